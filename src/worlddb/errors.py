@@ -1,0 +1,69 @@
+"""The errors WorldDB raises, one tree.
+
+    WorldDBError
+    ├── InvalidInputError   the call is wrong; the message says what to change
+    ├── NotFoundError       no such node, edge, commit or proposal at the asked time
+    ├── ConflictError       somebody else got there first; retry from a fresh read
+    ├── RejectedError       an edge handler refused; the transaction was rolled back
+    ├── FormatError         the file is no WorldDB store, or of a newer format
+    ├── CorruptionError     stored bytes contradict each other; run `worlddb check`
+    ├── StorageError        the disk said no: full, read-only, unreadable
+    └── ProviderError       a model or an embedding endpoint failed
+
+Faces map these to exit codes, HTTP statuses and MCP errors; the core never does.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConflictError",
+    "CorruptionError",
+    "FormatError",
+    "InvalidInputError",
+    "NotFoundError",
+    "ProviderError",
+    "RejectedError",
+    "StorageError",
+    "WorldDBError",
+]
+
+
+class WorldDBError(Exception):
+    """The root of every error this package raises on purpose."""
+
+
+class InvalidInputError(WorldDBError, ValueError):
+    """The call is wrong as it stands; the message says what to change."""
+
+
+class NotFoundError(WorldDBError, LookupError):
+    """Nothing has that id (or commit number) at the time that was asked for."""
+
+
+class ConflictError(WorldDBError):
+    """Another writer holds or has changed what this call needs; try again."""
+
+
+class RejectedError(WorldDBError):
+    """An edge handler refused the write, so the whole transaction was rolled back."""
+
+    def __init__(self, reason: str, *, edge_type: str | None = None) -> None:
+        super().__init__(f"{edge_type}: {reason}" if edge_type else reason)
+        self.reason = reason
+        self.edge_type = edge_type
+
+
+class FormatError(WorldDBError):
+    """The file is not a WorldDB store, or was written by a newer format."""
+
+
+class CorruptionError(WorldDBError):
+    """Stored bytes contradict each other; `worlddb check` says where."""
+
+
+class StorageError(WorldDBError):
+    """The disk refused: full, read-only, missing folder or failing device."""
+
+
+class ProviderError(WorldDBError):
+    """A language model or an embedding endpoint failed."""

@@ -1,0 +1,1 @@
+"""Derived state: what can be dropped and built again from nodes, edges and journal."""

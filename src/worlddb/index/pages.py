@@ -1,0 +1,80 @@
+"""Pages: how a world's sets of children and edges lie in the store.
+
+A leaf page is its sorted members, one after the other; a fork page is the digests of its 16 parts
+and then their sizes, 4 bytes big-endian each.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from worlddb.model.digest import EMPTY, FORK_WIDTH, fork_digest, nibble, set_digest, split
+from worlddb.store.protocol import CHILDREN, EDGES, Reader
+
+WIDTH = {CHILDREN: 64, EDGES: 32}
+PAGE_MEMBERS_MAX = 128
+NIBBLES = "0123456789abcdef"
+
+_SIZES = struct.Struct(f">{FORK_WIDTH}I")
+_DIGESTS_BYTES = 32 * FORK_WIDTH
+
+
+def fork_body(digests: list[bytes], sizes: list[int]) -> bytes:
+    """Return a fork page."""
+    return b"".join(digests) + _SIZES.pack(*sizes)
+
+
+def members_of(body: bytes, width: int) -> list[bytes]:
+    """Return the members of a leaf page."""
+    return [body[i : i + width] for i in range(0, len(body), width)]
+
+
+def parts_of(body: bytes) -> tuple[list[bytes], list[int]]:
+    """Return the digests and sizes of a fork page."""
+    digests = [body[i : i + 32] for i in range(0, _DIGESTS_BYTES, 32)]
+    return digests, list(_SIZES.unpack_from(body, _DIGESTS_BYTES))
+
+
+def digest_of(reader: Reader, world: int, kind: int) -> bytes:
+    """Return the present digest of a set."""
+    page = reader.page(world, kind, "")
+    if page is None:
+        return EMPTY
+    fork, body = page
+    return fork_digest(parts_of(body)[0]) if fork else set_digest(members_of(body, WIDTH[kind]))
+
+
+def digest_and_pages(
+    members: Sequence[bytes], path: str = ""
+) -> tuple[bytes, dict[str, tuple[int, bytes]]]:
+    """Return the digest of sorted members and the pages they lie on: path → (is fork, body).
+
+    The layout follows from the set alone: one leaf up to 128 members, a fork above.
+    """
+    if len(members) <= PAGE_MEMBERS_MAX:
+        pages = {path: (0, b"".join(members))} if members else {}
+        return set_digest(members, len(path)), pages
+    digests, sizes, pages = [], [], {}
+    for i, part in enumerate(split(members, len(path))):
+        digest, below = digest_and_pages(part, path + NIBBLES[i])
+        digests.append(digest)
+        sizes.append(len(part))
+        pages.update(below)
+    pages[path] = (1, fork_body(digests, sizes))
+    return fork_digest(digests), pages
+
+
+def leaf_and_forks(
+    reader: Reader, world: int, kind: int, ident: bytes
+) -> tuple[list[bytes], list[list[bytes]]]:
+    """Return the leaf page that holds `ident` and the digests of the forks above it, top first."""
+    forks: list[list[bytes]] = []
+    path = ""
+    while (page := reader.page(world, kind, path)) is not None:
+        fork, body = page
+        if not fork:
+            return members_of(body, WIDTH[kind]), forks
+        forks.append(parts_of(body)[0])
+        path += NIBBLES[nibble(ident, len(path))]
+    return [], forks

@@ -1,0 +1,1 @@
+"""Frozen values and the address. No I/O, no clock."""

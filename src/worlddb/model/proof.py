@@ -1,0 +1,95 @@
+"""Proofs: that a node stands in the tree under a root state, checked with blake3 alone.
+
+A proof climbs from the node to the root. Each step opens one world: its own fields, the digest of
+its interior edges, and the way through its set of children: first the bucket that holds the member
+`id ‖ state`, then the 16 digests of each fork above it. `verify_proof` needs neither a store nor
+the rest of this package's state; it can be rewritten from `model/address.py` in any language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from worlddb.model.address import node_address
+from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, bucket_digest, fork_digest
+from worlddb.model.id import Id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One world on the way up, as hex and plain text."""
+
+    id: str
+    type: str
+    name: str
+    content: str
+    created_at: int
+    edges: str
+    bucket: tuple[str, ...]
+    forks: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """The way from a node's state to the root state; plain data, JSON-able by `to_dict`."""
+
+    id: str
+    state: str
+    steps: tuple[Step, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the proof as plain JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Proof:
+        """Return the proof that `to_dict` wrote."""
+        steps = tuple(
+            Step(
+                **{
+                    **step,
+                    "bucket": tuple(step["bucket"]),
+                    "forks": tuple(tuple(fork) for fork in step["forks"]),
+                }
+            )
+            for step in data["steps"]
+        )
+        return cls(id=data["id"], state=data["state"], steps=steps)
+
+
+def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> bool:
+    """Return whether `proof` shows its node under `root_state`.
+
+    Checks with blake3 alone; malformed proofs are simply not proofs, so the answer is False.
+    """
+    try:
+        proof = proof if isinstance(proof, Proof) else Proof.from_dict(proof)
+        root = root_state if isinstance(root_state, bytes) else bytes.fromhex(root_state)
+        ident, state = bytes(Id(proof.id)), bytes(Id(proof.state))
+        for step in proof.steps:
+            children = _climb(step, ident + state)
+            fields = (step.type, step.name.encode(), step.content.encode(), step.created_at)
+            ident = node_address(*fields)
+            if ident.hex() != step.id:
+                return False
+            state = node_address(*fields, children, bytes.fromhex(step.edges))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return False
+    return state == root
+
+
+def _climb(step: Step, member: bytes) -> bytes:
+    """Return the digest of the step's children, having found `member` in its bucket."""
+    bucket = [bytes.fromhex(text) for text in step.bucket]
+    if member not in bucket or bucket != sorted(bucket) or len(bucket) > BUCKET_MAX:
+        raise ValueError("the member is not in the bucket")
+    digest = bucket_digest(bucket)
+    for depth, fork in zip(range(len(step.forks) - 1, -1, -1), step.forks, strict=True):
+        parts = [bytes.fromhex(text) for text in fork]
+        index = int(member.hex()[depth], 16)
+        if len(parts) != FORK_WIDTH or parts[index] != digest:
+            raise ValueError("the fork does not hold the part below it")
+        digest = fork_digest(parts)
+    return digest

@@ -1,0 +1,186 @@
+"""The values that go in and come out: nodes, edges, commits, and the time a question is asked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from worlddb.model.id import Id
+from worlddb.model.instant import Instant
+
+Direction = Literal["out", "in", "both"]
+ProposalStatus = Literal["pending", "accepted", "rejected", "withdrawn"]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Id):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+class Plain:
+    """Gives a frozen value its JSON form: ids as hex, times as ISO-8601."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as plain JSON data."""
+        names: Sequence[str] = type(self).__dataclass_fields__  # type: ignore[attr-defined]
+        return {name: _plain(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node(Plain):
+    """A world as the store knows it at the asked time.
+
+    `id` is its birth address and never changes; `state` is the address of its present interior.
+    """
+
+    id: Id
+    state: Id
+    type: str
+    name: str
+    content: str
+    created_at: datetime
+    parent: Id | None
+    valid_from: datetime
+    valid_to: datetime | None
+    known_from: datetime
+    known_to: datetime | None = None
+    aliases: tuple[str, ...] = ()
+    provenance: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge(Plain):
+    """A typed, directed edge with both clocks. `known_to` is set once it was deleted."""
+
+    id: Id
+    type: str
+    source: Id
+    target: Id
+    valid_from: datetime
+    valid_to: datetime | None
+    known_from: datetime
+    known_to: datetime | None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDraft:
+    """What `create_nodes` needs to make a node; the same words as `create_node`."""
+
+    type: str
+    name: str = ""
+    content: str = ""
+    parent: bytes | str | None = None
+    valid_from: Instant | None = None
+    valid_to: Instant | None = None
+    created_at: Instant | None = None
+    source: str | Sequence[str] | None = None
+    aliases: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeDraft:
+    """What `write_edges` needs to write an edge; the same words as `write_edge`."""
+
+    source: bytes | str
+    target: bytes | str
+    valid_from: Instant | None = None
+    valid_to: Instant | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """When a question is asked: what was true at `valid`, as far as was known at `known`.
+
+    `None` means now on the known axis; on the valid axis it means "not ended by now".
+    """
+
+    valid: Instant | None = None
+    known: Instant | None = None
+
+
+NOW = AsOf()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Plain):
+    """One recorded effect of a commit, beyond the nodes and edges it added."""
+
+    kind: str
+    id: Id
+    detail: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit(Plain):
+    """One transaction: who, when, what it changed, and the root's state after it.
+
+    `nodes` and `edges` count what it added (read them with `diff`); `changes` lists the rest.
+    `hash` covers all of it and `previous`, so one commit's hash vouches for the whole past.
+    """
+
+    seq: int
+    time: datetime
+    actor: str
+    root_state: Id
+    hash: Id
+    previous: Id
+    nodes: int
+    edges: int
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff(Plain):
+    """What happened between two commits: nodes and edges added, and every other change."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict(Plain):
+    """Two nodes that cannot both be right; both stay until somebody settles it."""
+
+    edge: Id
+    left: Id
+    right: Id
+    reason: str
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal(Plain):
+    """A staged `same_as`: the engine believes two nodes are one, and asks."""
+
+    edge: Id
+    left: Id
+    right: Id
+    status: ProposalStatus
+    tier: str
+    score: float
+    evidence: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(Plain):
+    """Something `check` found wrong: where it is, and what does not fit."""
+
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"

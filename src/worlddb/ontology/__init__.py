@@ -1,0 +1,1 @@
+"""Edge types as programs: the handler protocol, the registry, and the eleven that ship."""

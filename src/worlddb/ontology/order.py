@@ -1,0 +1,62 @@
+"""causes and precedes: order in time. And the two rules that every acyclic type shares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from worlddb.model.query import Query
+from worlddb.model.values import Edge
+from worlddb.ontology.protocol import WriteContext
+
+
+def refuse_cycle(ctx: WriteContext, edge: Edge) -> None:
+    """Refuse an edge that would close a circle of its own type."""
+    if edge.source == edge.target or ctx.reaches(edge.target, edge.source, (edge.type,)):
+        ctx.refuse("this edge would close a circle")
+
+
+def retire_inferred(ctx: WriteContext, edge: Edge) -> None:
+    """Delete the inferred edges that name `edge` among their premises.
+
+    A closure edge shares an end with each of its premises' chain, so only the edges at the two
+    ends have to be looked at; what rests on a retired edge follows through its own handler.
+    """
+    premise = str(edge.id)
+    for end in (edge.source, edge.target):
+        for other in ctx.edges(end, "both", (edge.type,)):
+            if other.metadata.get("inferred") and premise in other.metadata.get("premises", ()):
+                ctx.delete_edge(other.id)
+
+
+class _Ordered:
+    """An acyclic relation in which the source may not begin after the target."""
+
+    type: str
+    pierces = False
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Refuse cycles, and an effect that is valid before its cause."""
+        refuse_cycle(ctx, edge)
+        if ctx.get(edge.target).valid_from < ctx.get(edge.source).valid_from:
+            ctx.refuse("the target begins before the source; check both valid_from times")
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """Retire the inferred edges that rest on this one."""
+        retire_inferred(ctx, edge)
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Order a traversal along this type by time."""
+        followed = any(op.kind == "traverse" and self.type in op.types for op in query.ops)
+        return replace(query, orders_by_time=True) if followed else query
+
+
+class Causes(_Ordered):
+    """`cause --causes--> effect`."""
+
+    type = "causes"
+
+
+class Precedes(_Ordered):
+    """`earlier --precedes--> later`."""
+
+    type = "precedes"

@@ -1,0 +1,145 @@
+"""Registry: which handler answers for an edge type in which world.
+
+Lookups climb from a world to the root and end at the defaults, so an inner registration wins and
+holds for the whole interior. The defaults come through the same door as a plug-in's: an object
+with a `type`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from worlddb.errors import InvalidInputError
+from worlddb.model.address import ROOT_ID
+from worlddb.model.id import Id
+from worlddb.model.limits import Limits, check_type
+from worlddb.ontology.identity import SameAs
+from worlddb.ontology.inference import DerivedFrom, Implies
+from worlddb.ontology.order import Causes, Precedes
+from worlddb.ontology.protocol import EdgeHandler
+from worlddb.ontology.revision import Contradicts, Supersedes
+from worlddb.ontology.structure import Contains, RefersTo
+from worlddb.ontology.taxonomy import InstanceOf, SubtypeOf
+
+ENTRY_POINTS = "worlddb.edge_types"
+
+
+def default_handlers() -> tuple[EdgeHandler, ...]:
+    """Return the eleven edge types that ship."""
+    return (
+        Contains(),
+        RefersTo(),
+        Supersedes(),
+        SameAs(),
+        Contradicts(),
+        Implies(),
+        DerivedFrom(),
+        InstanceOf(),
+        SubtypeOf(),
+        Causes(),
+        Precedes(),
+    )
+
+
+def plugged_handlers() -> list[EdgeHandler]:
+    """Return the handlers that installed packages offer by entry point."""
+    found = []
+    for point in entry_points(group=ENTRY_POINTS):
+        offered = point.load()
+        handler = offered() if isinstance(offered, type) else offered
+        found.append(check_handler(handler))
+    return found
+
+
+def check_handler(handler: object) -> EdgeHandler:
+    """Return `handler` if it has every member of the protocol.
+
+    Raises:
+        InvalidInputError: a member is missing, or its type is no type.
+    """
+    wanted = ("type", "pierces", "on_insert", "on_delete", "on_query_rewrite")
+    missing = [name for name in wanted if not hasattr(handler, name)]
+    if missing:
+        raise InvalidInputError(f"{handler!r} is no edge handler: it lacks {', '.join(missing)}")
+    assert isinstance(handler, EdgeHandler)
+    check_type(handler.type, Limits())
+    return handler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What the store remembers of a registered type; the program itself lives in a package."""
+
+    world: Id
+    type: str
+    version: str
+    functional: bool
+
+
+class Registry:
+    """The handlers of one open store: defaults and plug-ins at the root, the rest per world."""
+
+    def __init__(self, handlers: Iterable[EdgeHandler]) -> None:
+        self._loaded: dict[bytes, dict[str, EdgeHandler]] = {ROOT_ID: {}}
+        self._recorded: dict[bytes, dict[str, Registration]] = {}
+        for handler in handlers:
+            self._loaded[ROOT_ID][handler.type] = handler
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether only the root has handlers, so that no lookup needs to climb."""
+        return len(self._loaded) == 1 and set(self._recorded) <= {ROOT_ID}
+
+    def load(self, world: Id, handler: EdgeHandler) -> None:
+        """Make `handler` answer for its type in `world` and its interior."""
+        self._loaded.setdefault(world, {})[handler.type] = handler
+
+    def record(self, registrations: Iterable[Registration]) -> None:
+        """Take over what the store remembers, replacing what was taken over before."""
+        self._recorded = {}
+        for item in registrations:
+            self._recorded.setdefault(item.world, {})[item.type] = item
+
+    def find(self, edge_type: str, worlds: Iterable[bytes]) -> EdgeHandler:
+        """Return the handler of `edge_type` for the innermost of `worlds` (inner first).
+
+        Raises:
+            InvalidInputError: no such type here, or its handler is not loaded.
+        """
+        for world in worlds:
+            handler = self._loaded.get(world, {}).get(edge_type)
+            if handler is not None:
+                return handler
+            recorded = self._recorded.get(world, {}).get(edge_type)
+            if recorded is not None:
+                raise InvalidInputError(
+                    f"edge type {edge_type!r} (version {recorded.version}) is recorded in this "
+                    "store, but its handler is not loaded; install the package that offers it or "
+                    "register it with db.ontology(world).register(handler)"
+                )
+        known = ", ".join(sorted(self._loaded[ROOT_ID]))
+        raise InvalidInputError(
+            f"unknown edge type {edge_type!r}; known here: {known}; a custom type needs "
+            "db.ontology(world).register(handler) first"
+        )
+
+    def visible(self, worlds: Iterable[bytes]) -> Iterator[EdgeHandler]:
+        """Yield the handlers that hold in the innermost of `worlds`, in the order of types."""
+        chosen: dict[str, EdgeHandler] = {}
+        for world in worlds:
+            for edge_type, handler in self._loaded.get(world, {}).items():
+                chosen.setdefault(edge_type, handler)
+        for edge_type in sorted(chosen):
+            yield chosen[edge_type]
+
+    def is_functional(self, edge_type: str, worlds: Iterable[bytes]) -> bool:
+        """Return whether the innermost registration of `edge_type` allows one live target only."""
+        for world in worlds:
+            recorded = self._recorded.get(world, {}).get(edge_type)
+            if recorded is not None:
+                return recorded.functional
+            if edge_type in self._loaded.get(world, {}):
+                return False
+        return False

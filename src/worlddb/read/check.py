@@ -1,0 +1,213 @@
+"""Check: hash everything again, and hold every projection and index against the journal.
+
+Four questions, in this order:
+    1. Do the rows hash to their addresses?
+    2. Does each commit's hash follow from the rows it wrote and the commit before it?
+    3. Do validity, parents, deletions, proposals and conflicts follow from the journal's changes?
+    4. Do states, set pages and the text index follow from nodes and edges?
+A flipped bit in any row fails at least one of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import pairwise
+
+from blake3 import blake3
+
+from worlddb.errors import WorldDBError
+from worlddb.model.address import ROOT_ID, edge_address, node_address, short_key
+from worlddb.model.journal import (
+    GENESIS,
+    commit_hash,
+    decode_changes,
+    edge_record,
+    node_record,
+    note_record,
+    state_digest,
+)
+from worlddb.model.values import Problem
+from worlddb.read.check_projections import check_projections
+from worlddb.read.check_rows import Rows
+from worlddb.read.check_sets import check_sets
+from worlddb.store.protocol import CommitRow, Reader, Store
+
+PROBLEMS_MAX = 200
+UNREADABLE = (WorldDBError, ValueError, TypeError, KeyError, IndexError, struct.error)
+
+
+def check(store: Store) -> list[Problem]:
+    """Return everything that does not fit together; an empty list is a sound store."""
+    problems = [Problem(place="file", message=text) for text in store.verify()]
+    if problems:
+        return problems
+    with store.read() as reader:
+        rows = Rows()
+        stages: list[tuple[str, Callable[[], None]]] = [
+            ("schema", lambda: _check_schema(reader, rows)),
+            ("nodes", lambda: _check_nodes(reader, rows)),
+            ("edges", lambda: _check_edges(reader, rows)),
+            ("notes", lambda: _check_notes(reader, rows)),
+            ("history", lambda: rows.load_history(reader)),
+            ("journal", lambda: _check_journal(reader, rows)),
+            ("projections", lambda: check_projections(reader, rows)),
+            ("sets", lambda: check_sets(reader, rows)),
+            ("texts", lambda: _check_texts(reader, rows)),
+        ]
+        for place, stage in stages:
+            try:
+                stage()
+            except UNREADABLE as error:
+                rows.report(place, f"unreadable: {type(error).__name__}: {error}")
+    return rows.problems[:PROBLEMS_MAX]
+
+
+def _check_schema(reader: Reader, rows: Rows) -> None:
+    for name in reader.scan.missing_objects():
+        rows.report("schema", f"{name} is missing; somebody changed the file by other means")
+
+
+def _check_texts(reader: Reader, rows: Rows) -> None:
+    for text in reader.scan.text_problems():
+        rows.report("texts", text)
+
+
+def _check_nodes(reader: Reader, rows: Rows) -> None:
+    for node in reader.scan.nodes():
+        address = node_address(
+            node.type, node.name.encode(), node.content.encode(), node.created_at
+        )
+        if address != node.id or short_key(node.id) != node.key:
+            rows.report(f"node {node.id.hex()[:12]}", "its fields do not hash to its id")
+        rows.add_node(node)
+    if rows.node_ids.get(1) != ROOT_ID:
+        rows.report("nodes", "the root world is missing")
+
+
+def _check_edges(reader: Reader, rows: Rows) -> None:
+    for edge in reader.scan.edges():
+        place = f"edge {edge.id.hex()[:12]}"
+        ends = rows.node_ids.get(edge.source), rows.node_ids.get(edge.target)
+        rows.add_edge(edge)
+        if ends[0] is None or ends[1] is None:
+            rows.report(place, "one of its ends does not exist")
+            continue
+        address = edge_address(
+            edge.type,
+            ends[0],
+            ends[1],
+            edge.valid_from,
+            edge.metadata.encode(),
+            edge.generation,
+        )
+        if address != edge.id or short_key(edge.id) != edge.key:
+            rows.report(place, "its fields do not hash to its id")
+        if edge.world != (rows.parents[edge.source] or edge.source):
+            rows.report(place, "it is not in the world its source lives in")
+
+
+def _check_notes(reader: Reader, rows: Rows) -> None:
+    for row, node, kind, text, born in reader.scan.notes():
+        if node not in rows.node_ids:
+            rows.report(f"note {row}", "its node does not exist")
+            continue
+        rows.notes.append((row, note_record(rows.node_ids[node], kind, text), born))
+
+
+def _check_journal(reader: Reader, rows: Rows) -> None:
+    commits = reader.commits(-1, None, False)
+    rows.commits = commits
+    if not commits or commits[0].seq != 0:
+        rows.report("journal", "it does not begin with commit 0")
+        return
+    for before, after in pairwise(commits):
+        if after.seq != before.seq + 1 or after.time <= before.time:
+            rows.report(f"commit {after.seq}", "its number or time does not follow the one before")
+    last = commits[-1]
+    counts = (max(rows.node_ids, default=0), max(rows.edge_ids, default=0))
+    if counts != (last.nodes, last.edges) or (rows.notes and rows.notes[-1][0] != last.notes):
+        rows.report("journal", "rows exist that no commit has written, or some are missing")
+    states = _states_by_commit(rows)
+    previous: bytes = GENESIS
+    low = CommitRow(-1, 0, "", b"", GENESIS, 0, 0, 0, "[]")
+    for commit in commits:
+        digests = {
+            "nodes": _digest_nodes(rows, low.nodes, commit),
+            "edges": _digest_edges(rows, low.edges, commit),
+            "notes": _digest_notes(rows, low.notes, commit),
+            "states": state_digest(states.get(commit.seq, ())),
+        }
+        expected = commit_hash(
+            previous,
+            commit.seq,
+            commit.time,
+            commit.actor,
+            commit.root_state,
+            digests,
+            commit.changes,
+        )
+        if expected != commit.hash:
+            rows.report(f"commit {commit.seq}", "its hash does not follow from what it wrote")
+        rows.changes += [(commit.seq, change) for change in decode_changes(commit.changes)]
+        previous, low = commit.hash, commit
+
+
+def _digest_nodes(rows: Rows, low: int, commit: CommitRow) -> bytes:
+    hasher = blake3()
+    for row in range(low + 1, commit.nodes + 1):
+        if row not in rows.node_ids:
+            rows.report(f"commit {commit.seq}", f"node row {row} is missing")
+            continue
+        if rows.node_born[row] != commit.seq:
+            rows.report(f"node {rows.node_ids[row].hex()[:12]}", "it names another commit")
+        parent = rows.first("node.parent", row, rows.parents[row])
+        hasher.update(
+            node_record(
+                rows.node_ids[row],
+                GENESIS if parent is None else rows.node_ids.get(parent, b""),
+                rows.node_valid_from[row],
+                rows.first("node.valid_to", row, rows.node_valid_to[row]),
+            )
+        )
+    return hasher.digest()
+
+
+def _digest_edges(rows: Rows, low: int, commit: CommitRow) -> bytes:
+    hasher = blake3()
+    for row in range(low + 1, commit.edges + 1):
+        if row not in rows.edge_ids:
+            rows.report(f"commit {commit.seq}", f"edge row {row} is missing")
+            continue
+        if rows.edge_born[row] != commit.seq:
+            rows.report(f"edge {rows.edge_ids[row].hex()[:12]}", "it names another commit")
+        valid_to = rows.first("edge.valid_to", row, rows.edge_valid_to[row])
+        hasher.update(edge_record(rows.edge_ids[row], valid_to))
+    return hasher.digest()
+
+
+def _digest_notes(rows: Rows, low: int, commit: CommitRow) -> bytes:
+    hasher = blake3()
+    for row, record, born in rows.notes[low : commit.notes]:
+        if born != commit.seq:
+            rows.report(f"note {row}", "it names another commit")
+        hasher.update(record)
+    return hasher.digest()
+
+
+def _states_by_commit(rows: Rows) -> dict[int, list[tuple[bytes, bytes]]]:
+    """Return the (id, state) pairs each commit set, put together from history and the present."""
+    found: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
+    for (field, row), past in rows.history.items():
+        if field != "node.state" or row not in rows.node_ids:
+            continue
+        if past[0][1] is not None:
+            rows.report(f"history of node row {row}", "its first state is not that of a leaf")
+        after = [was for _, was in past[1:]] + [rows.states.get(row)]
+        for (seq, _), state in zip(past, after, strict=True):
+            if state is None:
+                rows.report(f"history of node row {row}", f"no state after commit {seq}")
+            else:
+                found[seq].append((rows.node_ids[row], state))
+    return found

@@ -1,0 +1,64 @@
+"""Identity as readers see it: accepted classes, proposals, conflicts, all as of a moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import get_args
+
+from worlddb.errors import InvalidInputError
+from worlddb.model.values import Conflict, Proposal, ProposalStatus
+from worlddb.read.moment import Moment
+from worlddb.store.protocol import EdgeRow, Reader
+
+
+def accepted_class(reader: Reader, rows: Iterable[int], moment: Moment) -> set[int]:
+    """Return `rows` and everything that was accepted as the same as one of them, transitively."""
+    seen = set(rows)
+    frontier = set(seen)
+    while frontier:
+        found = reader.proposals("accepted", frontier, moment.known)
+        frontier = {row for item in found for row in (item.low, item.high)} - seen
+        seen |= frontier
+    return seen
+
+
+def proposals(reader: Reader, status: ProposalStatus | None, moment: Moment) -> list[Proposal]:
+    """Return proposals in the order they were staged."""
+    if status is not None and status not in get_args(ProposalStatus):
+        known = ", ".join(get_args(ProposalStatus))
+        raise InvalidInputError(f"status {status!r}: use one of {known}, or None for all")
+    rows = reader.proposals(status, None, moment.known)
+    edges = _edges(reader, (row.edge for row in rows))
+    return [
+        Proposal(
+            edge=edges[row.edge].edge.id,
+            left=edges[row.edge].edge.source,
+            right=edges[row.edge].edge.target,
+            status=row.status,
+            tier=row.tier,
+            score=row.score,
+            evidence=json.loads(row.evidence),
+        )
+        for row in rows
+    ]
+
+
+def conflicts(reader: Reader, rows: Iterable[int] | None, moment: Moment) -> list[Conflict]:
+    """Return the conflicts that touch `rows` (None: all), settled ones too."""
+    found = reader.conflicts(rows, moment.known)
+    edges = _edges(reader, (row.edge for row in found))
+    return [
+        Conflict(
+            edge=edges[row.edge].edge.id,
+            left=edges[row.edge].edge.source,
+            right=edges[row.edge].edge.target,
+            reason=row.reason,
+            settled=row.gone is not None,
+        )
+        for row in found
+    ]
+
+
+def _edges(reader: Reader, rows: Iterable[int]) -> dict[int, EdgeRow]:
+    return {item.row: item for item in reader.edges(rows)}

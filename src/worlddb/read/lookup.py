@@ -1,0 +1,96 @@
+"""Lookup: one node or edge by id or prefix, a world's children, the edges at a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.model.id import ID_BYTES, Id, parse_prefix
+from worlddb.model.values import Direction, Edge, Node
+from worlddb.read.moment import Moment
+from worlddb.store.protocol import Reader
+
+CHUNK = 1_000
+AMBIGUOUS_SHOWN = 3
+
+
+def find(reader: Reader, given: bytes | str, table: str) -> int:
+    """Return the row of a node or an edge (`table`) from an id or a unique prefix.
+
+    Raises:
+        InvalidInputError: not an id, too short, or the start of several.
+        NotFoundError: nothing has it.
+    """
+    what = table.removesuffix("s")
+    if isinstance(given, bytes):
+        ident = Id(given)
+    elif isinstance(given, str):
+        prefix = parse_prefix(given)
+        if len(prefix) == 2 * ID_BYTES:
+            ident = Id(prefix)
+        else:
+            found = reader.ids_like(table, prefix, AMBIGUOUS_SHOWN)
+            if len(found) > 1:
+                some = ", ".join(ident.short for ident in found)
+                raise InvalidInputError(
+                    f"{given!r} is the start of several ids ({some}, …); give more digits"
+                )
+            if not found:
+                raise NotFoundError(f"no {what} has an id that begins with {given!r}")
+            ident = found[0]
+    else:
+        raise InvalidInputError(f"{given!r} is not an id; give an Id or hex text")
+    row = reader.node_row(ident) if table == "nodes" else reader.edge_row(ident)
+    if row is None:
+        raise NotFoundError(f"no {what} has the id {ident}")
+    return row
+
+
+def find_node(reader: Reader, given: bytes | str, moment: Moment) -> tuple[int, Node]:
+    """Return a node and its row as of a moment; what has ended is found, unless a valid time says.
+
+    Raises:
+        InvalidInputError: not an id.
+        NotFoundError: no such node, or not at that moment.
+    """
+    row = find(reader, given, "nodes")
+    node = reader.nodes([row], moment.known).get(row)
+    if node is None:
+        raise NotFoundError(f"node {given} was not known at that time")
+    if moment.valid is not None and not moment.holds(node):
+        raise NotFoundError(f"node {node.id.short} was not valid at {moment.valid.isoformat()}")
+    return row, node
+
+
+def children(
+    reader: Reader, given: bytes | str, moment: Moment, include_superseded: bool
+) -> Iterator[Node]:
+    """Yield a world's children in the order they were written."""
+    row, _ = find_node(reader, given, moment)
+    rows = reader.children(row, moment.known)
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        nodes = reader.nodes(chunk, moment.known)
+        for child in chunk:
+            if include_superseded or moment.holds(nodes[child]):
+                yield nodes[child]
+
+
+def edges(
+    reader: Reader,
+    given: bytes | str,
+    moment: Moment,
+    *,
+    direction: Direction,
+    types: Iterable[str] | None,
+    include_superseded: bool,
+) -> list[Edge]:
+    """Return the edges at a node, in the order they were written."""
+    if direction not in ("out", "in", "both"):
+        raise InvalidInputError(f"direction {direction!r}: use 'out', 'in' or 'both'")
+    row, _ = find_node(reader, given, moment._replace(valid=None))
+    chosen = (types,) if isinstance(types, str) else types
+    found = reader.edges_at([row], direction, chosen, moment.known)
+    return [
+        item.edge for item in found if include_superseded or moment.holds(item.edge)
+    ]

@@ -1,0 +1,41 @@
+"""Prove: the way from a node to the root state, for anyone to check."""
+
+from __future__ import annotations
+
+from worlddb.model.digest import BUCKET_MAX, nibble, set_digest, split
+from worlddb.model.proof import Proof, Step
+from worlddb.index.pages import digest_of, leaf_and_forks
+from worlddb.store.protocol import CHILDREN, EDGES, Reader, World
+
+
+def prove(reader: Reader, row: int) -> Proof:
+    """Return the proof that the node at `row` stands under the present root state."""
+    node = reader.world(row)
+    steps = []
+    child = node
+    while child.parent is not None:
+        parent = reader.world(child.parent)
+        steps.append(_step(reader, parent, child))
+        child = parent
+    return Proof(id=node.id.hex(), state=(node.state or node.id).hex(), steps=tuple(steps))
+
+
+def _step(reader: Reader, world: World, child: World) -> Step:
+    members, forks = leaf_and_forks(reader, world.row, CHILDREN, child.id)
+    # What lies on one page may still be several levels of the digest: open those too.
+    depth = len(forks)
+    while len(members) > BUCKET_MAX:
+        parts = split(members, depth)
+        forks.append([set_digest(part, depth + 1) for part in parts])
+        members = list(parts[nibble(child.id, depth)])
+        depth += 1
+    return Step(
+        id=world.id.hex(),
+        type=world.type,
+        name=world.name,
+        content=world.content,
+        created_at=world.created_at,
+        edges=digest_of(reader, world.row, EDGES).hex(),
+        bucket=tuple(member.hex() for member in members),
+        forks=tuple(tuple(part.hex() for part in fork) for fork in reversed(forks)),
+    )

@@ -1,0 +1,262 @@
+"""Query: how a caller says a question, step by step or as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from worlddb.errors import InvalidInputError
+from worlddb.model.id import Id
+from worlddb.model.instant import Instant, to_micros
+from worlddb.model.query import Op, Query
+from worlddb.model.values import AsOf, Direction
+from worlddb.ontology.registry import Registry
+from worlddb.read.lookup import find
+from worlddb.read.pipeline import execute
+from worlddb.read.subgraph import Subgraph
+from worlddb.store.protocol import Reader, Store
+
+HOPS_MAX = 100
+DIRECTIONS = ("out", "in", "both")
+
+
+def _words(types: str | Iterable[str]) -> tuple[str, ...]:
+    return (types,) if isinstance(types, str) else tuple(types)
+
+
+def _check_direction(direction: Direction) -> None:
+    if direction not in DIRECTIONS:
+        raise InvalidInputError(f"direction {direction!r}: use one of {', '.join(DIRECTIONS)}")
+
+
+class QueryBuilder:
+    """A question under construction. Each call returns a new builder; `execute` asks it.
+
+    Ids may be given whole or as a unique prefix; they are looked up when the question is asked.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        clock: Callable[[], int],
+        query: Query | None = None,
+        seeds: tuple[bytes | str, ...] = (),
+        world: bytes | str | None = None,
+        connected: tuple[bytes | str, ...] = (),
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._clock = clock
+        self._query = query or Query()
+        self._seeds = seeds
+        self._world = world
+        self._connected = connected
+
+    def _with(self, **changes: Any) -> QueryBuilder:
+        own = {"seeds": self._seeds, "world": self._world, "connected": self._connected}
+        own.update((key, changes.pop(key)) for key in list(changes) if key in own)
+        query = replace(self._query, **changes)
+        return QueryBuilder(self._store, self._registry, self._clock, query, **own)  # type: ignore[arg-type]
+
+    def _then(self, op: Op) -> QueryBuilder:
+        return self._with(ops=(*self._query.ops, op))
+
+    # -- where to start ----------------------------------------------------------------------------
+
+    def seeds(self, ids: bytes | str | Sequence[bytes | str]) -> QueryBuilder:
+        """Start at these nodes. Wins over `text`."""
+        given = (ids,) if isinstance(ids, bytes | str) else tuple(ids)
+        return self._with(seeds=given)
+
+    def text(self, words: str) -> QueryBuilder:
+        """Start at the nodes whose name or content has these words; they are never syntax.
+
+        Raises:
+            InvalidInputError: no words.
+        """
+        if not isinstance(words, str) or not words.strip():
+            raise InvalidInputError("text: give at least one word")
+        return self._with(text=words)
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def traverse(
+        self, types: str | Iterable[str], direction: Direction = "out", hops: int = 1
+    ) -> QueryBuilder:
+        """Go along edges of these types, up to `hops` of them; end at what was reached.
+
+        Raises:
+            InvalidInputError: no type, an unknown direction, or hops outside 1…100.
+        """
+        _check_direction(direction)
+        chosen = _words(types)
+        if not chosen:
+            raise InvalidInputError("traverse: give at least one edge type")
+        if not 1 <= hops <= HOPS_MAX:
+            raise InvalidInputError(f"traverse: hops must be between 1 and {HOPS_MAX}")
+        return self._then(Op(kind="traverse", types=chosen, direction=direction, hops=hops))
+
+    def filter_type(self, *types: str) -> QueryBuilder:
+        """Keep nodes of these types, of their subtypes, and instances of them."""
+        return self._then(Op(kind="filter_type", types=tuple(types)))
+
+    def filter_time(self, start: Instant | None = None, end: Instant | None = None) -> QueryBuilder:
+        """Keep nodes that are valid at some time in `[start, end)`.
+
+        Raises:
+            InvalidInputError: a time without a zone, or an end before the start.
+        """
+        if start is not None and end is not None:
+            if to_micros(end, "end") <= to_micros(start, "start"):
+                raise InvalidInputError("filter_time: the end must be after the start")
+        for name, value in (("start", start), ("end", end)):
+            if value is not None:
+                to_micros(value, name)
+        return self._then(Op(kind="filter_time", start=start, end=end))
+
+    def where_connected(
+        self, type: str, direction: Direction, node_id: bytes | str
+    ) -> QueryBuilder:
+        """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node."""
+        _check_direction(direction)
+        builder = self._then(Op(kind="where_connected", types=(type,), direction=direction))
+        return builder._with(connected=(*self._connected, node_id))
+
+    # -- how to look -------------------------------------------------------------------------------
+
+    def in_world(self, world_id: bytes | str) -> QueryBuilder:
+        """Look from inside a world: only its interior is seen, except along piercing edges."""
+        return self._with(world=world_id)
+
+    def as_of(self, *, valid: Instant | None = None, known: Instant | None = None) -> QueryBuilder:
+        """Ask what was true at `valid`, as far as was known at `known`.
+
+        Raises:
+            InvalidInputError: a time without a zone.
+        """
+        for name, value in (("valid", valid), ("known", known)):
+            if value is not None:
+                to_micros(value, name)
+        return self._with(as_of=AsOf(valid=valid, known=known))
+
+    def include_superseded(self, include: bool = True) -> QueryBuilder:
+        """Show nodes that have ended, too."""
+        return self._with(include_superseded=include)
+
+    def prefer_summaries(self, prefer: bool = True) -> QueryBuilder:
+        """Show a summary in place of the details it was derived from."""
+        return self._with(prefer_summaries=prefer)
+
+    def limit(self, n: int) -> QueryBuilder:
+        """Return at most `n` nodes.
+
+        Raises:
+            InvalidInputError: `n` is not positive.
+        """
+        if n < 1:
+            raise InvalidInputError("limit: give a positive number")
+        return self._with(limit=n)
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def execute(self) -> Subgraph:
+        """Ask, on one snapshot.
+
+        Raises:
+            InvalidInputError, NotFoundError: an id is wrong or names nothing.
+        """
+        with self._store.read() as reader:
+            return execute(reader, self._registry, self._resolved(reader), self._clock())
+
+    def _resolved(self, reader: Reader) -> Query:
+        """Return the query with every given id or prefix looked up."""
+
+        def whole(given: bytes | str) -> Id:
+            if isinstance(given, bytes):
+                return Id(given)
+            return Id(reader.world(find(reader, given, "nodes")).id)
+
+        ids = iter(self._connected)
+        ops = tuple(
+            replace(op, id=whole(next(ids))) if op.kind == "where_connected" else op
+            for op in self._query.ops
+        )
+        world = None if self._world is None else whole(self._world)
+        seeds = tuple(map(whole, self._seeds))
+        return replace(self._query, seeds=seeds, ops=ops, world=world)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySpec:
+    """A query as plain data: what `query()` builds step by step, JSON-able.
+
+    `steps` are mappings with an `op` (traverse, filter_type, filter_time, where_connected) and
+    that op's arguments. The start set is planned: seeds before text.
+    """
+
+    seeds: Sequence[str] = ()
+    text: str | None = None
+    steps: Sequence[Mapping[str, Any]] = ()
+    world: str | None = None
+    valid: str | None = None
+    known: str | None = None
+    include_superseded: bool = False
+    prefer_summaries: bool = False
+    limit: int | None = None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> QuerySpec:
+        """Return the spec that JSON data describes.
+
+        Raises:
+            InvalidInputError: an unknown key.
+        """
+        unknown = set(data) - {field.name for field in fields(cls)}
+        if unknown:
+            raise InvalidInputError(f"unknown in a query: {', '.join(sorted(unknown))}")
+        return cls(**data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain JSON data."""
+        return asdict(self)
+
+    def apply(self, query: QueryBuilder) -> QueryBuilder:
+        """Return `query` with everything this spec says.
+
+        Raises:
+            InvalidInputError: a step is unknown or lacks an argument.
+        """
+        if self.seeds:
+            query = query.seeds(tuple(self.seeds))
+        if self.text is not None:
+            query = query.text(self.text)
+        for step in self.steps:
+            query = _apply_step(query, dict(step))
+        if self.world is not None:
+            query = query.in_world(self.world)
+        if self.valid is not None or self.known is not None:
+            query = query.as_of(valid=self.valid, known=self.known)
+        if self.limit is not None:
+            query = query.limit(self.limit)
+        query = query.include_superseded(self.include_superseded)
+        return query.prefer_summaries(self.prefer_summaries)
+
+
+def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:
+    kind = step.pop("op", None)
+    calls: dict[Any, Callable[..., QueryBuilder]] = {
+        "traverse": query.traverse,
+        "filter_type": lambda types: query.filter_type(*_words(types)),
+        "filter_time": query.filter_time,
+        "where_connected": query.where_connected,
+    }
+    if kind not in calls:
+        raise InvalidInputError(f"unknown step {kind!r}; use one of {', '.join(calls)}")
+    if kind == "where_connected" and "id" in step:
+        step["node_id"] = step.pop("id")
+    try:
+        return calls[kind](**step)
+    except TypeError as error:
+        raise InvalidInputError(f"step {kind}: {error}") from None

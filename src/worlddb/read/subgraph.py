@@ -1,0 +1,51 @@
+"""Subgraph: what a query returns. Shaped like the data, not flat rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from worlddb.model.id import Id
+from worlddb.model.values import Conflict, Edge, Node, Plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subgraph(Plain):
+    """The nodes a query ends at, the edges it went along, and the conflicts among the nodes."""
+
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def ids(self) -> set[Id]:
+        """The ids of the nodes."""
+        return {node.id for node in self.nodes}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return nodes, edges and conflicts as plain JSON data."""
+        return self.to_dict()
+
+    def to_text(self) -> str:
+        """Return the nodes as lines for a prompt: when, what, and what speaks against it."""
+        against: dict[Id, list[Id]] = {}
+        for conflict in self.conflicts:
+            if not conflict.settled:
+                against.setdefault(conflict.left, []).append(conflict.right)
+                against.setdefault(conflict.right, []).append(conflict.left)
+        return "\n".join(_line(node, against.get(node.id, [])) for node in self.nodes)
+
+
+def _line(node: Node, against: list[Id]) -> str:
+    since = node.valid_from.date().isoformat()
+    until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
+    text = f"{node.name}: {node.content}" if node.name and node.content else node.name or node.content
+    conflict = f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
+    return f"[{since}{until}] {node.type} {node.id.short} {text}{conflict}"

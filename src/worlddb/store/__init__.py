@@ -1,0 +1,1 @@
+"""Where worlds are kept: the protocol, and SQLite."""

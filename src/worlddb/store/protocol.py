@@ -1,0 +1,242 @@
+"""What the engine asks of a store, whatever database is below.
+
+A store hands out *sessions*. A reader sees one snapshot and is never blocked by a writer; a writer
+is alone, sees its own writes, and lands whole or not at all. Rows are the store's own integer
+handles: small, ordered by writing, never shown to a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from worlddb.model.id import Id
+from worlddb.model.instant import from_micros
+from worlddb.model.journal import decode_changes
+from worlddb.model.values import Commit, Direction, Edge, Node, ProposalStatus
+
+ROOT_ROW = 1
+CHILDREN, EDGES = 0, 1
+"""The two sets of a world that have a digest."""
+
+
+class Head(NamedTuple):
+    """The last commit, and the highest row of each kind that it left."""
+
+    seq: int
+    time: int
+    hash: bytes
+    root_state: bytes
+    nodes: int
+    edges: int
+    notes: int
+
+
+class CommitRow(NamedTuple):
+    """A row of the journal."""
+
+    seq: int
+    time: int
+    actor: str
+    root_state: bytes
+    hash: bytes
+    nodes: int
+    edges: int
+    notes: int
+    changes: str
+
+
+def to_commit(row: CommitRow, before: CommitRow | Head) -> Commit:
+    """Return a journal row as the public value; `before` is the commit it follows."""
+    return Commit(
+        seq=row.seq,
+        time=from_micros(row.time),
+        actor=row.actor,
+        root_state=Id(row.root_state),
+        hash=Id(row.hash),
+        previous=Id(before.hash),
+        nodes=row.nodes - before.nodes,
+        edges=row.edges - before.edges,
+        changes=decode_changes(row.changes),
+    )
+
+
+class EdgeRow(NamedTuple):
+    """An edge with the handles a traversal needs beside the public value."""
+
+    row: int
+    source: int
+    target: int
+    world: int
+    edge: Edge
+
+
+class ProposalRow(NamedTuple):
+    """A staged merge."""
+
+    edge: int
+    low: int
+    high: int
+    status: ProposalStatus
+    tier: str
+    score: float
+    evidence: str
+
+
+class ConflictRow(NamedTuple):
+    """A recorded conflict; `gone` is the commit that settled it."""
+
+    edge: int
+    low: int
+    high: int
+    reason: str
+    gone: int | None
+
+
+class World(NamedTuple):
+    """What it takes to hash a world again."""
+
+    row: int
+    id: bytes
+    state: bytes | None
+    type: str
+    name: str
+    content: str
+    created_at: int
+    parent: int | None
+
+
+class NodeScan(NamedTuple):
+    """A node's row as it stands."""
+
+    row: int
+    key: int
+    id: bytes
+    state: bytes | None
+    type: str
+    name: str
+    content: str
+    created_at: int
+    parent: int | None
+    valid_from: int
+    valid_to: int | None
+    born: int
+
+
+class EdgeScan(NamedTuple):
+    """An edge's row as it stands."""
+
+    row: int
+    key: int
+    id: bytes
+    type: str
+    source: int
+    target: int
+    world: int
+    valid_from: int
+    valid_to: int | None
+    metadata: str
+    generation: int
+    born: int
+    gone: int | None
+
+
+class Scan(Protocol):
+    """Whole tables in the order of their rows, for `check` and `export`."""
+
+    def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]: ...
+    def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]: ...
+    def notes(
+        self, first: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, int, str, str, int]]: ...
+    def history(self) -> Iterator[tuple[str, int, int, Any]]: ...
+    def pages(self) -> Iterator[tuple[int, int, str, int, bytes]]: ...
+    def proposals(self) -> Iterator[tuple[Any, ...]]: ...
+    def conflicts(self) -> Iterator[tuple[Any, ...]]: ...
+    def registrations(self) -> Iterator[tuple[int, str, str, int, int]]: ...
+    def missing_objects(self) -> list[str]: ...
+    def text_problems(self) -> list[str]: ...
+
+
+class Reader(Protocol):
+    """One snapshot. `known` is a commit number: the answer is as of that commit (None: now)."""
+
+    @property
+    def scan(self) -> Scan: ...
+    def head(self) -> Head: ...
+    def commit_at(self, time: int) -> int | None: ...
+    def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]: ...
+    def node_row(self, ident: bytes) -> int | None: ...
+    def edge_row(self, ident: bytes) -> int | None: ...
+    def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]: ...
+    def nodes(self, rows: Iterable[int], known: int | None = None) -> dict[int, Node]: ...
+    def rows_named(self, names: Iterable[str]) -> list[int]: ...
+    def world(self, row: int) -> World: ...
+    def children(
+        self, row: int, known: int | None = None, after: int = 0, limit: int | None = None
+    ) -> list[int]: ...
+    def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]: ...
+    def edges_at(
+        self,
+        rows: Iterable[int],
+        direction: Direction,
+        types: Iterable[str] | None = None,
+        known: int | None = None,
+    ) -> list[EdgeRow]: ...
+    def edges(self, rows: Iterable[int], known: int | None = None) -> list[EdgeRow]: ...
+    def edges_between(self, first: int, last: int) -> list[EdgeRow]: ...
+    def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None: ...
+    def proposals(
+        self, status: str | None = None, rows: Iterable[int] | None = None, known: int | None = None
+    ) -> list[ProposalRow]: ...
+    def conflicts(
+        self, rows: Iterable[int] | None = None, known: int | None = None
+    ) -> list[ConflictRow]: ...
+    def registrations(self) -> list[tuple[bytes, str, str, bool]]: ...
+    def match_text(self, words: str, limit: int) -> list[int]: ...
+
+
+class Writer(Reader, Protocol):
+    """The one write transaction: a reader of its own writes, and the raw inserts.
+
+    Only the write room uses it; there is no other way to an edge row.
+    """
+
+    seq: int
+    time: int
+
+    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, tuple[int, int, int]]: ...
+    def insert_nodes(self, rows: Iterable[Sequence[Any]]) -> None: ...
+    def insert_texts(self, rows: Iterable[tuple[int, str, str]]) -> None: ...
+    def insert_edges(self, rows: Iterable[Sequence[Any]]) -> None: ...
+    def insert_notes(self, rows: Iterable[Sequence[Any]]) -> None: ...
+    def has_note(self, node: int, kind: str, text: str) -> bool: ...
+    def set_valid_to(self, kind: str, row: int, valid_to: int) -> None: ...
+    def set_parent(self, row: int, parent: int) -> list[bytes]: ...
+    def set_state(self, row: int, was: bytes | None, state: bytes) -> None: ...
+    def delete_edge(self, row: int) -> None: ...
+    def put_page(self, world: int, kind: int, path: str, fork: bool, body: bytes) -> None: ...
+    def delete_page(self, world: int, kind: int, path: str) -> None: ...
+    def put_proposal(self, row: ProposalRow) -> None: ...
+    def set_status(self, edge: int, status: str) -> None: ...
+    def put_conflict(self, row: ConflictRow) -> None: ...
+    def settle_conflict(self, edge: int) -> None: ...
+    def put_registration(
+        self, world: int, type_: str, version: str, functional: bool
+    ) -> None: ...
+    def defer_indexes(self) -> None: ...
+    def build_indexes(self) -> None: ...
+    def insert_commit(self, row: CommitRow) -> None: ...
+
+
+class Store(Protocol):
+    """A file, a server, or memory."""
+
+    path: str
+
+    def read(self) -> AbstractContextManager[Reader]: ...
+    def write(self) -> AbstractContextManager[Writer]: ...
+    def verify(self) -> list[str]: ...
+    def backup(self, path: str) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,381 @@
+"""Reader: the SQL of every read, one snapshot at a time.
+
+Present values are columns. The past is the present with `history` laid over it: the first change
+after the asked commit says what was there before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from worlddb.errors import CorruptionError
+from worlddb.model.address import short_key
+from worlddb.model.id import Id
+from worlddb.model.instant import from_micros
+from worlddb.model.values import Direction, Edge, Node
+from worlddb.store.sqlite.scan import SqliteScan
+from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, Head, ProposalRow, World
+
+_NODE_COLUMNS = """
+    SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
+           n.valid_from, n.valid_to, n.born, b.time
+    FROM nodes n LEFT JOIN nodes p ON p.row = n.parent LEFT JOIN commits b ON b.seq = n.born
+"""
+# CROSS JOIN keeps SQLite from turning the join around: start at the edges, always.
+_EDGE_COLUMNS = """
+    SELECT e.row, e.id, e.type, e.source, e.target, e.world, s.id, t.id, e.valid_from, e.valid_to,
+           e.metadata, e.born, b.time, e.gone, g.time
+    FROM edges e CROSS JOIN nodes s ON s.row = e.source CROSS JOIN nodes t ON t.row = e.target
+    LEFT JOIN commits b ON b.seq = e.born LEFT JOIN commits g ON g.seq = e.gone
+"""
+_IN = "IN (SELECT value FROM carray(?))"
+KEY_NIBBLES = 16
+_WORD = re.compile(r"\w+")
+
+
+class SqliteReader:
+    """One snapshot of the file."""
+
+    def __init__(self, con: apsw.Connection) -> None:
+        self.con = con
+        self.seq = 0
+        self.time = 0
+
+    @property
+    def scan(self) -> SqliteScan:
+        """Whole tables, for `check` and `export`."""
+        return SqliteScan(self.con)
+
+    # -- the journal ---------------------------------------------------------------------------
+
+    def head(self) -> Head:
+        """Return the last commit."""
+        found = self.con.execute(
+            "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits "
+            "ORDER BY seq DESC LIMIT 1"
+        ).fetchone()
+        if found is None:
+            raise CorruptionError("the journal is empty; restore a backup")
+        return Head(*found)
+
+    def commit_at(self, time: int) -> int | None:
+        """Return the last commit at or before `time`, None before the first."""
+        return self.con.execute(
+            "SELECT seq FROM commits WHERE time <= ? ORDER BY time DESC LIMIT 1", (time,)
+        ).get
+
+    def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]:
+        """Return commits above number `after`."""
+        order = "DESC" if newest_first else "ASC"
+        found = self.con.execute(
+            f"SELECT * FROM commits WHERE seq > ? ORDER BY seq {order} LIMIT ?",
+            (after, -1 if limit is None else limit),
+        )
+        return [CommitRow(*row) for row in found]
+
+    def _time(self, seq: int, time: int | None) -> datetime:
+        """Return a commit's time; the open transaction's own commit has no row yet."""
+        return from_micros(self.time if time is None else time)
+
+    # -- ids -----------------------------------------------------------------------------------
+
+    def node_row(self, ident: bytes) -> int | None:
+        """Return the row of a node by its whole id."""
+        sql = "SELECT row FROM nodes WHERE key = ? AND id = ?"
+        return self.con.execute(sql, (short_key(ident), ident)).get
+
+    def edge_row(self, ident: bytes) -> int | None:
+        """Return the row of an edge by its whole id."""
+        sql = "SELECT row FROM edges WHERE key = ? AND id = ?"
+        return self.con.execute(sql, (short_key(ident), ident)).get
+
+    def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
+        """Return up to `limit` ids that begin with the hex `prefix`, in order."""
+        low = short_key(bytes.fromhex(prefix[:KEY_NIBBLES].ljust(KEY_NIBBLES, "0")))
+        high = short_key(bytes.fromhex(prefix[:KEY_NIBBLES].ljust(KEY_NIBBLES, "f")))
+        found = self.con.execute(
+            f"SELECT id FROM {table} WHERE key BETWEEN ? AND ? ORDER BY key, id", (low, high)
+        )
+        ids = []
+        for (ident,) in found:
+            if ident.hex().startswith(prefix):
+                ids.append(Id(ident))
+                if len(ids) == limit:
+                    break
+        return ids
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def nodes(self, rows: Iterable[int], known: int | None = None) -> dict[int, Node]:
+        """Return nodes by row, as of commit `known`; those not yet born then are left out."""
+        wanted = list(rows)
+        if not wanted:
+            return {}
+        array = _among(wanted)
+        found = self.con.execute(f"{_NODE_COLUMNS} WHERE n.row {_IN}", (array,)).fetchall()
+        if known is not None:
+            found = [row for row in found if row[11] <= known]
+        past = self._past(("node.valid_to", "node.parent", "node.state"), wanted, known)
+        if past:
+            found = [self._node_then(row, past) for row in found]
+        notes = self._notes(wanted, known)
+        return {row[0]: self._node(row, notes.get(row[0])) for row in found}
+
+    def _node(self, row: tuple[Any, ...], notes: dict[str, list[str]] | None) -> Node:
+        ident = Id(row[1])
+        return Node(
+            id=ident,
+            state=ident if row[2] is None else Id(row[2]),
+            type=row[3],
+            name=row[4],
+            content=row[5],
+            created_at=from_micros(row[6]),
+            parent=None if row[8] is None else Id(row[8]),
+            valid_from=from_micros(row[9]),
+            valid_to=None if row[10] is None else from_micros(row[10]),
+            known_from=self._time(row[11], row[12]),
+            aliases=tuple(notes.get("alias", ())) if notes else (),
+            provenance=tuple(notes.get("source", ())) if notes else (),
+        )
+
+    def _node_then(
+        self, row: tuple[Any, ...], past: dict[tuple[str, int], Any]
+    ) -> tuple[Any, ...]:
+        values = list(row)
+        if ("node.valid_to", row[0]) in past:
+            values[10] = past["node.valid_to", row[0]]
+        if ("node.state", row[0]) in past:
+            values[2] = past["node.state", row[0]]
+        if ("node.parent", row[0]) in past:
+            values[7] = past["node.parent", row[0]]
+            values[8] = self.con.execute("SELECT id FROM nodes WHERE row = ?", (values[7],)).get
+        return tuple(values)
+
+    def _notes(self, rows: list[int], known: int | None) -> dict[int, dict[str, list[str]]]:
+        sql = f"SELECT node, kind, text, born FROM notes WHERE node {_IN} ORDER BY row"
+        found: dict[int, dict[str, list[str]]] = {}
+        for node, kind, text, born in self.con.execute(sql, (_among(rows),)):
+            if known is None or born <= known:
+                found.setdefault(node, {}).setdefault(kind, []).append(text)
+        return found
+
+    def _past(
+        self, fields: tuple[str, ...], rows: list[int], known: int | None
+    ) -> dict[tuple[str, int], Any]:
+        """Return what each field said at commit `known`, where it has changed since."""
+        if known is None:
+            return {}
+        marks = ", ".join("?" * len(fields))
+        sql = (
+            f"SELECT field, row, was, min(seq) FROM history WHERE field IN ({marks}) "
+            f"AND row {_IN} AND seq > ? GROUP BY field, row"
+        )
+        found = self.con.execute(sql, (*fields, _among(rows), known))
+        return {(field, row): was for field, row, was, _ in found}
+
+    def world(self, row: int) -> World:
+        """Return the fields that a world's state is hashed from."""
+        found = self.con.execute(
+            "SELECT row, id, state, type, name, content, created_at, parent FROM nodes "
+            "WHERE row = ?",
+            (row,),
+        ).fetchone()
+        return World(*found)
+
+    def rows_named(self, names: Iterable[str]) -> list[int]:
+        """Return the rows of the nodes with exactly one of these names, found by their words."""
+        rows = []
+        for name in names:
+            words = " ".join(_WORD.findall(name))
+            if words:
+                found = self.con.execute(
+                    "SELECT n.row FROM texts t CROSS JOIN nodes n ON n.row = t.rowid "
+                    "WHERE texts MATCH ? AND n.name = ?",
+                    (f'name : "{words}"', name),
+                )
+                rows += [row for (row,) in found]
+        return rows
+
+    def children(
+        self, row: int, known: int | None = None, after: int = 0, limit: int | None = None
+    ) -> list[int]:
+        """Return the rows of a world's children, in the order they were written."""
+        sql = "SELECT row FROM nodes WHERE parent = ? AND row > ? ORDER BY row LIMIT ?"
+        if known is None:
+            found = self.con.execute(sql, (row, after, -1 if limit is None else limit))
+            return [child for (child,) in found]
+        rows = {child for (child,) in self.con.execute(sql, (row, after, -1))}
+        # Those that were moved away since; those that were moved here since fall to parents().
+        rows.update(
+            child
+            for (child,) in self.con.execute(
+                "SELECT row FROM history WHERE field = 'node.parent' AND was = ? AND row > ?",
+                (row, after),
+            )
+        )
+        then = self.parents(rows, known)
+        return sorted(child for child in rows if then.get(child) == row)[:limit]
+
+    def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]:
+        """Return the parent row of each row; rows not born by `known` are left out."""
+        wanted = list(rows)
+        if not wanted:
+            return {}
+        sql = f"SELECT row, parent, born FROM nodes WHERE row {_IN}"
+        found = self.con.execute(sql, (_among(wanted),))
+        parents = {
+            row: parent for row, parent, born in found if known is None or born <= known
+        }
+        for (_, row), was in self._past(("node.parent",), wanted, known).items():
+            if row in parents:
+                parents[row] = was
+        return parents
+
+    # -- edges ---------------------------------------------------------------------------------
+
+    def edges_at(
+        self,
+        rows: Iterable[int],
+        direction: Direction,
+        types: Iterable[str] | None = None,
+        known: int | None = None,
+    ) -> list[EdgeRow]:
+        """Return the edges that leave, enter or touch `rows`, as of commit `known`."""
+        wanted = list(rows)
+        if direction == "both":
+            chosen = None if types is None else list(types)
+            out = self.edges_at(wanted, "out", chosen, known)
+            seen = {item.row for item in out}
+            into = self.edges_at(wanted, "in", chosen, known)
+            return out + [item for item in into if item.row not in seen]
+        end = "source" if direction == "out" else "target"
+        values: list[Any] = [_among(wanted)]
+        where = f"e.{end} {_IN}"
+        if types is not None:
+            chosen = list(types)
+            where += f" AND e.type IN ({', '.join('?' * len(chosen))})"
+            values += chosen
+        return self._edges(where, values, known) if wanted else []
+
+    def edges(self, rows: Iterable[int], known: int | None = None) -> list[EdgeRow]:
+        """Return edges by row, deleted ones too unless `known` is given."""
+        wanted = list(rows)
+        values = [_among(wanted)]
+        return self._edges(f"e.row {_IN}", values, known, deleted=True) if wanted else []
+
+    def edges_between(self, first: int, last: int) -> list[EdgeRow]:
+        """Return the edges of a range of rows, deleted ones too."""
+        return self._edges("e.row BETWEEN ? AND ?", [first, last], None, deleted=True)
+
+    def _edges(
+        self, where: str, values: list[Any], known: int | None, deleted: bool = False
+    ) -> list[EdgeRow]:
+        if known is not None:
+            where += " AND e.born <= ? AND (e.gone IS NULL OR e.gone > ?)"
+            values += (known, known)
+        elif not deleted:
+            where += " AND e.gone IS NULL"
+        found = self.con.execute(f"{_EDGE_COLUMNS} WHERE {where} ORDER BY e.row", values).fetchall()
+        past = self._past(("edge.valid_to",), [row[0] for row in found], known) if found else {}
+        return [self._edge(row, past, known) for row in found]
+
+    def _edge(
+        self, row: tuple[Any, ...], past: dict[tuple[str, int], Any], known: int | None
+    ) -> EdgeRow:
+        valid_to = past.get(("edge.valid_to", row[0]), row[9])
+        gone = row[13] if known is None else None
+        edge = Edge(
+            id=Id(row[1]),
+            type=row[2],
+            source=Id(row[6]),
+            target=Id(row[7]),
+            valid_from=from_micros(row[8]),
+            valid_to=None if valid_to is None else from_micros(valid_to),
+            known_from=self._time(row[11], row[12]),
+            known_to=None if gone is None else self._time(gone, row[14]),
+            metadata={} if row[10] == "{}" else json.loads(row[10]),
+        )
+        return EdgeRow(row[0], row[3], row[4], row[5], edge)
+
+    # -- digests, proposals, conflicts, ontology, text -------------------------------------------
+
+    def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None:
+        """Return one page of a world's set: whether it is a fork, and its bytes."""
+        found = self.con.execute(
+            "SELECT fork, body FROM pages WHERE world = ? AND kind = ? AND path = ?",
+            (world, kind, path),
+        ).fetchone()
+        return None if found is None else (bool(found[0]), found[1])
+
+    def proposals(
+        self, status: str | None = None, rows: Iterable[int] | None = None, known: int | None = None
+    ) -> list[ProposalRow]:
+        """Return proposals by status and by the nodes they concern, as of commit `known`."""
+        sql = "SELECT edge, low, high, status, tier, score, evidence FROM proposals WHERE born <= ?"
+        values: list[Any] = [1 << 62 if known is None else known]
+        if rows is not None:
+            chosen = list(rows)
+            sql += f" AND (low {_IN} OR high {_IN})"
+            values += (_among(chosen), _among(chosen))
+        if status is not None and known is None:
+            sql += " AND status = ?"
+            values.append(status)
+        found = [ProposalRow(*row) for row in self.con.execute(sql + " ORDER BY edge", values)]
+        past = self._past(("proposal.status",), [row.edge for row in found], known)
+        then = [
+            row._replace(status=past.get(("proposal.status", row.edge), row.status))
+            for row in found
+        ]
+        return [row for row in then if status is None or row.status == status]
+
+    def conflicts(
+        self, rows: Iterable[int] | None = None, known: int | None = None
+    ) -> list[ConflictRow]:
+        """Return the conflicts open at commit `known`, or with `rows` None all ever recorded."""
+        sql = "SELECT edge, low, high, reason, gone FROM conflicts WHERE "
+        values: list[Any] = []
+        if known is None:
+            sql += "1"
+        else:
+            sql += "born <= ?"
+            values.append(known)
+        if rows is not None:
+            chosen = list(rows)
+            sql += f" AND (low {_IN} OR high {_IN})"
+            values += (_among(chosen), _among(chosen))
+        found = [ConflictRow(*row) for row in self.con.execute(sql + " ORDER BY edge", values)]
+        if known is not None:
+            found = [
+                row._replace(gone=None) if row.gone is not None and row.gone > known else row
+                for row in found
+            ]
+        return found
+
+    def registrations(self) -> list[tuple[bytes, str, str, bool]]:
+        """Return the custom edge types the store remembers: world, type, version, functional."""
+        found = self.con.execute(
+            "SELECT n.id, r.type, r.version, r.functional FROM registrations r "
+            "JOIN nodes n ON n.row = r.world ORDER BY r.world, r.type"
+        )
+        return [(world, type_, version, bool(flag)) for world, type_, version, flag in found]
+
+    def match_text(self, words: str, limit: int) -> list[int]:
+        """Return the rows of nodes that match an FTS5 expression, best first, ties by id."""
+        found = self.con.execute(
+            "SELECT t.rowid FROM (SELECT rowid, rank FROM texts WHERE texts MATCH ? "
+            "ORDER BY rank LIMIT ?) t JOIN nodes n ON n.row = t.rowid ORDER BY t.rank, n.id",
+            (words, limit),
+        )
+        return [row for (row,) in found]
+
+
+def _among(rows: list[int]) -> Any:
+    """Return rows as the array that `IN (SELECT value FROM carray(?))` reads; 0 is no row."""
+    return apsw.carray(array("q", rows or (0,)))

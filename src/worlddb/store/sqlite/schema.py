@@ -1,0 +1,231 @@
+"""The tables, their guards, and how an older file becomes a newer one.
+
+    nodes      one row a node; everything hashed is immutable, valid_to and parent are projections
+    edges      one row an edge; `gone` is the commit that deleted it
+    notes      aliases and sources of nodes
+    history    what a projection said before a commit changed it: the past is read from here
+    commits    the journal, chained by hash
+    pages      the set digests of each world (see write/sets.py)
+    proposals, conflicts, registrations   what handlers staged
+    texts      full-text index (derived)
+
+Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
+An id is looked up by `key`, its first 8 bytes as an integer: a third of the index of 32 bytes.
+
+The guard: triggers call `worlddb_write()`, which only our own writer connection defines. Any other
+program's INSERT, UPDATE or DELETE fails with "no such function: worlddb_write".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import apsw
+from blake3 import blake3
+
+from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
+from worlddb.model.journal import GENESIS, commit_hash, node_record, state_digest
+
+APPLICATION_ID = 0x57724442  # "WrDB": what `file` and `open` recognise the store by.
+
+NODES = """
+CREATE TABLE nodes (
+    row INTEGER PRIMARY KEY,
+    key INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    state BLOB,
+    type TEXT NOT NULL,
+    name TEXT NOT NULL,
+    content TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    parent INTEGER,
+    valid_from INTEGER NOT NULL,
+    valid_to INTEGER,
+    born INTEGER NOT NULL
+) STRICT;
+"""
+
+EDGES = """
+CREATE TABLE edges (
+    row INTEGER PRIMARY KEY,
+    key INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    type TEXT NOT NULL,
+    source INTEGER NOT NULL,
+    target INTEGER NOT NULL,
+    world INTEGER NOT NULL,
+    valid_from INTEGER NOT NULL,
+    valid_to INTEGER,
+    metadata TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    born INTEGER NOT NULL,
+    gone INTEGER
+) STRICT;
+"""
+
+THE_REST = """
+CREATE TABLE notes (
+    row INTEGER PRIMARY KEY,
+    node INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    born INTEGER NOT NULL
+) STRICT;
+CREATE INDEX notes_node ON notes (node, kind);
+
+CREATE TABLE history (
+    field TEXT NOT NULL,
+    row INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    was ANY,
+    PRIMARY KEY (field, row, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE commits (
+    seq INTEGER PRIMARY KEY,
+    time INTEGER NOT NULL UNIQUE,
+    actor TEXT NOT NULL,
+    root_state BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    nodes INTEGER NOT NULL,
+    edges INTEGER NOT NULL,
+    notes INTEGER NOT NULL,
+    changes TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE pages (
+    row INTEGER PRIMARY KEY,
+    world INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    fork INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    UNIQUE (world, kind, path)
+) STRICT;
+
+CREATE TABLE proposals (
+    edge INTEGER PRIMARY KEY,
+    low INTEGER NOT NULL,
+    high INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    tier TEXT NOT NULL,
+    score REAL NOT NULL,
+    evidence TEXT NOT NULL,
+    born INTEGER NOT NULL
+) STRICT;
+CREATE INDEX proposals_low ON proposals (low, high);
+CREATE INDEX proposals_high ON proposals (high);
+CREATE INDEX proposals_status ON proposals (status);
+
+CREATE TABLE conflicts (
+    edge INTEGER PRIMARY KEY,
+    low INTEGER NOT NULL,
+    high INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    born INTEGER NOT NULL,
+    gone INTEGER
+) STRICT;
+CREATE INDEX conflicts_low ON conflicts (low);
+CREATE INDEX conflicts_high ON conflicts (high);
+
+CREATE TABLE registrations (
+    world INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    version TEXT NOT NULL,
+    functional INTEGER NOT NULL,
+    born INTEGER NOT NULL,
+    PRIMARY KEY (world, type)
+) STRICT, WITHOUT ROWID;
+
+"""
+
+TEXTS = """
+CREATE VIRTUAL TABLE texts USING fts5 (
+    name, content, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
+);
+"""
+
+NODE_KEY_INDEX = "CREATE INDEX nodes_key ON nodes (key)"
+DEFERRED_INDEXES = {
+    "nodes_parent": "CREATE INDEX nodes_parent ON nodes (parent)",
+    "edges_key": "CREATE INDEX edges_key ON edges (key)",
+    "edges_source": "CREATE INDEX edges_source ON edges (source, type)",
+    "edges_target": "CREATE INDEX edges_target ON edges (target, type)",
+}
+"""Built at the end of a bulk load instead of row by row."""
+
+GUARDED = (
+    "nodes",
+    "edges",
+    "notes",
+    "history",
+    "commits",
+    "pages",
+    "proposals",
+    "conflicts",
+    "registrations",
+)
+NEVER_DELETED = ("nodes", "edges", "notes", "history", "commits")
+
+
+def guards() -> dict[str, str]:
+    """Return the guard triggers: name → the statement that makes it."""
+    found = {}
+    for table in GUARDED:
+        for action in ("INSERT", "UPDATE", "DELETE"):
+            name = f"{table}_guard_{action.lower()}"
+            condition = "worlddb_write() IS NOT 1"
+            if action == "DELETE" and table in NEVER_DELETED:
+                condition = "1"
+            found[name] = (
+                f"CREATE TRIGGER {name} BEFORE {action} ON {table} WHEN {condition} "
+                f"BEGIN SELECT RAISE(ABORT, 'WorldDB: {table} are written by edge handlers only'); "
+                "END"
+            )
+    return found
+
+
+ROOT_ROW = 1
+FIRST_ACTOR = "worlddb"
+
+
+def write_genesis(con: apsw.Connection) -> None:
+    """Write the root world and commit 0; both are the same in every store."""
+    con.execute(
+        "INSERT INTO nodes (row, key, id, type, name, content, created_at, valid_from, born) "
+        "VALUES (?, ?, ?, ?, ?, '', 0, 0, 0)",
+        (ROOT_ROW, short_key(ROOT_ID), ROOT_ID, ROOT_TYPE, ROOT_NAME),
+    )
+    nothing = blake3().digest()
+    digests = {
+        "nodes": blake3(node_record(ROOT_ID, GENESIS, 0, None)).digest(),
+        "edges": nothing,
+        "notes": nothing,
+        "states": state_digest(()),
+    }
+    hash_ = commit_hash(GENESIS, 0, 0, FIRST_ACTOR, ROOT_ID, digests, "[]")
+    con.execute(
+        "INSERT INTO commits VALUES (0, 0, ?, ?, ?, ?, 0, 0, '[]')",
+        (FIRST_ACTOR, ROOT_ID, hash_, ROOT_ROW),
+    )
+    con.execute("INSERT INTO texts (rowid, name, content) VALUES (?, ?, '')", (ROOT_ROW, ROOT_NAME))
+
+
+def m001_initial(con: apsw.Connection) -> None:
+    """Create every table, the root world, and the indexes and guards."""
+    con.execute(NODES + EDGES + THE_REST + TEXTS)
+    write_genesis(con)
+    con.execute(NODE_KEY_INDEX)
+    for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
+        con.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (m001_initial,)
+"""Never edited once released; a change of layout is a further function."""
+
+FORMAT_VERSION = len(MIGRATIONS)
+
+
+def expected_objects() -> set[str]:
+    """Return the names of the indexes and guards a sound store has."""
+    return {*DEFERRED_INDEXES, "nodes_key", *guards()}

@@ -1,0 +1,218 @@
+"""Writer: the SQL of every write, inside the one write transaction.
+
+Every change of a projection leaves what it said before in `history`; only the first value of a
+commit is kept, so a reader of an earlier commit never sees the middle of this one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from worlddb.model.address import short_key
+from worlddb.model.values import Direction
+from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, ProposalRow
+from worlddb.store.sqlite.reader import SqliteReader
+from worlddb.store.sqlite.schema import DEFERRED_INDEXES, guards
+
+BULK_HASH_BYTES = 256 << 20
+USUAL_HASH_BYTES = 1 << 20
+USUAL_MERGE = 4
+BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
+
+
+class SqliteWriter(SqliteReader):
+    """The open write transaction; `seq` and `time` are those of the commit it will become."""
+
+    def __init__(self, con: apsw.Connection, seq: int, time: int) -> None:
+        super().__init__(con)
+        self.seq = seq
+        self.time = time
+        self._deferred = False
+
+    # -- reads that need an index wait for a deferred one -----------------------------------------
+
+    def edge_row(self, ident: bytes) -> int | None:
+        """Return the row of an edge by its whole id."""
+        self.build_indexes()
+        return super().edge_row(ident)
+
+    def children(
+        self, row: int, known: int | None = None, after: int = 0, limit: int | None = None
+    ) -> list[int]:
+        """Return the rows of a world's children."""
+        self.build_indexes()
+        return super().children(row, known, after, limit)
+
+    def edges_at(
+        self,
+        rows: Iterable[int],
+        direction: Direction,
+        types: Iterable[str] | None = None,
+        known: int | None = None,
+    ) -> list[EdgeRow]:
+        """Return the edges at `rows`."""
+        self.build_indexes()
+        return super().edges_at(rows, direction, types, known)
+
+    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, tuple[int, int, int]]:
+        """Return (row, parent row, valid_from) of the nodes among `idents` that exist."""
+        keys = array("q", map(short_key, idents))
+        wanted = set(idents)
+        found = self.con.execute(
+            "SELECT id, row, parent, valid_from FROM nodes "
+            "WHERE key IN (SELECT value FROM carray(?))",
+            (apsw.carray(keys),),
+        )
+        # The root has no parent; its outgoing edges are interior to itself.
+        return {
+            ident: (row, parent or row, valid_from)
+            for ident, row, parent, valid_from in found
+            if ident in wanted
+        }
+
+    # -- nodes and edges -------------------------------------------------------------------------
+
+    def insert_nodes(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Insert (row, key, id, type, name, content, created_at, parent, valid_from, valid_to)."""
+        self.con.executemany(
+            "INSERT INTO nodes (row, key, id, type, name, content, created_at, parent, valid_from, "
+            f"valid_to, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {self.seq})",
+            rows,
+        )
+
+    def insert_texts(self, rows: Iterable[tuple[int, str, str]]) -> None:
+        """Index (row, name, content)."""
+        self.con.executemany("INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", rows)
+
+    def insert_edges(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Insert (row, key, id, type, source, target, world, valid_from, valid_to, metadata, gen).
+
+        The one raw insert of edges; only the reconciler and the replay of a journal call it.
+        """
+        self.con.executemany(
+            "INSERT INTO edges (row, key, id, type, source, target, world, valid_from, valid_to, "
+            f"metadata, generation, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {self.seq})",
+            rows,
+        )
+
+    def insert_notes(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Insert (row, node, kind, text)."""
+        self.con.executemany(f"INSERT INTO notes VALUES (?, ?, ?, ?, {self.seq})", rows)
+
+    def has_note(self, node: int, kind: str, text: str) -> bool:
+        """Return whether a node already has this alias or source."""
+        sql = "SELECT 1 FROM notes WHERE node = ? AND kind = ? AND text = ?"
+        return self.con.execute(sql, (node, kind, text)).get is not None
+
+    def _remember(self, field: str, row: int, was: Any) -> None:
+        self.con.execute(
+            "INSERT OR IGNORE INTO history VALUES (?, ?, ?, ?)", (field, row, self.seq, was)
+        )
+
+    def set_valid_to(self, kind: str, row: int, valid_to: int) -> None:
+        """Close the validity of a node or an edge (`kind`)."""
+        table = f"{kind}s"
+        was = self.con.execute(f"SELECT valid_to FROM {table} WHERE row = ?", (row,)).get
+        self._remember(f"{kind}.valid_to", row, was)
+        self.con.execute(f"UPDATE {table} SET valid_to = ? WHERE row = ?", (valid_to, row))
+
+    def set_parent(self, row: int, parent: int) -> list[bytes]:
+        """Move a node; return the ids of its live outgoing edges, which move with it."""
+        self.build_indexes()
+        was = self.con.execute("SELECT parent FROM nodes WHERE row = ?", (row,)).get
+        self._remember("node.parent", row, was)
+        self.con.execute("UPDATE nodes SET parent = ? WHERE row = ?", (parent, row))
+        self.con.execute("UPDATE edges SET world = ? WHERE source = ?", (parent, row))
+        sql = "SELECT id FROM edges WHERE source = ? AND gone IS NULL"
+        return [ident for (ident,) in self.con.execute(sql, (row,))]
+
+    def set_state(self, row: int, was: bytes | None, state: bytes) -> None:
+        """Give a world its new state."""
+        self._remember("node.state", row, was)
+        self.con.execute("UPDATE nodes SET state = ? WHERE row = ?", (state, row))
+
+    def delete_edge(self, row: int) -> None:
+        """Close an edge on the known axis."""
+        self.con.execute("UPDATE edges SET gone = ? WHERE row = ?", (self.seq, row))
+
+    # -- digests, proposals, conflicts, ontology ---------------------------------------------------
+
+    def put_page(self, world: int, kind: int, path: str, fork: bool, body: bytes) -> None:
+        """Write one page of a world's set."""
+        self.con.execute(
+            "INSERT INTO pages (world, kind, path, fork, body) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (world, kind, path) DO UPDATE SET fork = excluded.fork, "
+            "body = excluded.body",
+            (world, kind, path, int(fork), body),
+        )
+
+    def delete_page(self, world: int, kind: int, path: str) -> None:
+        """Remove a page that its parent page has taken in."""
+        self.con.execute(
+            "DELETE FROM pages WHERE world = ? AND kind = ? AND path = ?", (world, kind, path)
+        )
+
+    def put_proposal(self, row: ProposalRow) -> None:
+        """Stage a proposal."""
+        self.con.execute("INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, self.seq))
+
+    def set_status(self, edge: int, status: str) -> None:
+        """Decide, withdraw or reopen a proposal."""
+        was = self.con.execute("SELECT status FROM proposals WHERE edge = ?", (edge,)).get
+        self._remember("proposal.status", edge, was)
+        self.con.execute("UPDATE proposals SET status = ? WHERE edge = ?", (status, edge))
+
+    def put_conflict(self, row: ConflictRow) -> None:
+        """Record a conflict."""
+        values = (row.edge, row.low, row.high, row.reason, self.seq)
+        self.con.execute(
+            "INSERT INTO conflicts (edge, low, high, reason, born) VALUES (?, ?, ?, ?, ?)", values
+        )
+
+    def settle_conflict(self, edge: int) -> None:
+        """Record that a conflict is over."""
+        self.con.execute("UPDATE conflicts SET gone = ? WHERE edge = ?", (self.seq, edge))
+
+    def put_registration(self, world: int, type_: str, version: str, functional: bool) -> None:
+        """Remember a custom edge type of a world."""
+        self.con.execute(
+            "INSERT OR REPLACE INTO registrations VALUES (?, ?, ?, ?, ?)",
+            (world, type_, version, int(functional), self.seq),
+        )
+
+    # -- bulk and commit ---------------------------------------------------------------------------
+
+    def defer_indexes(self) -> None:
+        """Drop what is cheaper to build once at the end; the transaction hides it from others."""
+        if self._deferred:
+            return
+        self._deferred = True
+        for name in DEFERRED_INDEXES:
+            self.con.execute(f"DROP INDEX {name}")
+        for name in BULK_GUARDS:
+            self.con.execute(f"DROP TRIGGER {name}")
+        self._tune_texts(BULK_HASH_BYTES, 0)
+
+    def build_indexes(self) -> None:
+        """Build what was deferred; does nothing otherwise."""
+        if not self._deferred:
+            return
+        self._deferred = False
+        for statement in DEFERRED_INDEXES.values():
+            self.con.execute(statement)
+        for name in BULK_GUARDS:
+            self.con.execute(guards()[name])
+        self._tune_texts(USUAL_HASH_BYTES, USUAL_MERGE)
+
+    def _tune_texts(self, hash_bytes: int, merge: int) -> None:
+        """Set how much text FTS5 gathers before it writes, and how eagerly it merges."""
+        self.con.execute("INSERT INTO texts (texts, rank) VALUES ('hashsize', ?)", (hash_bytes,))
+        self.con.execute("INSERT INTO texts (texts, rank) VALUES ('automerge', ?)", (merge,))
+
+    def insert_commit(self, row: CommitRow) -> None:
+        """Write the journal's row; the transaction is complete with it."""
+        self.con.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)

@@ -1,0 +1,131 @@
+"""Commit: give every touched world its new state, once, and chain the journal.
+
+Worlds are hashed from the inside out: a world waits until all its changed children have their
+states. No recursion, so depth costs time and never a stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from worlddb.index.pages import digest_of
+from worlddb.model.address import node_address
+from worlddb.model.journal import commit_hash, encode_changes, state_digest
+from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, CommitRow
+from worlddb.write.ledger import Ledger
+from worlddb.write.sets import update
+
+
+def seal(ledger: Ledger, actor: str) -> CommitRow:
+    """Compute states, write the journal's row, and return it."""
+    writer = ledger.writer
+    writer.build_indexes()
+    states = restate(ledger)
+    root = writer.world(ROOT_ROW)
+    digests = {
+        "nodes": ledger.nodes.digest(),
+        "edges": ledger.edges.digest(),
+        "notes": ledger.notes.digest(),
+        "states": state_digest(states),
+    }
+    changes = encode_changes(ledger.changes)
+    root_state = root.state or root.id
+    row = CommitRow(
+        seq=writer.seq,
+        time=writer.time,
+        actor=actor,
+        root_state=root_state,
+        hash=commit_hash(
+            ledger.head.hash, writer.seq, writer.time, actor, root_state, digests, changes
+        ),
+        nodes=ledger.node_row,
+        edges=ledger.edge_row,
+        notes=ledger.note_row,
+        changes=changes,
+    )
+    writer.insert_commit(row)
+    return row
+
+
+def restate(ledger: Ledger) -> list[tuple[bytes, bytes]]:
+    """Give new states to all touched worlds and their ancestors; return (id, state) of each."""
+    parents = _with_ancestors(ledger)
+    waiting = dict.fromkeys(parents, 0)
+    for parent in parents.values():
+        if parent is not None:
+            waiting[parent] += 1
+    ready = [world for world, count in waiting.items() if not count]
+    restated: dict[int, dict[bytes, bytes]] = {}
+    done: list[tuple[bytes, bytes]] = []
+    while ready:
+        row = ready.pop()
+        parent = parents[row]
+        change = _restate(ledger, row, restated.pop(row, {}))
+        if change is not None:
+            done.append(change)
+            if parent is not None:
+                restated.setdefault(parent, {})[change[0]] = change[1]
+        if parent is not None:
+            waiting[parent] -= 1
+            if not waiting[parent]:
+                ready.append(parent)
+    return done
+
+
+def _with_ancestors(ledger: Ledger) -> dict[int, int | None]:
+    """Return every touched world and every world above one, each with its parent."""
+    sets = (ledger.children_put, ledger.children_lost, ledger.edges_put, ledger.edges_lost)
+    frontier: set[int] = {world for touched in sets for world, ids in touched.items() if ids}
+    parents: dict[int, int | None] = {}
+    while frontier:
+        parents.update(ledger.writer.parents(frontier))
+        frontier = {parents[row] for row in frontier} - parents.keys() - {None}  # type: ignore[assignment]
+    return parents
+
+
+def _restate(
+    ledger: Ledger, row: int, restated: dict[bytes, bytes]
+) -> tuple[bytes, bytes] | None:
+    """Hash one world again; return its id and state if the state is a new one."""
+    writer = ledger.writer
+    put, lost = ledger.children_put.get(row, ()), ledger.children_lost.get(row, ())
+    if put or lost or restated:
+        children = update(writer, row, CHILDREN, _members(ledger, put, restated), lost)
+    else:
+        children = digest_of(writer, row, CHILDREN)
+    put, lost = ledger.edges_put.get(row, ()), ledger.edges_lost.get(row, ())
+    if put or lost:
+        edges = update(writer, row, EDGES, dict.fromkeys(put) if ledger.moved else put, lost)
+    else:
+        edges = digest_of(writer, row, EDGES)
+    world = writer.world(row)
+    state = node_address(
+        world.type,
+        world.name.encode(),
+        world.content.encode(),
+        world.created_at,
+        children,
+        edges,
+    )
+    if state == (world.state or world.id):
+        return None
+    writer.set_state(row, world.state, state)
+    return world.id, state
+
+
+def _members(
+    ledger: Ledger, put: Iterable[bytes], restated: dict[bytes, bytes]
+) -> list[bytes]:
+    """Return the children to put as `id ‖ state`.
+
+    A new child is a leaf unless it was restated; one that moved here keeps the state it has.
+    """
+    if not restated and not ledger.moved:
+        return [ident + ident for ident in put]
+    new = dict.fromkeys(put)
+    states = dict(restated)
+    for ident in new.keys() & ledger.moved.keys():
+        states.setdefault(ident, ledger.writer.world(ledger.moved[ident]).state or ident)
+    return [ident + states.pop(ident, ident) for ident in new] + [
+        ident + state for ident, state in states.items()
+    ]

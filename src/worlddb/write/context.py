@@ -1,0 +1,206 @@
+"""Context: the transaction as a handler sees it, and all that a handler may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from worlddb.errors import NotFoundError, RejectedError
+from worlddb.model.id import Id
+from worlddb.model.instant import Instant, to_micros
+from worlddb.model.limits import encode_metadata
+from worlddb.model.values import Direction, Edge, EdgeDraft, Node, NodeDraft, Proposal
+from worlddb.store.protocol import ROOT_ROW, ConflictRow, ProposalRow
+from worlddb.write.ledger import Ledger
+from worlddb.write.nodes import create_nodes
+
+if TYPE_CHECKING:
+    from worlddb.write.reconcile import Reconciler
+
+
+class Context:
+    """What `ontology.protocol.WriteContext` promises, over the open transaction."""
+
+    def __init__(self, ledger: Ledger, reconciler: Reconciler, edge: Edge | None) -> None:
+        self._ledger = ledger
+        self._writer = ledger.writer
+        self._reconciler = reconciler
+        self._edge = edge
+
+    @property
+    def now(self) -> datetime:
+        """The commit's time."""
+        return self._ledger.now
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def get(self, node_id: Id) -> Node:
+        """Return a node."""
+        row = self._ledger.place(node_id)[0]
+        return self._writer.nodes([row])[row]
+
+    def get_edge(self, edge_id: Id) -> Edge:
+        """Return an edge, deleted or not."""
+        return self._reconciler.find_edge(edge_id).edge
+
+    def edges(
+        self, node_id: Id, direction: Direction = "out", types: Iterable[str] | None = None
+    ) -> list[Edge]:
+        """Return the edges at a node that are not deleted."""
+        row = self._ledger.place(node_id)[0]
+        return [item.edge for item in self._writer.edges_at([row], direction, types)]
+
+    def reaches(self, start: Id, goal: Id, types: Iterable[str]) -> bool:
+        """Return whether `goal` can be reached from `start` along edges of `types`."""
+        chosen = list(types)
+        wanted = self._ledger.place(goal)[0]
+        seen: set[int] = set()
+        frontier = {self._ledger.place(start)[0]}
+        while frontier:
+            seen |= frontier
+            found = self._writer.edges_at(frontier, "out", chosen)
+            frontier = {item.target for item in found} - seen
+            if wanted in frontier:
+                return True
+        return False
+
+    def encloses(self, world: Id, node_id: Id) -> bool:
+        """Return whether `world` is `node_id` or holds it, as parent or by membership."""
+        wanted = self._ledger.place(world)[0]
+        seen: set[int] = set()
+        frontier = {self._ledger.place(node_id)[0]}
+        while frontier:
+            if wanted in frontier:
+                return True
+            seen |= frontier
+            above = {row for row in self._writer.parents(frontier).values() if row is not None}
+            above |= {item.source for item in self._writer.edges_at(frontier, "in", ("contains",))}
+            frontier = above - seen
+        return False
+
+    def is_placed(self, node_id: Id) -> bool:
+        """Return whether a node lives in another world than the root."""
+        return self._ledger.place(node_id)[1] != ROOT_ROW
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def close_validity(self, target: Id, at: Instant) -> None:
+        """End a node's or an edge's validity at `at`, if that is earlier than it ends now."""
+        close_validity(self._ledger, target, at, by=self._edge)
+
+    def create_node(
+        self, *, type: str, name: str = "", content: str = "", parent: Id | None = None
+    ) -> Node:
+        """Create a node in the same transaction."""
+        draft = NodeDraft(type=type, name=name, content=content, parent=parent)
+        return self.get(create_nodes(self._ledger, [draft])[0])
+
+    def write_edge(
+        self,
+        type: str,
+        source: Id,
+        target: Id,
+        *,
+        valid_from: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Edge:
+        """Write a further edge, through its own handler."""
+        draft = EdgeDraft(source=source, target=target, valid_from=valid_from, metadata=metadata)
+        return self._reconciler.write(type, draft)
+
+    def delete_edge(self, edge_id: Id) -> None:
+        """Close an edge on the known axis, through its own handler."""
+        self._reconciler.delete(edge_id)
+
+    def place(self, node_id: Id, world: Id | None) -> None:
+        """Move a node into `world`, or back to the root world."""
+        row = ROOT_ROW if world is None else self._ledger.place(world)[0]
+        if self._ledger.place(node_id)[1] == row:
+            return
+        self._ledger.move(node_id, row)
+        self._ledger.change("place", node_id, world=str(Id(self._writer.world(row).id)))
+
+    def stage_merge(
+        self, edge: Edge, *, tier: str, score: float, evidence: Mapping[str, Any]
+    ) -> Proposal:
+        """Stage a merge proposal; an open or accepted one of the same pair stands for it.
+
+        A pair that was rejected is not proposed again on the same evidence.
+        """
+        text = encode_metadata(evidence, self._ledger.limits)
+        left, right = self._ledger.place(edge.source)[0], self._ledger.place(edge.target)[0]
+        low, high = min(left, right), max(left, right)
+        for row in reversed(self._writer.proposals(rows=[low])):
+            if (row.low, row.high) != (low, high) or row.status == "withdrawn":
+                continue
+            if row.status != "rejected" or (row.tier, row.evidence) == (tier, text):
+                return self._proposal(row, edge)
+        number = self._reconciler.find_edge(edge.id).row
+        row = ProposalRow(number, low, high, "pending", tier, score, text)
+        self._writer.put_proposal(row)
+        self._ledger.change("propose", edge.id, tier=tier, score=score, evidence=text)
+        return self._proposal(row, edge)
+
+    def _proposal(self, row: ProposalRow, edge: Edge) -> Proposal:
+        return Proposal(
+            edge=self._writer.edges([row.edge])[0].edge.id,
+            left=edge.source,
+            right=edge.target,
+            status=row.status,
+            tier=row.tier,
+            score=row.score,
+            evidence=json.loads(row.evidence),
+        )
+
+    def drop_merge(self, edge: Edge) -> None:
+        """Withdraw the proposal that this edge staged, whether pending or accepted."""
+        number = self._reconciler.find_edge(edge.id).row
+        low, high = self._ledger.place(edge.source)[0], self._ledger.place(edge.target)[0]
+        for row in self._writer.proposals(rows=[low, high]):
+            if row.edge == number and row.status in ("pending", "accepted"):
+                self._writer.set_status(number, "withdrawn")
+                self._ledger.change("decide", edge.id, status="withdrawn")
+
+    def flag_conflict(self, edge: Edge, reason: str) -> None:
+        """Record that the two ends of `edge` cannot both be right."""
+        number = self._reconciler.find_edge(edge.id).row
+        left, right = self._ledger.place(edge.source)[0], self._ledger.place(edge.target)[0]
+        low, high = min(left, right), max(left, right)
+        self._writer.put_conflict(ConflictRow(number, low, high, reason, None))
+        self._ledger.change("flag", edge.id, reason=reason)
+
+    def settle_conflict(self, edge: Edge) -> None:
+        """Record that the conflict of `edge` is settled."""
+        self._writer.settle_conflict(self._reconciler.find_edge(edge.id).row)
+        self._ledger.change("settle", edge.id)
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Give up the whole transaction."""
+        raise RejectedError(reason, edge_type=self._edge.type if self._edge else None)
+
+
+def close_validity(ledger: Ledger, target: bytes, at: Instant, by: Edge | None) -> None:
+    """Tighten `valid_to` of a node or an edge; a later or equal end changes nothing.
+
+    Raises:
+        NotFoundError: nothing has that id.
+        InvalidInputError: `at` is no aware time.
+    """
+    moment = to_micros(at, "valid_to")
+    writer = ledger.writer
+    try:
+        kind, row = "node", ledger.place(target)[0]
+        ends = writer.nodes([row])[row].valid_to
+    except NotFoundError:
+        number = writer.edge_row(target)
+        if number is None:
+            raise NotFoundError(f"no node or edge has the id {Id(target)}") from None
+        kind, row = "edge", number
+        ends = writer.edges([row])[0].edge.valid_to
+    if ends is not None and to_micros(ends, "valid_to") <= moment:
+        return
+    writer.set_valid_to(kind, row, moment)
+    detail = {"by": str(by.id)} if by else {}
+    ledger.change(f"close_{kind}", target, valid_to=moment, **detail)

@@ -1,0 +1,138 @@
+"""Ledger: what the open transaction has done so far.
+
+It numbers rows, remembers where nodes are, feeds the commit's digests as records are written, and
+notes which sets of which worlds must be hashed again at the end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+from typing import Any
+
+from blake3 import blake3
+
+from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.model.address import ROOT_ID
+from worlddb.model.id import ID_BYTES, Id, parse_prefix
+from worlddb.model.instant import from_micros
+from worlddb.model.journal import note_record
+from worlddb.model.limits import Limits
+from worlddb.model.values import Change
+from worlddb.store.protocol import ROOT_ROW, Writer
+
+
+class Ledger:
+    """The running account of one transaction."""
+
+    def __init__(self, writer: Writer, limits: Limits) -> None:
+        head = writer.head()
+        self.writer = writer
+        self.limits = limits
+        self.head = head
+        self.node_row, self.edge_row, self.note_row = head.nodes, head.edges, head.notes
+        self.nodes, self.edges, self.notes = blake3(), blake3(), blake3()
+        self.changes: list[Change] = []
+        self.places: dict[bytes, tuple[int, int, int]] = {ROOT_ID: (ROOT_ROW, ROOT_ROW, 0)}
+        self.edges_seen: set[int] = set()
+        self.moved: dict[bytes, int] = {}
+        self.children_put: defaultdict[int, list[bytes]] = defaultdict(list)
+        self.children_lost: defaultdict[int, set[bytes]] = defaultdict(set)
+        self.edges_put: defaultdict[int, list[bytes]] = defaultdict(list)
+        self.edges_lost: defaultdict[int, set[bytes]] = defaultdict(set)
+
+    @property
+    def now(self) -> datetime:
+        """The commit's time."""
+        return from_micros(self.writer.time)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written, so that there is nothing to commit."""
+        written = (self.node_row, self.edge_row, self.note_row)
+        return not self.changes and written == (self.head.nodes, self.head.edges, self.head.notes)
+
+    def resolve(self, given: bytes | str) -> Id:
+        """Return the id of a node of this transaction's view from an id or a prefix.
+
+        Raises:
+            InvalidInputError: not an id, too short, or the start of several.
+            NotFoundError: no node has it.
+        """
+        if isinstance(given, bytes) and len(given) == ID_BYTES:
+            return given if isinstance(given, Id) else Id(given)
+        if not isinstance(given, str):
+            raise InvalidInputError(f"{given!r} is not an id; give an Id or hex text")
+        prefix = parse_prefix(given)
+        if len(prefix) == 2 * ID_BYTES:
+            return Id(prefix)
+        return only_match(self.writer.ids_like("nodes", prefix, 3), given, "node")
+
+    def place(self, given: bytes | str) -> tuple[int, int, int]:
+        """Return (row, world, valid_from) of a node.
+
+        Raises:
+            NotFoundError: no such node.
+        """
+        place = self.places.get(given)  # type: ignore[arg-type]
+        if place is not None:
+            return place
+        ident = self.resolve(given)
+        place = self.places.get(ident)
+        if place is None:
+            place = self.writer.lookup([ident]).get(ident)
+            if place is None:
+                raise NotFoundError(f"no node has the id {ident}; create it first")
+            self.places[ident] = place
+        return place
+
+    def place_all(self, idents: list[bytes]) -> None:
+        """Look up many nodes at once, so that `place` finds them in memory."""
+        missing = [ident for ident in set(idents) if ident not in self.places]
+        if missing:
+            self.places.update(self.writer.lookup(missing))
+
+    def change(self, kind: str, ident: bytes, **detail: Any) -> None:
+        """Record an effect in the journal."""
+        self.changes.append(Change(kind=kind, id=Id(ident), detail=detail))
+
+    def add_notes(
+        self, ident: bytes, row: int, kind: str, texts: tuple[str, ...], *, fresh: bool
+    ) -> None:
+        """Attach aliases or sources to a node; those it has already are left out."""
+        rows = []
+        for text in texts:
+            if fresh or not self.writer.has_note(row, kind, text):
+                self.note_row += 1
+                rows.append((self.note_row, row, kind, text))
+                self.notes.update(note_record(ident, kind, text))
+        if rows:
+            self.writer.insert_notes(rows)
+
+    def move(self, ident: bytes, world: int) -> None:
+        """Move a node, and its outgoing edges with it, from one world's sets to another's."""
+        row, before, valid_from = self.place(ident)
+        moved = self.writer.set_parent(row, world)
+        self.places[ident] = (row, world, valid_from)
+        self.moved[ident] = row
+        self.children_lost[before].add(ident)
+        self.children_lost[world].discard(ident)
+        self.children_put[world].append(ident)
+        self.edges_lost[before].update(moved)
+        self.edges_lost[world].difference_update(moved)
+        self.edges_put[world].extend(moved)
+
+
+def only_match(found: list[Id], given: str, what: str) -> Id:
+    """Return the one id that a prefix stands for.
+
+    Raises:
+        NotFoundError: none begins with it.
+        InvalidInputError: several do.
+    """
+    if not found:
+        raise NotFoundError(f"no {what} has an id that begins with {given!r}")
+    if len(found) > 1:
+        some = ", ".join(ident.short for ident in found)
+        raise InvalidInputError(f"{given!r} is the start of several ids ({some}, …); give more")
+    return found[0]

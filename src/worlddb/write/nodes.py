@@ -1,0 +1,179 @@
+"""Nodes: from a draft to a row. Batches and single nodes take the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.model.address import ROOT_ID, node_address, short_key
+from worlddb.model.id import Id
+from worlddb.model.instant import to_micros
+from worlddb.model.journal import node_record
+from worlddb.model.limits import Limits, check_notes, check_type, encode_text
+from worlddb.model.values import NodeDraft
+from worlddb.store.protocol import ROOT_ROW
+from worlddb.write.ledger import Ledger
+
+BATCH = 20_000
+ROOT_PARENT = (ROOT_ROW, ROOT_ID)
+
+
+class _Ready(NamedTuple):
+    """A checked draft with its address."""
+
+    ident: bytes
+    draft: NodeDraft
+    name: bytes
+    content: bytes
+    created_at: int
+
+
+def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft]) -> list[Id]:
+    """Write drafts as nodes and return their ids, in order.
+
+    A draft with the type, name, content and `created_at` of an existing node is that node: its
+    aliases and sources are added, nothing else. Without `created_at` a draft is always a new node.
+
+    Raises:
+        InvalidInputError: a draft is wrong; nothing of its batch was written.
+        NotFoundError: a parent does not exist.
+        ConflictError: the same node already lives in another world.
+    """
+    ids: list[Id] = []
+    remaining = iter(drafts)
+    while batch := list(islice(remaining, BATCH)):
+        ids += _create_batch(ledger, batch)
+    return ids
+
+
+def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
+    ready = _check(ledger, drafts)
+    if ledger.head.nodes > ROOT_ROW:
+        ledger.place_all([item.ident for item in ready])
+    rows, texts, records, notes = [], [], [], []
+    ids = []
+    places, children = ledger.places, ledger.children_put
+    for item in ready:
+        draft = item.draft
+        if item.ident in places:
+            if draft.created_at is not None:
+                ids.append(_known_again(ledger, item))
+                continue
+            item = _make_distinct(ledger, item)
+        ident, _, _, _, created_at = item
+        parent = _parent(ledger, draft)
+        valid_from, valid_to = _validity(draft, created_at)
+        ledger.node_row = row = ledger.node_row + 1
+        places[ident] = (row, parent[0], valid_from)
+        children[parent[0]].append(ident)
+        rows.append(
+            (
+                row,
+                short_key(ident),
+                ident,
+                draft.type,
+                draft.name,
+                draft.content,
+                created_at,
+                parent[0],
+                valid_from,
+                valid_to,
+            )
+        )
+        texts.append((row, draft.name, draft.content))
+        records.append(node_record(ident, parent[1], valid_from, valid_to))
+        if draft.aliases or draft.source:
+            notes.append((ident, row, draft))
+        ids.append(Id(ident))
+    ledger.nodes.update(b"".join(records))
+    ledger.writer.insert_nodes(rows)
+    ledger.writer.insert_texts(texts)
+    for ident, row, draft in notes:
+        _add_notes(ledger, ident, row, draft, fresh=True)
+    return ids
+
+
+def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_Ready]:
+    """Check every draft before anything is written; return them with their addresses."""
+    limits, now = ledger.limits, ledger.writer.time
+    types: set[str] = set()
+    ready = []
+    for draft in drafts:
+        if draft.type not in types:
+            check_type(draft.type, limits)
+            types.add(draft.type)
+        name = encode_text(draft.name, "name", limits.name_bytes_max)
+        content = encode_text(draft.content, "content", limits.content_bytes_max)
+        created_at = now
+        if draft.created_at is not None:
+            created_at = to_micros(draft.created_at, "created_at")
+        if draft.valid_from is not None or draft.valid_to is not None:
+            _validity(draft, created_at)
+        if draft.aliases or draft.source:
+            _check_notes(draft, limits)
+        if draft.parent is not None:
+            ledger.place(draft.parent)
+        ident = node_address(draft.type, name, content, created_at)
+        ready.append(_Ready(ident, draft, name, content, created_at))
+    return ready
+
+
+def _check_notes(draft: NodeDraft, limits: Limits) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return (
+        check_notes(draft.aliases, "aliases", limits),
+        check_notes(draft.source, "source", limits),
+    )
+
+
+def _validity(draft: NodeDraft, created_at: int) -> tuple[int, int | None]:
+    """Return when a node begins (by default when it was created) and when it ends."""
+    valid_from = created_at
+    if draft.valid_from is not None:
+        valid_from = to_micros(draft.valid_from, "valid_from")
+    if draft.valid_to is None:
+        return valid_from, None
+    valid_to = to_micros(draft.valid_to, "valid_to")
+    if valid_to < valid_from:
+        raise InvalidInputError("valid_to is before valid_from; swap them or leave one out")
+    return valid_from, valid_to
+
+
+def _parent(ledger: Ledger, draft: NodeDraft) -> tuple[int, bytes]:
+    """Return the row and the id of the world a draft is to live in."""
+    if draft.parent is None:
+        return ROOT_PARENT
+    return ledger.place(draft.parent)[0], ledger.resolve(draft.parent)
+
+
+def _make_distinct(ledger: Ledger, item: _Ready) -> _Ready:
+    """Return the draft with the latest free `created_at` before now.
+
+    Two calls without `created_at` mean two nodes; the same type, name, content and microsecond
+    would make them one.
+    """
+    ident, created_at = item.ident, item.created_at
+    while ident in ledger.places or ledger.writer.node_row(ident) is not None:
+        created_at -= 1
+        ident = node_address(item.draft.type, item.name, item.content, created_at)
+    return item._replace(ident=ident, created_at=created_at)
+
+
+def _known_again(ledger: Ledger, item: _Ready) -> Id:
+    """Take a draft of a node that exists: add what is new about it."""
+    row, world, _ = ledger.places[item.ident]
+    draft = item.draft
+    if draft.parent is not None and ledger.place(draft.parent)[0] != world:
+        raise ConflictError(
+            f"node {Id(item.ident).short} already lives in another world; make it a member of "
+            "this one too with write_edge('contains', world, node)"
+        )
+    _add_notes(ledger, item.ident, row, draft, fresh=False)
+    return Id(item.ident)
+
+
+def _add_notes(ledger: Ledger, ident: bytes, row: int, draft: NodeDraft, *, fresh: bool) -> None:
+    aliases, sources = _check_notes(draft, ledger.limits)
+    ledger.add_notes(ident, row, "alias", aliases, fresh=fresh)
+    ledger.add_notes(ident, row, "source", sources, fresh=fresh)

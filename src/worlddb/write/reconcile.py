@@ -1,0 +1,268 @@
+"""Reconcile: no edge is stored except by its type's handler, inside the transaction.
+
+    draft ──check──▶ row ──▶ handler.on_insert(ctx, edge) ──▶ further writes, through ctx alone
+
+R1  Every edge row is followed by its handler; there is no other caller of `insert_edges` but the
+    replay of a journal, which repeats effects that handlers once had.
+R2  Nothing is removed: deleting sets `gone`, closing sets `valid_to`, both leave history.
+R3  Equal transactions on equal stores have equal effects: handlers have no clock but `ctx.now`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, overload
+
+from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.model.address import edge_address, short_key
+from worlddb.model.id import Id
+from worlddb.model.instant import to_micros
+from worlddb.model.journal import edge_record
+from worlddb.model.limits import encode_metadata
+from worlddb.model.values import Edge, EdgeDraft
+from worlddb.ontology.protocol import EdgeHandler
+from worlddb.ontology.registry import Registry
+from worlddb.store.protocol import ROOT_ROW, EdgeRow
+from worlddb.write.context import Context
+from worlddb.write.ledger import Ledger, only_match
+
+BATCH = 50_000
+CHAIN_MAX = 100
+
+
+class Reconciler:
+    """Dispatches edges to handlers for one transaction."""
+
+    def __init__(self, ledger: Ledger, registry: Registry) -> None:
+        self.ledger = ledger
+        self.registry = registry
+        self._chain = 0
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def write(self, type_: str, draft: EdgeDraft) -> Edge:
+        """Write one edge through its handler; an equal live edge is returned as it is.
+
+        Raises:
+            InvalidInputError: unknown type, or a field is wrong.
+            NotFoundError: an end does not exist.
+            RejectedError: a handler refused.
+        """
+        source = self.ledger.place(draft.source)
+        handler = self.registry.find(type_, self._worlds(source[1]))
+        before = self.ledger.edge_row
+        row, ident = self._insert(type_, [draft])[0]
+        edge = self._edge(row, ident)
+        if self.ledger.edge_row > before:
+            self._run(handler, "on_insert", edge)
+            # A handler may have closed or moved things: return the edge as it now is.
+            edge = self._edge(row, ident)
+        return edge
+
+    def write_many(self, type_: str, drafts: Iterable[EdgeDraft]) -> int:
+        """Write edges of one type in batches; return how many were new.
+
+        Raises:
+            InvalidInputError, NotFoundError, RejectedError: as `write`.
+        """
+        first = self.ledger.edge_row
+        remaining = iter(drafts)
+        while batch := list(islice(remaining, BATCH)):
+            self._place_ends(batch)
+            for handler, group in self._by_handler(type_, batch):
+                before = self.ledger.edge_row
+                self._insert(type_, group)
+                added = NewEdges(self.ledger, before + 1, self.ledger.edge_row)
+                self._run_many(handler, added)
+        return self.ledger.edge_row - first
+
+    def _place_ends(self, batch: Sequence[EdgeDraft]) -> None:
+        ends = [draft.source for draft in batch] + [draft.target for draft in batch]
+        self.ledger.place_all([end for end in ends if isinstance(end, bytes) and len(end) == 32])
+
+    def _by_handler(
+        self, type_: str, batch: Sequence[EdgeDraft]
+    ) -> Iterator[tuple[EdgeHandler, Sequence[EdgeDraft]]]:
+        """Split a batch by the handler that answers where each source lives."""
+        if self.registry.is_flat:
+            yield self.registry.find(type_, self._worlds(ROOT_ROW)), batch
+            return
+        handlers: dict[int, EdgeHandler] = {}
+        groups: dict[int, list[EdgeDraft]] = {}
+        for draft in batch:
+            world = self.ledger.place(draft.source)[1]
+            if world not in handlers:
+                handlers[world] = self.registry.find(type_, self._worlds(world))
+            groups.setdefault(world, []).append(draft)
+        for world, group in groups.items():
+            yield handlers[world], group
+
+    def _insert(self, type_: str, drafts: Sequence[EdgeDraft]) -> list[tuple[int, bytes]]:
+        """Check drafts and write their rows; return (row, id) of each, new or not."""
+        ledger = self.ledger
+        place, seen, old_nodes = ledger.place, ledger.edges_seen, ledger.head.nodes
+        rows: list[tuple[Any, ...]] = []
+        records: list[bytes] = []
+        result: list[tuple[int, bytes]] = []
+        for draft in drafts:
+            source = place(draft.source)
+            target = place(draft.target)
+            valid_from, valid_to, metadata = source[2], None, "{}"
+            if draft.valid_from is not None:
+                valid_from = to_micros(draft.valid_from, "valid_from")
+            if draft.valid_to is not None:
+                valid_to = to_micros(draft.valid_to, "valid_to")
+                if valid_to < valid_from:
+                    raise InvalidInputError("valid_to is before valid_from; swap them")
+            if draft.metadata:
+                metadata = encode_metadata(draft.metadata, ledger.limits)
+            fields = (
+                type_,
+                ledger.resolve(draft.source),
+                ledger.resolve(draft.target),
+                valid_from,
+                metadata.encode(),
+            )
+            ident = edge_address(*fields)
+            key = short_key(ident)
+            generation = 0
+            # Only an edge of an older node, or one written in this transaction, can be known.
+            if key in seen or source[0] <= old_nodes:
+                if rows:
+                    self._flush(rows, records)
+                ident, generation, known = self._next_generation(fields, ident)
+                if known is not None:
+                    result.append((known, ident))
+                    continue
+                key = short_key(ident)
+            seen.add(key)
+            ledger.edge_row = row = ledger.edge_row + 1
+            ledger.edges_put[source[1]].append(ident)
+            rows.append(
+                (row, key, ident, type_, source[0], target[0], source[1])
+                + (valid_from, valid_to, metadata, generation)
+            )
+            records.append(edge_record(ident, valid_to))
+            result.append((row, ident))
+        self._flush(rows, records)
+        return result
+
+    def _flush(self, rows: list[tuple[Any, ...]], records: list[bytes]) -> None:
+        self.ledger.edges.update(b"".join(records))
+        self.ledger.writer.insert_edges(rows)
+        rows.clear()
+        records.clear()
+
+    def _next_generation(
+        self, fields: tuple[str, bytes, bytes, int, bytes], ident: bytes
+    ) -> tuple[bytes, int, int | None]:
+        """Return the address, generation and, if it is alive, the row of an equal edge."""
+        generation = 0
+        writer = self.ledger.writer
+        while (row := writer.edge_row(ident)) is not None:
+            if writer.edges([row])[0].edge.known_to is None:
+                return ident, generation, row
+            generation += 1
+            ident = edge_address(*fields, generation)
+        return ident, generation, None
+
+    # -- deleting ----------------------------------------------------------------------------------
+
+    def delete(self, given: bytes | str) -> Edge:
+        """Close an edge on the known axis and run its handler.
+
+        Raises:
+            NotFoundError: no such edge, or it was deleted already.
+            RejectedError: its handler refused.
+        """
+        found = self.find_edge(given)
+        if found.edge.known_to is not None:
+            raise NotFoundError(f"edge {found.edge.id.short} was deleted already")
+        handler = self.registry.find(found.edge.type, self._worlds(found.world))
+        self.ledger.writer.delete_edge(found.row)
+        self.ledger.edges_lost[found.world].add(found.edge.id)
+        self.ledger.change("delete_edge", found.edge.id)
+        edge = self._edge(found.row, found.edge.id)
+        self._run(handler, "on_delete", edge)
+        return edge
+
+    def find_edge(self, given: bytes | str) -> EdgeRow:
+        """Return an edge by id or prefix, deleted or not.
+
+        Raises:
+            NotFoundError: no such edge.
+            InvalidInputError: not an id, or the start of several.
+        """
+        writer = self.ledger.writer
+        if isinstance(given, str) and len(given.strip()) < 64:
+            ident = only_match(writer.ids_like("edges", given.strip().lower(), 3), given, "edge")
+        else:
+            ident = self.ledger.resolve(given)
+        row = writer.edge_row(ident)
+        if row is None:
+            raise NotFoundError(f"no edge has the id {ident}")
+        return writer.edges([row])[0]
+
+    # -- handlers ----------------------------------------------------------------------------------
+
+    def _run(self, handler: EdgeHandler, hook: str, edge: Edge) -> None:
+        self._chain += 1
+        if self._chain > CHAIN_MAX:
+            raise RejectedError(
+                f"handlers called each other more than {CHAIN_MAX} deep", edge_type=edge.type
+            )
+        getattr(handler, hook)(Context(self.ledger, self, edge), edge)
+        self._chain -= 1
+
+    def _run_many(self, handler: EdgeHandler, edges: NewEdges) -> None:
+        if not len(edges):
+            return
+        on_insert_many = getattr(handler, "on_insert_many", None)
+        if on_insert_many is not None:
+            on_insert_many(Context(self.ledger, self, None), edges)
+            return
+        for edge in edges:
+            self._run(handler, "on_insert", edge)
+
+    def _worlds(self, world: int) -> Iterator[bytes]:
+        """Yield the ids of a world and its ancestors, inner first."""
+        if self.registry.is_flat:
+            world = ROOT_ROW
+        row: int | None = world
+        while row is not None:
+            found = self.ledger.writer.world(row)
+            yield found.id
+            row = found.parent
+
+    def _edge(self, row: int, ident: bytes) -> Edge:
+        return self.ledger.writer.edges([row])[0].edge
+
+
+class NewEdges(Sequence[Edge]):
+    """The edges a batch added, read only if the handler looks at them."""
+
+    def __init__(self, ledger: Ledger, first: int, last: int) -> None:
+        self._ledger = ledger
+        self._first = first
+        self._last = last
+        self._loaded: list[Edge] | None = None
+
+    def __len__(self) -> int:
+        return self._last - self._first + 1
+
+    @property
+    def _edges(self) -> list[Edge]:
+        if self._loaded is None:
+            found = self._ledger.writer.edges_between(self._first, self._last)
+            self._loaded = [item.edge for item in found]
+        return self._loaded
+
+    @overload
+    def __getitem__(self, index: int) -> Edge: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Edge]: ...
+    def __getitem__(self, index: int | slice) -> Edge | Sequence[Edge]:
+        return self._edges[index]
+
+

@@ -1,0 +1,107 @@
+"""Sets on disk: the children and the interior edges of a world, with their digest.
+
+A set is a tree of pages in the store. A leaf page holds up to 128 sorted members; a fork page
+holds the digests and sizes of its 16 parts. One change reads and writes one leaf and the forks
+above it, so it costs O(log n). How members lie on pages does not matter to the digest: that is
+defined by `model/digest.py` over the members alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from worlddb.index.pages import (
+    NIBBLES,
+    PAGE_MEMBERS_MAX,
+    WIDTH,
+    digest_and_pages,
+    fork_body,
+    members_of,
+    parts_of,
+)
+from worlddb.model.digest import FORK_WIDTH, fork_digest, set_digest, split
+from worlddb.store.protocol import Writer
+
+SORT_WITH_NUMPY_MIN = 20_000
+
+
+def update(
+    writer: Writer, world: int, kind: int, put: Iterable[bytes], drop: Iterable[bytes]
+) -> bytes:
+    """Put members (replacing those with the same address), drop addresses, return the digest."""
+    return _Update(writer, world, kind).apply("", sort_members(list(put)), sorted(drop))[0]
+
+
+def sort_members(members: list[bytes]) -> list[bytes]:
+    """Return members in byte order; big sets are sorted by their first 8 bytes, ten times faster."""
+    if len(members) < SORT_WITH_NUMPY_MIN:
+        return sorted(members)
+    import numpy as np
+
+    width = len(members[0])
+    keys = np.frombuffer(b"".join(members), dtype=">u8")[:: width // 8].astype(np.uint64)
+    order = np.argsort(keys)
+    keys = keys[order]
+    if (keys[1:] == keys[:-1]).any():
+        return sorted(members)
+    return [members[i] for i in order.tolist()]
+
+
+class _Update:
+    def __init__(self, writer: Writer, world: int, kind: int) -> None:
+        self.writer = writer
+        self.world = world
+        self.kind = kind
+        self.width = WIDTH[kind]
+
+    def apply(self, path: str, put: Sequence[bytes], drop: Sequence[bytes]) -> tuple[bytes, int]:
+        """Change the part of the set below `path`; return its digest and size."""
+        page = self.writer.page(self.world, self.kind, path)
+        if page is None or not page[0]:
+            before = members_of(page[1], self.width) if page else []
+            return self._store(path, _merge(before, put, drop), page is not None)
+        digests, sizes = parts_of(page[1])
+        depth = len(path)
+        put_parts = split(put, depth) if put else [()] * FORK_WIDTH
+        drop_parts = split(drop, depth) if drop else [()] * FORK_WIDTH
+        for i in range(FORK_WIDTH):
+            if put_parts[i] or drop_parts[i]:
+                digests[i], sizes[i] = self.apply(path + NIBBLES[i], put_parts[i], drop_parts[i])
+        if sum(sizes) <= PAGE_MEMBERS_MAX:
+            return self._store(path, self._take_in(path, sizes), True)
+        self._put_fork(path, digests, sizes)
+        return fork_digest(digests), sum(sizes)
+
+    def _store(self, path: str, members: Sequence[bytes], existed: bool) -> tuple[bytes, int]:
+        """Write sorted members below `path` as one leaf page or as a fork over smaller ones."""
+        digest, pages = digest_and_pages(members, path)
+        for below, (fork, body) in pages.items():
+            self.writer.put_page(self.world, self.kind, below, bool(fork), body)
+        if existed and not pages:
+            self.writer.delete_page(self.world, self.kind, path)
+        return digest, len(members)
+
+    def _put_fork(self, path: str, digests: list[bytes], sizes: list[int]) -> None:
+        self.writer.put_page(self.world, self.kind, path, True, fork_body(digests, sizes))
+
+    def _take_in(self, path: str, sizes: list[int]) -> list[bytes]:
+        """Remove the small pages below a fork that has become small; return their members."""
+        members: list[bytes] = []
+        for i, size in enumerate(sizes):
+            if size:
+                page = self.writer.page(self.world, self.kind, path + NIBBLES[i])
+                assert page is not None and not page[0]
+                members += members_of(page[1], self.width)
+                self.writer.delete_page(self.world, self.kind, path + NIBBLES[i])
+        return members
+
+
+def _merge(before: list[bytes], put: Sequence[bytes], drop: Sequence[bytes]) -> Sequence[bytes]:
+    if not before and not drop:
+        return put
+    merged = {member[:32]: member for member in before}
+    for member in put:
+        merged[member[:32]] = member
+    for ident in drop:
+        merged.pop(ident, None)
+    return sorted(merged.values())

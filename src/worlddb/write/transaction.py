@@ -1,0 +1,252 @@
+"""Transaction: one commit. What a caller may do between `with` and the end of the block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
+from worlddb.model.id import Id
+from worlddb.model.instant import Instant
+from worlddb.model.limits import Limits, check_notes, encode_text
+from worlddb.model.values import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
+from worlddb.ontology.registry import Registration, Registry
+from worlddb.store.protocol import Store, to_commit
+from worlddb.write.commit import seal
+from worlddb.write.context import close_validity
+from worlddb.write.identity import decide
+from worlddb.write.ledger import Ledger
+from worlddb.write.nodes import create_nodes
+from worlddb.write.reconcile import Reconciler
+
+R = TypeVar("R")
+
+ACTOR_BYTES_MAX = 256
+DEFAULT_ACTOR = "unknown"
+
+
+class Transaction:
+    """An open write transaction; made by `db.transaction()`.
+
+    A call that is refused before it wrote anything leaves the transaction usable. One that failed
+    half-way, or whose handler refused, ends it: everything is rolled back, whatever the caller
+    does with the error.
+    """
+
+    def __init__(self, ledger: Ledger, registry: Registry, actor: str) -> None:
+        self._ledger = ledger
+        self._registry = registry
+        self._reconciler = Reconciler(ledger, registry)
+        self._failed: BaseException | None = None
+        self.actor = actor
+        self.commit: Commit | None = None
+        """The commit this transaction became, once it has landed; None if it wrote nothing."""
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def create_node(
+        self,
+        *,
+        type: str,
+        name: str = "",
+        content: str = "",
+        parent: bytes | str | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        created_at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        aliases: Sequence[str] = (),
+    ) -> Node:
+        """Create a node and return it.
+
+        Without `parent` it lives in the root world; without `valid_from` it is true from
+        `created_at` on, which is now if not given. The same type, name, content and `created_at`
+        again is the same node, with further aliases and sources.
+
+        Raises:
+            InvalidInputError: a field is wrong; nothing was written.
+            NotFoundError: the parent does not exist.
+            ConflictError: this very node already lives in another world.
+        """
+        draft = NodeDraft(
+            type=type,
+            name=name,
+            content=content,
+            parent=parent,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            created_at=created_at,
+            source=source,
+            aliases=(aliases,) if isinstance(aliases, str) else aliases,
+        )
+        ident = self._do(create_nodes, self._ledger, [draft])[0]
+        row = self._ledger.places[ident][0]
+        return self._ledger.writer.nodes([row])[row]
+
+    def create_nodes(self, drafts: Iterable[NodeDraft]) -> list[Id]:
+        """Create many nodes and return their ids; the fast way to load.
+
+        Raises:
+            InvalidInputError, NotFoundError, ConflictError: as `create_node`.
+        """
+        return self._do(create_nodes, self._ledger, drafts)
+
+    def add_aliases(self, node_id: bytes | str, aliases: Sequence[str]) -> None:
+        """Give a node further names.
+
+        Raises:
+            InvalidInputError, NotFoundError: a bad alias, or no such node.
+        """
+        self._add_notes(node_id, "alias", check_notes(aliases, "aliases", self._ledger.limits))
+
+    def add_source(self, node_id: bytes | str, source: str | Sequence[str]) -> None:
+        """Record a further place a node comes from.
+
+        Raises:
+            InvalidInputError, NotFoundError: a bad source, or no such node.
+        """
+        self._add_notes(node_id, "source", check_notes(source, "source", self._ledger.limits))
+
+    def _add_notes(self, node_id: bytes | str, kind: str, texts: tuple[str, ...]) -> None:
+        self._check_usable()
+        ident = self._ledger.resolve(node_id)
+        row = self._ledger.place(ident)[0]
+        self._ledger.add_notes(ident, row, kind, texts, fresh=False)
+
+    def retire(self, node_id: bytes | str, *, at: Instant | None = None) -> Node:
+        """End a node's validity (now, or `at`); it can still be read, and never reopens.
+
+        Raises:
+            InvalidInputError, NotFoundError: a bad time, or no such node.
+        """
+        self._check_usable()
+        ident = self._ledger.resolve(node_id)
+        row = self._ledger.place(ident)[0]
+        close_validity(self._ledger, ident, self._ledger.now if at is None else at, by=None)
+        return self._ledger.writer.nodes([row])[row]
+
+    # -- edges -------------------------------------------------------------------------------------
+
+    def write_edge(
+        self,
+        type: str,
+        source: bytes | str,
+        target: bytes | str,
+        *,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Edge:
+        """Write an edge through the handler of its type, and return it.
+
+        Without `valid_from` it begins when its source does. An equal edge that is still there is
+        returned as it is.
+
+        Raises:
+            InvalidInputError: unknown type, or a field is wrong; nothing was written.
+            NotFoundError: an end does not exist.
+            RejectedError: a handler refused; the whole transaction is rolled back.
+        """
+        draft = EdgeDraft(
+            source=source,
+            target=target,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            metadata=metadata,
+        )
+        return self._do(self._reconciler.write, type, draft)
+
+    def write_edges(self, type: str, drafts: Iterable[EdgeDraft]) -> int:
+        """Write many edges of one type through their handler; return how many were new.
+
+        Raises:
+            InvalidInputError, NotFoundError, RejectedError: as `write_edge`.
+        """
+        return self._do(self._reconciler.write_many, type, drafts)
+
+    def delete_edge(self, edge_id: bytes | str) -> Edge:
+        """Delete an edge: close it on the known axis, through its handler. Its row stays.
+
+        Raises:
+            NotFoundError: no such edge, or deleted already.
+            RejectedError: the handler refused; the whole transaction is rolled back.
+        """
+        return self._do(self._reconciler.delete, edge_id)
+
+    def decide_merge(self, edge_id: bytes | str, status: ProposalStatus) -> Proposal:
+        """Accept, reject or reopen the proposal of a `same_as` edge.
+
+        Raises:
+            NotFoundError: no such proposal.
+            ConflictError: it was decided otherwise before.
+        """
+        return self._do(decide, self._ledger, self._reconciler, edge_id, status)
+
+    def register(self, world: bytes | str, type: str, version: str, functional: bool) -> None:
+        """Record a custom edge type of a world; `db.ontology(world).register` calls it.
+
+        Raises:
+            NotFoundError: no such world.
+        """
+        self._check_usable()
+        ident = self._ledger.resolve(world)
+        self._ledger.writer.put_registration(
+            self._ledger.place(ident)[0], type, version, functional
+        )
+        self._ledger.change(
+            "register", ident, type=type, version=version, functional=functional
+        )
+
+    # -- the end of it -----------------------------------------------------------------------------
+
+    def _check_usable(self) -> None:
+        if self._failed is not None:
+            raise ConflictError(
+                f"this transaction was rolled back ({self._failed}); start another one"
+            ) from self._failed
+
+    def _do(self, call: Callable[..., R], *args: Any) -> R:
+        """Run a step; remember if it broke the transaction."""
+        self._check_usable()
+        ledger = self._ledger
+        before = (ledger.node_row, ledger.edge_row, ledger.note_row, len(ledger.changes))
+        try:
+            return call(*args)
+        except BaseException as error:
+            after = (ledger.node_row, ledger.edge_row, ledger.note_row, len(ledger.changes))
+            harmless = isinstance(error, InvalidInputError | NotFoundError | ConflictError)
+            if not harmless or before != after:
+                self._failed = error
+            raise
+
+
+@contextmanager
+def transact(
+    store: Store, registry: Registry, *, actor: str, bulk: bool, limits: Limits
+) -> Iterator[Transaction]:
+    """Open a transaction, yield it, and commit it if the block ends well and wrote something.
+
+    Raises:
+        StorageError, ConflictError: the store cannot be written now.
+        RejectedError: a handler refused, even if the block swallowed that error.
+    """
+    encode_text(actor, "actor", ACTOR_BYTES_MAX)
+    with store.write() as writer:
+        ledger = Ledger(writer, limits)
+        registry.record(
+            Registration(world=Id(world), type=type_, version=version, functional=functional)
+            for world, type_, version, functional in writer.registrations()
+        )
+        if bulk:
+            writer.defer_indexes()
+        tx = Transaction(ledger, registry, actor)
+        yield tx
+        if tx._failed is not None:
+            # The block swallowed the error; committing half of it would be worse than raising.
+            raise tx._failed
+        if ledger.is_empty:
+            writer.build_indexes()
+            return
+        row = seal(ledger, actor)
+    tx.commit = to_commit(row, ledger.head)
