@@ -28,7 +28,6 @@ from worlddb.model.values import (
 )
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import (
-    Registration,
     Registry,
     check_handler,
     default_handlers,
@@ -42,6 +41,7 @@ from worlddb.read.prove import prove
 from worlddb.read.query import QueryBuilder, QuerySpec
 from worlddb.read.subgraph import Subgraph
 from worlddb.store.sqlite.store import SYNCHRONOUS, SqliteStore
+from worlddb.write.ontology import Ontology
 from worlddb.write.replay import replay
 from worlddb.write.transaction import DEFAULT_ACTOR, Transaction, transact
 
@@ -97,9 +97,7 @@ class WorldDB:
             ConflictError: another writer kept the lock longer than `busy_timeout_s`.
             InvalidInputError: this thread already has a transaction open.
         """
-        return transact(
-            self._store, self._registry, actor=actor, bulk=bulk, limits=self._limits
-        )
+        return transact(self._store, self._registry, actor=actor, bulk=bulk, limits=self._limits)
 
     def ontology(self, world_id: bytes | str | None = None) -> Ontology:
         """Return the edge types of a world (default: the root world), to register more.
@@ -108,7 +106,7 @@ class WorldDB:
             NotFoundError, InvalidInputError: no such world.
         """
         world = ROOT_ID if world_id is None else self.get(world_id).id
-        return Ontology(self, self._registry, world)
+        return Ontology(self._store, self._registry, world, self._limits)
 
     def accept_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
         """Unite the two ends of a `same_as` edge into one identity; both keep their rows.
@@ -341,45 +339,6 @@ class WorldDB:
 
     def __repr__(self) -> str:
         return f"WorldDB({self._store.path!r})"
-
-
-class Ontology:
-    """The edge types that hold in one world and its interior."""
-
-    def __init__(self, db: WorldDB, registry: Registry, world: Id) -> None:
-        self._db = db
-        self._registry = registry
-        self._world = world
-
-    def register(
-        self, handler: EdgeHandler, *, functional: bool = False, actor: str = DEFAULT_ACTOR
-    ) -> None:
-        """Make `handler` answer for its edge type in this world and all worlds inside it.
-
-        The store records the name and version; the program has to be registered again by each
-        process that writes the type. *Functional* means at most one live target per source.
-
-        Raises:
-            InvalidInputError: the object is no edge handler.
-        """
-        checked = check_handler(handler)
-        version = str(getattr(handler, "version", "1"))
-        wanted = (bytes(self._world), checked.type, version, functional)
-        with self._db._store.read() as reader:
-            recorded = wanted in reader.registrations()
-        if not recorded and not self._db._store.read_only:
-            with self._db.transaction(actor) as tx:
-                tx.register(self._world, checked.type, version, functional)
-        self._registry.load(self._world, checked)
-
-    def types(self) -> list[Registration]:
-        """Return the custom types recorded in the store for exactly this world."""
-        with self._db._store.read() as reader:
-            return [
-                Registration(world=Id(world), type=type_, version=version, functional=functional)
-                for world, type_, version, functional in reader.registrations()
-                if world == self._world
-            ]
 
 
 def open(

@@ -26,6 +26,7 @@ from worlddb.model.id import Id
 
 pack_length = struct.Struct(">I").pack
 pack_int = struct.Struct(">q").pack
+_unpack_key = struct.Struct(">q").unpack_from
 
 
 def field(data: bytes) -> bytes:
@@ -73,6 +74,30 @@ def node_address(
     ).digest()
 
 
+def edge_head(type_: str) -> bytes:
+    """Return the part of an edge's address that all edges of a type share."""
+    return _head(_EDGE, type_) + _ID_LENGTH
+
+
+def edge_tail(valid_from: int, metadata: bytes, generation: int = 0) -> bytes:
+    """Return the part of an edge's address that follows its two ends."""
+    return b"".join(
+        (
+            _INT_LENGTH,
+            pack_int(valid_from),
+            pack_length(len(metadata)),
+            metadata,
+            _INT_LENGTH,
+            pack_int(generation),
+        )
+    )
+
+
+def edge_address_of(head: bytes, source: bytes, target: bytes, tail: bytes) -> bytes:
+    """Return the address of an edge from its parts; bulk loads compute head and tail once."""
+    return blake3(b"".join((head, source, _ID_LENGTH, target, tail))).digest()
+
+
 def edge_address(
     type_: str, source: bytes, target: bytes, valid_from: int, metadata: bytes, generation: int = 0
 ) -> bytes:
@@ -81,28 +106,14 @@ def edge_address(
     `generation` counts the deleted edges that said the same before, so that a fact that was
     withdrawn and stated again is a new edge.
     """
-    return blake3(
-        b"".join(
-            (
-                _head(_EDGE, type_),
-                _ID_LENGTH,
-                source,
-                _ID_LENGTH,
-                target,
-                _INT_LENGTH,
-                pack_int(valid_from),
-                pack_length(len(metadata)),
-                metadata,
-                _INT_LENGTH,
-                pack_int(generation),
-            )
-        )
-    ).digest()
+    tail = edge_tail(valid_from, metadata, generation)
+    return edge_address_of(edge_head(type_), source, target, tail)
 
 
 def short_key(address: bytes) -> int:
     """Return the first 8 bytes as a signed integer: what the store indexes instead of 32."""
-    return int.from_bytes(address[:8], "big", signed=True)
+    key: int = _unpack_key(address)[0]
+    return key
 
 
 ROOT_TYPE = "World"

@@ -1,4 +1,4 @@
-"""The values that go in and come out: nodes, edges, commits, and the time a question is asked at."""
+"""The values that go in and come out: nodes, edges, commits, and when a question is asked."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from worlddb.model.id import Id
-from worlddb.model.query import Query
 from worlddb.model.instant import Instant
+from worlddb.model.query import Query
 from worlddb.model.values import Direction, Edge, Node, Proposal
 
 

@@ -51,7 +51,11 @@ class _Replay:
             self.proposals[row] = (low, high, "pending", *staged)
         elif kind == "decide":
             self._set("proposal.status", row, seq, detail["status"], self.proposals[row][2])
-            self.proposals[row] = (*self.proposals[row][:2], detail["status"], *self.proposals[row][3:])
+            self.proposals[row] = (
+                *self.proposals[row][:2],
+                detail["status"],
+                *self.proposals[row][3:],
+            )
         elif kind == "flag":
             low, high = sorted(rows.edge_ends[row])
             self.conflicts[row] = (low, high, detail["reason"], seq, None)

@@ -71,9 +71,7 @@ def _check_world(
     states: dict[int, bytes],
     stored: dict[tuple[int, int], Pages],
 ) -> None:
-    members = sorted(
-        rows.node_ids[row] + states.get(row, rows.node_ids[row]) for row in children
-    )
+    members = sorted(rows.node_ids[row] + states.get(row, rows.node_ids[row]) for row in children)
     digests = []
     for kind, content in ((CHILDREN, members), (EDGES, sorted(edges))):
         digest, pages = digest_and_pages(content)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.model.id import ID_BYTES, Id, parse_prefix
+from worlddb.index.ids import whole_id
 from worlddb.model.values import Direction, Edge, Node
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import Reader
 
 CHUNK = 1_000
-AMBIGUOUS_SHOWN = 3
 
 
 def find(reader: Reader, given: bytes | str, table: str) -> int:
@@ -21,28 +20,10 @@ def find(reader: Reader, given: bytes | str, table: str) -> int:
         InvalidInputError: not an id, too short, or the start of several.
         NotFoundError: nothing has it.
     """
-    what = table.removesuffix("s")
-    if isinstance(given, bytes):
-        ident = Id(given)
-    elif isinstance(given, str):
-        prefix = parse_prefix(given)
-        if len(prefix) == 2 * ID_BYTES:
-            ident = Id(prefix)
-        else:
-            found = reader.ids_like(table, prefix, AMBIGUOUS_SHOWN)
-            if len(found) > 1:
-                some = ", ".join(ident.short for ident in found)
-                raise InvalidInputError(
-                    f"{given!r} is the start of several ids ({some}, …); give more digits"
-                )
-            if not found:
-                raise NotFoundError(f"no {what} has an id that begins with {given!r}")
-            ident = found[0]
-    else:
-        raise InvalidInputError(f"{given!r} is not an id; give an Id or hex text")
+    ident = whole_id(reader, given, table)
     row = reader.node_row(ident) if table == "nodes" else reader.edge_row(ident)
     if row is None:
-        raise NotFoundError(f"no {what} has the id {ident}")
+        raise NotFoundError(f"no {table.removesuffix('s')} has the id {ident}")
     return row
 
 
@@ -56,7 +37,9 @@ def find_node(reader: Reader, given: bytes | str, moment: Moment) -> tuple[int, 
     row = find(reader, given, "nodes")
     node = reader.nodes([row], moment.known).get(row)
     if node is None:
-        raise NotFoundError(f"node {given} was not known at that time")
+        raise NotFoundError(
+            f"node {whole_id(reader, given, 'nodes').short} was not known at that time"
+        )
     if moment.valid is not None and not moment.holds(node):
         raise NotFoundError(f"node {node.id.short} was not valid at {moment.valid.isoformat()}")
     return row, node
@@ -91,6 +74,4 @@ def edges(
     row, _ = find_node(reader, given, moment._replace(valid=None))
     chosen = (types,) if isinstance(types, str) else types
     found = reader.edges_at([row], direction, chosen, moment.known)
-    return [
-        item.edge for item in found if include_superseded or moment.holds(item.edge)
-    ]
+    return [item.edge for item in found if include_superseded or moment.holds(item.edge)]

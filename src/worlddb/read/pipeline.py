@@ -125,9 +125,7 @@ class _Run:
         """Return the rows inside the query's world; outside any world everything is."""
         if self.query.world is None:
             return set(rows)
-        return inside(
-            self.reader, self.world, rows, self.moment, self.query.widens_to_members
-        )
+        return inside(self.reader, self.world, rows, self.moment, self.query.widens_to_members)
 
     def _seen(self, rows: Iterable[int]) -> set[int]:
         return set(self._read(self._inside(rows)))

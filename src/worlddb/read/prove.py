@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from worlddb.index.pages import digest_of, leaf_and_forks
 from worlddb.model.digest import BUCKET_MAX, nibble, set_digest, split
 from worlddb.model.proof import Proof, Step
-from worlddb.index.pages import digest_of, leaf_and_forks
 from worlddb.store.protocol import CHILDREN, EDGES, Reader, World
 
 

@@ -46,6 +46,10 @@ class Subgraph(Plain):
 def _line(node: Node, against: list[Id]) -> str:
     since = node.valid_from.date().isoformat()
     until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
-    text = f"{node.name}: {node.content}" if node.name and node.content else node.name or node.content
-    conflict = f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
+    text = (
+        f"{node.name}: {node.content}" if node.name and node.content else node.name or node.content
+    )
+    conflict = (
+        f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
+    )
     return f"[{since}{until}] {node.type} {node.id.short} {text}{conflict}"

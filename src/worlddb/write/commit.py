@@ -83,9 +83,7 @@ def _with_ancestors(ledger: Ledger) -> dict[int, int | None]:
     return parents
 
 
-def _restate(
-    ledger: Ledger, row: int, restated: dict[bytes, bytes]
-) -> tuple[bytes, bytes] | None:
+def _restate(ledger: Ledger, row: int, restated: dict[bytes, bytes]) -> tuple[bytes, bytes] | None:
     """Hash one world again; return its id and state if the state is a new one."""
     writer = ledger.writer
     put, lost = ledger.children_put.get(row, ()), ledger.children_lost.get(row, ())
@@ -113,9 +111,7 @@ def _restate(
     return world.id, state
 
 
-def _members(
-    ledger: Ledger, put: Iterable[bytes], restated: dict[bytes, bytes]
-) -> list[bytes]:
+def _members(ledger: Ledger, put: Iterable[bytes], restated: dict[bytes, bytes]) -> list[bytes]:
     """Return the children to put as `id ‖ state`.
 
     A new child is a leaf unless it was restated; one that moved here keeps the state it has.

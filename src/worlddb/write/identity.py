@@ -65,4 +65,5 @@ def _proposal_of(ledger: Ledger, edge: int, source: int, target: int) -> Proposa
     pair = (min(source, target), max(source, target))
     rows = [row for row in ledger.writer.proposals(rows=[source]) if (row.low, row.high) == pair]
     own = [row for row in rows if row.edge == edge]
-    return (own or rows[-1:] or [None])[0]
+    chosen = own or rows[-1:]
+    return chosen[0] if chosen else None

@@ -12,9 +12,10 @@ from typing import Any
 
 from blake3 import blake3
 
-from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.errors import NotFoundError
+from worlddb.index.ids import whole_id
 from worlddb.model.address import ROOT_ID
-from worlddb.model.id import ID_BYTES, Id, parse_prefix
+from worlddb.model.id import Id
 from worlddb.model.instant import from_micros
 from worlddb.model.journal import note_record
 from worlddb.model.limits import Limits
@@ -34,7 +35,7 @@ class Ledger:
         self.nodes, self.edges, self.notes = blake3(), blake3(), blake3()
         self.changes: list[Change] = []
         self.places: dict[bytes, tuple[int, int, int]] = {ROOT_ID: (ROOT_ROW, ROOT_ROW, 0)}
-        self.edges_seen: set[int] = set()
+        self.edges_seen: dict[int, int] = {}
         self.moved: dict[bytes, int] = {}
         self.children_put: defaultdict[int, list[bytes]] = defaultdict(list)
         self.children_lost: defaultdict[int, set[bytes]] = defaultdict(set)
@@ -59,14 +60,7 @@ class Ledger:
             InvalidInputError: not an id, too short, or the start of several.
             NotFoundError: no node has it.
         """
-        if isinstance(given, bytes) and len(given) == ID_BYTES:
-            return given if isinstance(given, Id) else Id(given)
-        if not isinstance(given, str):
-            raise InvalidInputError(f"{given!r} is not an id; give an Id or hex text")
-        prefix = parse_prefix(given)
-        if len(prefix) == 2 * ID_BYTES:
-            return Id(prefix)
-        return only_match(self.writer.ids_like("nodes", prefix, 3), given, "node")
+        return whole_id(self.writer, given, "nodes")
 
     def place(self, given: bytes | str) -> tuple[int, int, int]:
         """Return (row, world, valid_from) of a node.
@@ -88,9 +82,8 @@ class Ledger:
 
     def place_all(self, idents: list[bytes]) -> None:
         """Look up many nodes at once, so that `place` finds them in memory."""
-        missing = [ident for ident in set(idents) if ident not in self.places]
-        if missing:
-            self.places.update(self.writer.lookup(missing))
+        if idents:
+            self.places.update(self.writer.lookup(idents))
 
     def change(self, kind: str, ident: bytes, **detail: Any) -> None:
         """Record an effect in the journal."""
@@ -121,18 +114,3 @@ class Ledger:
         self.edges_lost[before].update(moved)
         self.edges_lost[world].difference_update(moved)
         self.edges_put[world].extend(moved)
-
-
-def only_match(found: list[Id], given: str, what: str) -> Id:
-    """Return the one id that a prefix stands for.
-
-    Raises:
-        NotFoundError: none begins with it.
-        InvalidInputError: several do.
-    """
-    if not found:
-        raise NotFoundError(f"no {what} has an id that begins with {given!r}")
-    if len(found) > 1:
-        some = ", ".join(ident.short for ident in found)
-        raise InvalidInputError(f"{given!r} is the start of several ids ({some}, …); give more")
-    return found[0]

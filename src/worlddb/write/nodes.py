@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import ROOT_ID, node_address, short_key
-from worlddb.model.id import Id
+from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import node_record
 from worlddb.model.limits import Limits, check_notes, check_type, encode_text
@@ -28,6 +28,9 @@ class _Ready(NamedTuple):
     name: bytes
     content: bytes
     created_at: int
+    valid_from: int
+    valid_to: int | None
+    parent: tuple[int, bytes]
 
 
 def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft]) -> list[Id]:
@@ -51,23 +54,20 @@ def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft]) -> list[Id]:
 def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
     ready = _check(ledger, drafts)
     if ledger.head.nodes > ROOT_ROW:
-        ledger.place_all([item.ident for item in ready])
-    rows, texts, records, notes = [], [], [], []
-    ids = []
+        ledger.place_all([item[0] for item in ready])
+    rows: list[tuple[Any, ...]] = []
+    records, notes, ids = [], [], []
     places, children = ledger.places, ledger.children_put
     for item in ready:
-        draft = item.draft
-        if item.ident in places:
-            if draft.created_at is not None:
+        if item[0] in places:
+            if item[1].created_at is not None:
                 ids.append(_known_again(ledger, item))
                 continue
             item = _make_distinct(ledger, item)
-        ident, _, _, _, created_at = item
-        parent = _parent(ledger, draft)
-        valid_from, valid_to = _validity(draft, created_at)
+        ident, draft, _, _, created_at, valid_from, valid_to, (world, world_id) = item
         ledger.node_row = row = ledger.node_row + 1
-        places[ident] = (row, parent[0], valid_from)
-        children[parent[0]].append(ident)
+        places[ident] = (row, world, valid_from)
+        children[world].append(ident)
         rows.append(
             (
                 row,
@@ -77,19 +77,18 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
                 draft.name,
                 draft.content,
                 created_at,
-                parent[0],
+                world,
                 valid_from,
                 valid_to,
             )
         )
-        texts.append((row, draft.name, draft.content))
-        records.append(node_record(ident, parent[1], valid_from, valid_to))
+        records.append(node_record(ident, world_id, valid_from, valid_to))
         if draft.aliases or draft.source:
             notes.append((ident, row, draft))
-        ids.append(Id(ident))
+        ids.append(trusted_id(ident))
     ledger.nodes.update(b"".join(records))
     ledger.writer.insert_nodes(rows)
-    ledger.writer.insert_texts(texts)
+    ledger.writer.insert_texts([(row[0], row[4], row[5]) for row in rows])
     for ident, row, draft in notes:
         _add_notes(ledger, ident, row, draft, fresh=True)
     return ids
@@ -98,25 +97,38 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
 def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_Ready]:
     """Check every draft before anything is written; return them with their addresses."""
     limits, now = ledger.limits, ledger.writer.time
+    name_max, content_max = limits.name_bytes_max, limits.content_bytes_max
     types: set[str] = set()
     ready = []
     for draft in drafts:
-        if draft.type not in types:
-            check_type(draft.type, limits)
-            types.add(draft.type)
-        name = encode_text(draft.name, "name", limits.name_bytes_max)
-        content = encode_text(draft.content, "content", limits.content_bytes_max)
-        created_at = now
+        type_ = draft.type
+        if type_ not in types:
+            check_type(type_, limits)
+            types.add(type_)
+        name = encode_text(draft.name, "name", name_max)
+        content = encode_text(draft.content, "content", content_max)
+        created_at, valid_from, valid_to = now, now, None
         if draft.created_at is not None:
-            created_at = to_micros(draft.created_at, "created_at")
+            created_at = valid_from = to_micros(draft.created_at, "created_at")
         if draft.valid_from is not None or draft.valid_to is not None:
-            _validity(draft, created_at)
+            valid_from, valid_to = _validity(draft, created_at)
         if draft.aliases or draft.source:
             _check_notes(draft, limits)
+        parent = ROOT_PARENT
         if draft.parent is not None:
-            ledger.place(draft.parent)
-        ident = node_address(draft.type, name, content, created_at)
-        ready.append(_Ready(ident, draft, name, content, created_at))
+            parent = ledger.place(draft.parent)[0], ledger.resolve(draft.parent)
+        ready.append(
+            _Ready(
+                node_address(type_, name, content, created_at),
+                draft,
+                name,
+                content,
+                created_at,
+                valid_from,
+                valid_to,
+                parent,
+            )
+        )
     return ready
 
 
@@ -140,13 +152,6 @@ def _validity(draft: NodeDraft, created_at: int) -> tuple[int, int | None]:
     return valid_from, valid_to
 
 
-def _parent(ledger: Ledger, draft: NodeDraft) -> tuple[int, bytes]:
-    """Return the row and the id of the world a draft is to live in."""
-    if draft.parent is None:
-        return ROOT_PARENT
-    return ledger.place(draft.parent)[0], ledger.resolve(draft.parent)
-
-
 def _make_distinct(ledger: Ledger, item: _Ready) -> _Ready:
     """Return the draft with the latest free `created_at` before now.
 
@@ -157,7 +162,8 @@ def _make_distinct(ledger: Ledger, item: _Ready) -> _Ready:
     while ident in ledger.places or ledger.writer.node_row(ident) is not None:
         created_at -= 1
         ident = node_address(item.draft.type, item.name, item.content, created_at)
-    return item._replace(ident=ident, created_at=created_at)
+    valid_from = created_at if item.draft.valid_from is None else item.valid_from
+    return item._replace(ident=ident, created_at=created_at, valid_from=valid_from)
 
 
 def _known_again(ledger: Ledger, item: _Ready) -> Id:

@@ -15,7 +15,8 @@ from itertools import islice
 from typing import Any, overload
 
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
-from worlddb.model.address import edge_address, short_key
+from worlddb.index.ids import whole_id
+from worlddb.model.address import edge_address, edge_address_of, edge_head, edge_tail, short_key
 from worlddb.model.id import Id
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import edge_record
@@ -25,7 +26,7 @@ from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import Registry
 from worlddb.store.protocol import ROOT_ROW, EdgeRow
 from worlddb.write.context import Context
-from worlddb.write.ledger import Ledger, only_match
+from worlddb.write.ledger import Ledger
 
 BATCH = 50_000
 CHAIN_MAX = 100
@@ -52,12 +53,12 @@ class Reconciler:
         source = self.ledger.place(draft.source)
         handler = self.registry.find(type_, self._worlds(source[1]))
         before = self.ledger.edge_row
-        row, ident = self._insert(type_, [draft])[0]
-        edge = self._edge(row, ident)
+        row = self._insert(type_, [draft])
+        edge = self._edge(row)
         if self.ledger.edge_row > before:
             self._run(handler, "on_insert", edge)
             # A handler may have closed or moved things: return the edge as it now is.
-            edge = self._edge(row, ident)
+            edge = self._edge(row)
         return edge
 
     def write_many(self, type_: str, drafts: Iterable[EdgeDraft]) -> int:
@@ -78,7 +79,12 @@ class Reconciler:
         return self.ledger.edge_row - first
 
     def _place_ends(self, batch: Sequence[EdgeDraft]) -> None:
-        ends = [draft.source for draft in batch] + [draft.target for draft in batch]
+        """Look up the ends of a batch at once, unless this transaction made every node there is."""
+        if self.ledger.head.nodes == ROOT_ROW:
+            return
+        places = self.ledger.places
+        ends = {draft.source for draft in batch if draft.source not in places}
+        ends.update(draft.target for draft in batch if draft.target not in places)
         self.ledger.place_all([end for end in ends if isinstance(end, bytes) and len(end) == 32])
 
     def _by_handler(
@@ -98,61 +104,78 @@ class Reconciler:
         for world, group in groups.items():
             yield handlers[world], group
 
-    def _insert(self, type_: str, drafts: Sequence[EdgeDraft]) -> list[tuple[int, bytes]]:
-        """Check drafts and write their rows; return (row, id) of each, new or not."""
+    def _insert(self, type_: str, drafts: Sequence[EdgeDraft]) -> int:
+        """Check drafts and write their rows; return the row of the last one, new or not."""
         ledger = self.ledger
-        place, seen, old_nodes = ledger.place, ledger.edges_seen, ledger.head.nodes
+        places, seen = ledger.places, ledger.edges_seen
+        # An edge can be known from before only if edges are, and its source is.
+        old_nodes = ledger.head.nodes if ledger.head.edges else 0
+        head = edge_head(type_)
+        tails: dict[tuple[int, str], bytes] = {}
         rows: list[tuple[Any, ...]] = []
-        records: list[bytes] = []
-        result: list[tuple[int, bytes]] = []
+        row = 0
         for draft in drafts:
-            source = place(draft.source)
-            target = place(draft.target)
-            valid_from, valid_to, metadata = source[2], None, "{}"
-            if draft.valid_from is not None:
-                valid_from = to_micros(draft.valid_from, "valid_from")
-            if draft.valid_to is not None:
-                valid_to = to_micros(draft.valid_to, "valid_to")
-                if valid_to < valid_from:
-                    raise InvalidInputError("valid_to is before valid_from; swap them")
-            if draft.metadata:
-                metadata = encode_metadata(draft.metadata, ledger.limits)
-            fields = (
-                type_,
-                ledger.resolve(draft.source),
-                ledger.resolve(draft.target),
-                valid_from,
-                metadata.encode(),
-            )
-            ident = edge_address(*fields)
+            source_id, target_id = draft.source, draft.target
+            source = places.get(source_id) or ledger.place(source_id)  # type: ignore[arg-type]
+            target = places.get(target_id) or ledger.place(target_id)  # type: ignore[arg-type]
+            if type(source_id) is not Id:
+                source_id = ledger.resolve(source_id)
+            if type(target_id) is not Id:
+                target_id = ledger.resolve(target_id)
+            if draft.valid_from is None and draft.valid_to is None and not draft.metadata:
+                valid_from, valid_to, metadata = source[2], None, "{}"
+            else:
+                valid_from, valid_to, metadata = self._details(draft, source[2])
+            tail = tails.get((valid_from, metadata))
+            if tail is None:
+                tail = tails[valid_from, metadata] = edge_tail(valid_from, metadata.encode())
+            ident = edge_address_of(head, source_id, target_id, tail)
             key = short_key(ident)
             generation = 0
-            # Only an edge of an older node, or one written in this transaction, can be known.
             if key in seen or source[0] <= old_nodes:
-                if rows:
-                    self._flush(rows, records)
+                self._flush(rows)
+                fields = (type_, source_id, target_id, valid_from, metadata.encode())
                 ident, generation, known = self._next_generation(fields, ident)
                 if known is not None:
-                    result.append((known, ident))
+                    row = known
                     continue
                 key = short_key(ident)
-            seen.add(key)
-            ledger.edge_row = row = ledger.edge_row + 1
+            ledger.edge_row = seen[key] = row = ledger.edge_row + 1
             ledger.edges_put[source[1]].append(ident)
             rows.append(
-                (row, key, ident, type_, source[0], target[0], source[1])
-                + (valid_from, valid_to, metadata, generation)
+                (
+                    row,
+                    key,
+                    ident,
+                    type_,
+                    source[0],
+                    target[0],
+                    source[1],
+                    valid_from,
+                    valid_to,
+                    metadata,
+                    generation,
+                )
             )
-            records.append(edge_record(ident, valid_to))
-            result.append((row, ident))
-        self._flush(rows, records)
-        return result
+        self._flush(rows)
+        return row
 
-    def _flush(self, rows: list[tuple[Any, ...]], records: list[bytes]) -> None:
-        self.ledger.edges.update(b"".join(records))
-        self.ledger.writer.insert_edges(rows)
-        rows.clear()
-        records.clear()
+    def _details(self, draft: EdgeDraft, begins: int) -> tuple[int, int | None, str]:
+        """Return the checked validity and metadata of a draft that brings its own."""
+        valid_from, valid_to = begins, None
+        if draft.valid_from is not None:
+            valid_from = to_micros(draft.valid_from, "valid_from")
+        if draft.valid_to is not None:
+            valid_to = to_micros(draft.valid_to, "valid_to")
+            if valid_to < valid_from:
+                raise InvalidInputError("valid_to is before valid_from; swap them")
+        return valid_from, valid_to, encode_metadata(draft.metadata, self.ledger.limits)
+
+    def _flush(self, rows: list[tuple[Any, ...]]) -> None:
+        if rows:
+            self.ledger.edges.update(b"".join([edge_record(row[2], row[8]) for row in rows]))
+            self.ledger.writer.insert_edges(rows)
+            rows.clear()
 
     def _next_generation(
         self, fields: tuple[str, bytes, bytes, int, bytes], ident: bytes
@@ -160,12 +183,19 @@ class Reconciler:
         """Return the address, generation and, if it is alive, the row of an equal edge."""
         generation = 0
         writer = self.ledger.writer
-        while (row := writer.edge_row(ident)) is not None:
-            if writer.edges([row])[0].edge.known_to is None:
+        while True:
+            # This transaction's own edges are found without an index that a load may have deferred.
+            row = self.ledger.edges_seen.get(short_key(ident))
+            found = writer.edges([row])[0].edge if row else None
+            if row is None or found is None or found.id != ident:
+                row = writer.edge_row(ident)
+                if row is None:
+                    return ident, generation, None
+                found = writer.edges([row])[0].edge
+            if found.known_to is None:
                 return ident, generation, row
             generation += 1
             ident = edge_address(*fields, generation)
-        return ident, generation, None
 
     # -- deleting ----------------------------------------------------------------------------------
 
@@ -183,7 +213,7 @@ class Reconciler:
         self.ledger.writer.delete_edge(found.row)
         self.ledger.edges_lost[found.world].add(found.edge.id)
         self.ledger.change("delete_edge", found.edge.id)
-        edge = self._edge(found.row, found.edge.id)
+        edge = self._edge(found.row)
         self._run(handler, "on_delete", edge)
         return edge
 
@@ -195,10 +225,7 @@ class Reconciler:
             InvalidInputError: not an id, or the start of several.
         """
         writer = self.ledger.writer
-        if isinstance(given, str) and len(given.strip()) < 64:
-            ident = only_match(writer.ids_like("edges", given.strip().lower(), 3), given, "edge")
-        else:
-            ident = self.ledger.resolve(given)
+        ident = whole_id(writer, given, "edges")
         row = writer.edge_row(ident)
         if row is None:
             raise NotFoundError(f"no edge has the id {ident}")
@@ -235,7 +262,7 @@ class Reconciler:
             yield found.id
             row = found.parent
 
-    def _edge(self, row: int, ident: bytes) -> Edge:
+    def _edge(self, row: int) -> Edge:
         return self.ledger.writer.edges([row])[0].edge
 
 
@@ -264,5 +291,3 @@ class NewEdges(Sequence[Edge]):
     def __getitem__(self, index: slice) -> Sequence[Edge]: ...
     def __getitem__(self, index: int | slice) -> Edge | Sequence[Edge]:
         return self._edges[index]
-
-

@@ -50,7 +50,7 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
     records = _records(lines)
     header = next(records, None)
     if header is None or "worlddb" not in header:
-        raise FormatError("this is no WorldDB export: its first line must be {\"worlddb\": 1}")
+        raise FormatError('this is no WorldDB export: its first line must be {"worlddb": 1}')
     if header["worlddb"] != EXPORT_VERSION:
         raise FormatError(f"export version {header['worlddb']} is newer; install a newer worlddb")
     added = 0
@@ -60,7 +60,9 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, WorldDBError):
                 raise
-            raise FormatError(f"a line of commit {head.get('commit')} is wrong: {error!r}") from error
+            raise FormatError(
+                f"a line of commit {head.get('commit')} is wrong: {error!r}"
+            ) from error
         on_commit(head["commit"])
     return added
 

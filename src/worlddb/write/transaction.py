@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -194,9 +195,7 @@ class Transaction:
         self._ledger.writer.put_registration(
             self._ledger.place(ident)[0], type, version, functional
         )
-        self._ledger.change(
-            "register", ident, type=type, version=version, functional=functional
-        )
+        self._ledger.change("register", ident, type=type, version=version, functional=functional)
 
     # -- the end of it -----------------------------------------------------------------------------
 
@@ -232,7 +231,7 @@ def transact(
         RejectedError: a handler refused, even if the block swallowed that error.
     """
     encode_text(actor, "actor", ACTOR_BYTES_MAX)
-    with store.write() as writer:
+    with _without_collector(bulk), store.write() as writer:
         ledger = Ledger(writer, limits)
         registry.record(
             Registration(world=Id(world), type=type_, version=version, functional=functional)
@@ -250,3 +249,16 @@ def transact(
             return
         row = seal(ledger, actor)
     tx.commit = to_commit(row, ledger.head)
+
+
+@contextmanager
+def _without_collector(bulk: bool) -> Iterator[None]:
+    """Pause the garbage collector: a load makes millions of objects and no cycles."""
+    pause = bulk and gc.isenabled()
+    if pause:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if pause:
+            gc.enable()

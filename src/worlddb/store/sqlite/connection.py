@@ -34,7 +34,9 @@ def translated(path: str) -> Iterator[None]:
             "larger busy_timeout_s"
         ) from error
     except apsw.FullError as error:
-        raise StorageError(f"{path}: the disk is full; free some space, nothing was lost") from error
+        raise StorageError(
+            f"{path}: the disk is full; free some space, nothing was lost"
+        ) from error
     except apsw.ReadOnlyError as error:
         raise StorageError(
             f"{path}: the file or its folder is read-only; change its permissions to write"
@@ -61,7 +63,7 @@ def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) 
     # Without QPSG SQLite may re-prepare a statement for each bound value: twice as slow here.
     con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    con.execute(f"PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY")
+    con.execute(f"PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY; PRAGMA threads = 2")
     con.execute("PRAGMA trusted_schema = ON")
     return con
 

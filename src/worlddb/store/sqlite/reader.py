@@ -17,11 +17,11 @@ import apsw
 
 from worlddb.errors import CorruptionError
 from worlddb.model.address import short_key
-from worlddb.model.id import Id
+from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import from_micros
 from worlddb.model.values import Direction, Edge, Node
-from worlddb.store.sqlite.scan import SqliteScan
 from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, Head, ProposalRow, World
+from worlddb.store.sqlite.scan import SqliteScan
 
 _NODE_COLUMNS = """
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
@@ -67,9 +67,13 @@ class SqliteReader:
 
     def commit_at(self, time: int) -> int | None:
         """Return the last commit at or before `time`, None before the first."""
-        return self.con.execute(
-            "SELECT seq FROM commits WHERE time <= ? ORDER BY time DESC LIMIT 1", (time,)
-        ).get
+        sql = "SELECT seq FROM commits WHERE time <= ? ORDER BY time DESC LIMIT 1"
+        return self._one(sql, (time,))
+
+    def _one(self, sql: str, values: tuple[Any, ...]) -> int | None:
+        """Return the first column of the first row as the integer it is, or None."""
+        found: int | None = self.con.execute(sql, values).get
+        return found
 
     def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]:
         """Return commits above number `after`."""
@@ -89,12 +93,12 @@ class SqliteReader:
     def node_row(self, ident: bytes) -> int | None:
         """Return the row of a node by its whole id."""
         sql = "SELECT row FROM nodes WHERE key = ? AND id = ?"
-        return self.con.execute(sql, (short_key(ident), ident)).get
+        return self._one(sql, (short_key(ident), ident))
 
     def edge_row(self, ident: bytes) -> int | None:
         """Return the row of an edge by its whole id."""
         sql = "SELECT row FROM edges WHERE key = ? AND id = ?"
-        return self.con.execute(sql, (short_key(ident), ident)).get
+        return self._one(sql, (short_key(ident), ident))
 
     def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
         """Return up to `limit` ids that begin with the hex `prefix`, in order."""
@@ -118,8 +122,9 @@ class SqliteReader:
         wanted = list(rows)
         if not wanted:
             return {}
-        array = _among(wanted)
-        found = self.con.execute(f"{_NODE_COLUMNS} WHERE n.row {_IN}", (array,)).fetchall()
+        found: list[tuple[Any, ...]] = self.con.execute(
+            f"{_NODE_COLUMNS} WHERE n.row {_IN}", (_among(wanted),)
+        ).fetchall()
         if known is not None:
             found = [row for row in found if row[11] <= known]
         past = self._past(("node.valid_to", "node.parent", "node.state"), wanted, known)
@@ -129,15 +134,15 @@ class SqliteReader:
         return {row[0]: self._node(row, notes.get(row[0])) for row in found}
 
     def _node(self, row: tuple[Any, ...], notes: dict[str, list[str]] | None) -> Node:
-        ident = Id(row[1])
+        ident = trusted_id(row[1])
         return Node(
             id=ident,
-            state=ident if row[2] is None else Id(row[2]),
+            state=ident if row[2] is None else trusted_id(row[2]),
             type=row[3],
             name=row[4],
             content=row[5],
             created_at=from_micros(row[6]),
-            parent=None if row[8] is None else Id(row[8]),
+            parent=None if row[8] is None else trusted_id(row[8]),
             valid_from=from_micros(row[9]),
             valid_to=None if row[10] is None else from_micros(row[10]),
             known_from=self._time(row[11], row[12]),
@@ -145,9 +150,7 @@ class SqliteReader:
             provenance=tuple(notes.get("source", ())) if notes else (),
         )
 
-    def _node_then(
-        self, row: tuple[Any, ...], past: dict[tuple[str, int], Any]
-    ) -> tuple[Any, ...]:
+    def _node_then(self, row: tuple[Any, ...], past: dict[tuple[str, int], Any]) -> tuple[Any, ...]:
         values = list(row)
         if ("node.valid_to", row[0]) in past:
             values[10] = past["node.valid_to", row[0]]
@@ -177,7 +180,7 @@ class SqliteReader:
             f"SELECT field, row, was, min(seq) FROM history WHERE field IN ({marks}) "
             f"AND row {_IN} AND seq > ? GROUP BY field, row"
         )
-        found = self.con.execute(sql, (*fields, _among(rows), known))
+        found = self.con.execute(sql, [*fields, _among(rows), known])
         return {(field, row): was for field, row, was, _ in found}
 
     def world(self, row: int) -> World:
@@ -230,9 +233,7 @@ class SqliteReader:
             return {}
         sql = f"SELECT row, parent, born FROM nodes WHERE row {_IN}"
         found = self.con.execute(sql, (_among(wanted),))
-        parents = {
-            row: parent for row, parent, born in found if known is None or born <= known
-        }
+        parents = {row: parent for row, parent, born in found if known is None or born <= known}
         for (_, row), was in self._past(("node.parent",), wanted, known).items():
             if row in parents:
                 parents[row] = was
@@ -282,7 +283,9 @@ class SqliteReader:
             values += (known, known)
         elif not deleted:
             where += " AND e.gone IS NULL"
-        found = self.con.execute(f"{_EDGE_COLUMNS} WHERE {where} ORDER BY e.row", values).fetchall()
+        found: list[tuple[Any, ...]] = self.con.execute(
+            f"{_EDGE_COLUMNS} WHERE {where} ORDER BY e.row", values
+        ).fetchall()
         past = self._past(("edge.valid_to",), [row[0] for row in found], known) if found else {}
         return [self._edge(row, past, known) for row in found]
 
@@ -292,10 +295,10 @@ class SqliteReader:
         valid_to = past.get(("edge.valid_to", row[0]), row[9])
         gone = row[13] if known is None else None
         edge = Edge(
-            id=Id(row[1]),
+            id=trusted_id(row[1]),
             type=row[2],
-            source=Id(row[6]),
-            target=Id(row[7]),
+            source=trusted_id(row[6]),
+            target=trusted_id(row[7]),
             valid_from=from_micros(row[8]),
             valid_to=None if valid_to is None else from_micros(valid_to),
             known_from=self._time(row[11], row[12]),

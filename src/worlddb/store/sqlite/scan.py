@@ -37,7 +37,7 @@ class SqliteScan:
         self, first: int = 0, last: int | None = None
     ) -> Iterator[tuple[int, int, str, str, int]]:
         """Yield (row, node, kind, text, born)."""
-        return self._rows("notes", first, last)  # type: ignore[return-value]
+        return self._rows("notes", first, last)
 
     def history(self) -> Iterator[tuple[str, int, int, Any]]:
         """Yield (field, row, seq, was) in that order."""

@@ -31,13 +31,15 @@ class SqliteWriter(SqliteReader):
         super().__init__(con)
         self.seq = seq
         self.time = time
-        self._deferred = False
+        self._deferred: set[str] = set()
+        self._texts_from = 0
 
     # -- reads that need an index wait for a deferred one -----------------------------------------
 
     def edge_row(self, ident: bytes) -> int | None:
         """Return the row of an edge by its whole id."""
-        self.build_indexes()
+        if "edges_key" in self._deferred:
+            self.build_indexes()
         return super().edge_row(ident)
 
     def children(
@@ -85,8 +87,9 @@ class SqliteWriter(SqliteReader):
         )
 
     def insert_texts(self, rows: Iterable[tuple[int, str, str]]) -> None:
-        """Index (row, name, content)."""
-        self.con.executemany("INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", rows)
+        """Index (row, name, content); a bulk load does it at the end from the nodes themselves."""
+        if not self._deferred:
+            self.con.executemany("INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", rows)
 
     def insert_edges(self, rows: Iterable[Sequence[Any]]) -> None:
         """Insert (row, key, id, type, source, target, world, valid_from, valid_to, metadata, gen).
@@ -190,8 +193,11 @@ class SqliteWriter(SqliteReader):
         """Drop what is cheaper to build once at the end; the transaction hides it from others."""
         if self._deferred:
             return
-        self._deferred = True
-        for name in DEFERRED_INDEXES:
+        # Where there are edges already, a new one may equal an old one: its key must be found.
+        known = {"edges_key"} if self.head().edges else set()
+        self._deferred = {name for name in DEFERRED_INDEXES if name not in known}
+        self._texts_from = self.con.execute("SELECT max(row) FROM nodes").get + 1
+        for name in self._deferred:
             self.con.execute(f"DROP INDEX {name}")
         for name in BULK_GUARDS:
             self.con.execute(f"DROP TRIGGER {name}")
@@ -201,11 +207,17 @@ class SqliteWriter(SqliteReader):
         """Build what was deferred; does nothing otherwise."""
         if not self._deferred:
             return
-        self._deferred = False
-        for statement in DEFERRED_INDEXES.values():
-            self.con.execute(statement)
+        for name in DEFERRED_INDEXES:
+            if name in self._deferred:
+                self.con.execute(DEFERRED_INDEXES[name])
+        self._deferred = set()
         for name in BULK_GUARDS:
             self.con.execute(guards()[name])
+        self.con.execute(
+            "INSERT INTO texts (rowid, name, content) SELECT row, name, content FROM nodes "
+            "WHERE row >= ?",
+            (self._texts_from,),
+        )
         self._tune_texts(USUAL_HASH_BYTES, USUAL_MERGE)
 
     def _tune_texts(self, hash_bytes: int, merge: int) -> None:

@@ -1,0 +1,34 @@
+# Everything a person or CI needs. Only Python 3.11+, git and make must be there.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: run demo test fuzz lint bench clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $(READY)
+
+run: demo ## until there is a server, run the demo
+
+demo: $(READY) ## the Tesla scenario: supersession, contradiction, two clocks, proof
+	$(BIN)/python examples/tesla.py
+
+test: $(READY) ## every test; under 10 minutes on 2 cores
+	$(BIN)/python -m pytest
+
+fuzz: $(READY) ## the property tests, much deeper
+	WORLDDB_FUZZ=deep $(BIN)/python -m pytest tests/property
+
+lint: $(READY) ## style, types, tidy rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_tidy.py
+
+bench: $(READY) ## every benchmark at full size; takes about ten minutes and 4 GB of disk
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,1 @@
+"""Programs that measure WorldDB and print what they measured."""

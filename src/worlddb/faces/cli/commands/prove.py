@@ -1,0 +1,113 @@
+"""`worlddb prove`: a proof that a node is in the store, and its check without one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from worlddb.errors import CorruptionError, FormatError, InvalidInputError
+from worlddb.faces.cli.exit_codes import FOUND, OK
+from worlddb.faces.cli.options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.stores import open_to_read
+from worlddb.faces.cli.terminal import paint, preview, print_fields, print_json, print_table
+
+if TYPE_CHECKING:
+    from worlddb.db import WorldDB
+    from worlddb.model.id import Id
+    from worlddb.model.proof import Proof
+
+ATTEMPTS = 10
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "prove",
+        arguments="ID | --verify FILE --root-state HEX",
+        summary="prove that a node is in the store, or check a proof",
+        description=(
+            "Prove that a node stands in the tree under the store's root state. The proof is the\n"
+            "--json output. Checking one needs no store: only the file, and a root state that you\n"
+            "have from somewhere you trust. The exit code is 0 if it holds and 1 if not."
+        ),
+        examples=(
+            ("worlddb prove 3f2a --json > proof.json", "make a proof"),
+            ("worlddb prove --verify proof.json --root-state f912…", "check it, without a store"),
+        ),
+    )
+    parser.add_argument("id", metavar="ID", nargs="?", help="a node's id, or the start of it")
+    parser.add_argument("--verify", metavar="FILE", help="check this proof; '-' is stdin")
+    parser.add_argument("--root-state", metavar="HEX", help="the root state to check against")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prove or verify."""
+    if (args.id is None) == (args.verify is None):
+        raise InvalidInputError("prove: give the ID of a node, or --verify FILE")
+    if (args.verify is None) != (args.root_state is None):
+        raise InvalidInputError("prove: --verify and --root-state belong together")
+    return _prove(args) if args.verify is None else _verify(args)
+
+
+def _prove(args: argparse.Namespace) -> int:
+    with open_to_read(args) as db:
+        proof, root = _prove_under(db, args.id)
+    if wants_json(args):
+        print_json(proof.to_dict() | {"root_state": str(root)})
+        return OK
+    print_fields([("id", proof.id), ("state", proof.state), ("root_state", str(root))])
+    rows = [
+        (step.id[:12], step.type, len(step.bucket), len(step.forks), preview(step.name))
+        for step in proof.steps
+    ]
+    print()
+    print_table(("in world", "type", "bucket", "forks", "name"), rows)
+    return OK
+
+
+def _prove_under(db: WorldDB, ident: str) -> tuple[Proof, Id]:
+    """Return a proof and the root state it holds under; others may commit between the two."""
+    from worlddb.model.proof import verify_proof
+
+    for _ in range(ATTEMPTS):
+        root = db.root_state
+        proof = db.prove(ident)
+        if verify_proof(proof, root):
+            return proof, root
+    raise CorruptionError("the node's proof does not hold; run 'worlddb check'")
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from worlddb.model.id import Id
+    from worlddb.model.proof import verify_proof
+
+    root = Id(args.root_state.strip())
+    proof = _load(args.verify)
+    holds = verify_proof(proof, root)
+    claim = {"id": proof.get("id"), "state": proof.get("state"), "root_state": str(root)}
+    if wants_json(args):
+        print_json({"holds": holds} | claim)
+    elif holds:
+        print(f"{paint('holds', 'green')}: node {claim['id']} stands under {root}")
+    else:
+        print(f"{paint('does not hold', 'red')}: this does not show a node under {root}")
+    return OK if holds else FOUND
+
+
+def _load(name: str) -> dict[str, Any]:
+    import json
+
+    try:
+        if name == "-":
+            data = json.load(sys.stdin)
+        else:
+            with open(name, encoding="utf-8") as file:
+                data = json.load(file)
+    except (ValueError, RecursionError):
+        raise FormatError(f"{name}: is not JSON, so it is no proof") from None
+    if not isinstance(data, dict):
+        raise FormatError(f"{name}: is not a JSON object, so it is no proof")
+    return data

@@ -1,0 +1,58 @@
+"""Exit codes: one number per branch of the error tree, so that scripts can tell what happened."""
+
+from __future__ import annotations
+
+from worlddb.errors import (
+    ConflictError,
+    CorruptionError,
+    FormatError,
+    InvalidInputError,
+    NotFoundError,
+    ProviderError,
+    RejectedError,
+    StorageError,
+    WorldDBError,
+)
+
+OK = 0
+FOUND = 1
+BUG = 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # 128 + SIGPIPE, as if the signal had ended us.
+
+BY_ERROR: dict[type[Exception], int] = {
+    InvalidInputError: 2,
+    NotFoundError: 3,
+    ConflictError: 4,
+    RejectedError: 5,
+    FormatError: 6,
+    CorruptionError: 7,
+    StorageError: 8,
+    OSError: 8,
+    ProviderError: 9,
+    WorldDBError: BUG,  # The root itself is never raised; each branch has its own number.
+}
+
+MEANINGS: dict[int, str] = {
+    OK: "done; for `check` the store is sound, for `prove --verify` the proof holds",
+    FOUND: "`check` found problems, or a proof does not verify",
+    2: "the command line or a value in it is wrong",
+    3: "no such node, edge or commit at the asked time",
+    4: "another writer holds the store, or it has another history; try again or elsewhere",
+    5: "an edge handler refused the write",
+    6: "the file is no WorldDB store, export or proof, or of a newer format",
+    7: "stored bytes contradict each other",
+    8: "the disk said no: missing, existing already, full, read-only, unreadable",
+    9: "a model or an embedding endpoint failed",
+    BUG: "a bug in worlddb; a traceback is on stderr",
+    INTERRUPTED: "interrupted by Ctrl-C",
+    BROKEN_PIPE: "the reader of our output went away (`| head`); nothing is printed",
+}
+
+
+def exit_code(error: Exception) -> int:
+    """Return the code of the closest class of `error` in the table."""
+    for kind in type(error).__mro__:
+        if kind in BY_ERROR:
+            return BY_ERROR[kind]
+    return BUG

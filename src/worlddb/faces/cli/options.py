@@ -1,0 +1,113 @@
+"""Options: how every command reads its arguments, and which of them they share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from worlddb.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from worlddb.model.values import AsOf
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
+Examples: TypeAlias = Sequence[tuple[str, str]]
+HELP_COLUMNS_MAX = 100
+COUNT_MAX = 2**63 - 1  # What a store can number.
+
+
+class _Layout(argparse.RawDescriptionHelpFormatter):
+    """Descriptions keep their lines; nothing grows wider than a page."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+        self._width = min(self._width, HELP_COLUMNS_MAX)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are ordinary errors: one line, exit code 2."""
+
+    def __init__(self, **settings: Any) -> None:
+        # Abbreviated options would change their meaning whenever an option is added.
+        defaults: dict[str, Any] = {"formatter_class": _Layout, "allow_abbrev": False}
+        super().__init__(**(defaults | settings))
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the arguments.
+
+        Raises:
+            InvalidInputError: always.
+        """
+        raise InvalidInputError(f"{message}; see '{self.prog} --help'")
+
+
+def add_command(
+    subparsers: Subparsers,
+    name: str,
+    *,
+    arguments: str = "",
+    summary: str,
+    description: str,
+    examples: Examples,
+) -> Parser:
+    """Add a command with the options that all of them have, and return its parser.
+
+    `arguments` are the positional ones as the usage line shows them; argparse would wrap and order
+    that line differently in each version of Python.
+    """
+    parser = subparsers.add_parser(
+        name,
+        usage=f"worlddb {name} [options] {arguments}".rstrip(),
+        help=summary,
+        description=description,
+        epilog=examples_text(examples),
+    )
+    add_shared_options(parser)
+    return parser
+
+
+def add_shared_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that stand before or after the command's name.
+
+    They have no default: a subcommand's default would overwrite what was given before its name.
+    """
+    option = partial(parser.add_argument, default=argparse.SUPPRESS)
+    option("--db", metavar="PATH", help="the store (default: $WORLDDB_PATH, then your memory.db)")
+    option("--json", action="store_true", help="print JSON, with whole ids and times")
+
+
+def examples_text(examples: Examples) -> str:
+    """Return examples as the last part of a help text."""
+    width = max(len(line) for line, _ in examples)
+    return "\n".join(["examples:", *(f"  {line:<{width}}  # {why}" for line, why in examples)])
+
+
+def add_as_of_options(parser: argparse.ArgumentParser) -> None:
+    """Add the two clocks, for commands that read nodes or edges."""
+    parser.add_argument("--valid", metavar="TIME", help="what was true at this time (ISO-8601)")
+    parser.add_argument("--known", metavar="TIME", help="as far as was known at this time")
+
+
+def as_of(args: argparse.Namespace) -> AsOf:
+    """Return the moment that `--valid` and `--known` name."""
+    from worlddb.model.values import AsOf
+
+    return AsOf(valid=args.valid, known=args.known)
+
+
+def wants_json(args: argparse.Namespace) -> bool:
+    """Return whether `--json` was given, before or after the command's name."""
+    return getattr(args, "json", False)
+
+
+def count(text: str) -> int:
+    """Return a whole number of at least 0, for use as an argument's `type`."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= COUNT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return number

@@ -1,0 +1,98 @@
+"""Progress: one line on stderr that says how far a long command is. Silent unless a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from worlddb.faces.cli.terminal import fit
+
+REDRAW_S = 0.2
+BAR_CELLS = 24
+
+
+class Progress:
+    """Draws from a thread of its own, so that the work only sets `done` and never waits.
+
+    Without `total` there is no bar and no time left, only what is done and how fast; without
+    `unit` only the time that has passed.
+    """
+
+    def __init__(self, label: str, *, unit: str = "", total: float | None = None) -> None:
+        self.done: float = 0
+        self.measure: Callable[[], float] | None = None
+        """Asked for `done` at each drawing, for work that cannot set it."""
+        self.total = total
+        self._label = label
+        self._unit = unit
+        self._stream = sys.stderr
+        self.visible = self._stream is not None and self._stream.isatty()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._redraw, name="worlddb-progress", daemon=True)
+
+    def __enter__(self) -> Progress:
+        self._begun = time.monotonic()
+        if self.visible:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.visible:
+            self._ended.set()
+            self._thread.join()
+            self._write("")
+
+    def _redraw(self) -> None:
+        while not self._ended.wait(REDRAW_S):
+            if self.measure is not None:
+                self.done = self.measure()
+            line = self.line(time.monotonic() - self._begun)
+            self._write(fit(line, shutil.get_terminal_size().columns - 1))
+
+    def _write(self, text: str) -> None:
+        # Back to the first column and clear: the next thing printed stands on a clean line.
+        self._stream.write(f"\r\x1b[K{text}")
+        self._stream.flush()
+
+    def line(self, passed_s: float) -> str:
+        """Return what is shown after `passed_s` seconds."""
+        parts = [self._label]
+        rate = self.done / passed_s if passed_s > 0 else 0.0
+        if self.total:
+            part = min(self.done / self.total, 1.0)
+            full = int(part * BAR_CELLS)
+            parts.append(f"[{'#' * full}{'.' * (BAR_CELLS - full)}] {part:4.0%}")
+        if self._unit:
+            parts.append(f"{amount(self.done, self._unit)}  {amount(rate, self._unit)}/s")
+        if self.total and rate:
+            parts.append(f"{clock(max(self.total - self.done, 0) / rate)} left")
+        else:
+            parts.append(clock(passed_s))
+        return "  ".join(parts)
+
+
+def amount(number: float, unit: str) -> str:
+    """Return a number of things, or of bytes in the unit that reads best."""
+    if unit != "bytes":
+        return f"{number:,.0f} {unit}"
+    for name in ("B", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.0f} B" if name == "B" else f"{number:.1f} {name}"
+        number /= 1000
+    return f"{number:.2f} GB"
+
+
+def clock(seconds: float) -> str:
+    """Return seconds as minutes and seconds, with hours where there are any."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

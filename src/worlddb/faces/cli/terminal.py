@@ -1,0 +1,133 @@
+"""Terminal: text for people. Tables, colour where it is wanted, and nothing a node can abuse.
+
+What nodes contain was written by others. Before it reaches a terminal, control characters and
+direction marks are shown as escapes, so no name can move the cursor or hide what follows.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, TextIO
+
+Cell = str | int
+GAP = "  "
+COLUMN_CELLS_MIN = 12
+PREVIEW_CHARS = 120
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}
+
+
+def clean(text: str) -> str:
+    """Return `text` with control characters and direction marks as visible escapes."""
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """Return `text` cleaned, with every run of white space as one space."""
+    return clean(" ".join(text.split()))
+
+
+def preview(text: str) -> str:
+    """Return the beginning of a text that may be long, on one line."""
+    line = one_line(text[: 4 * PREVIEW_CHARS])
+    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+
+
+def iso(time: datetime | None) -> str:
+    """Return a time as ISO-8601 with all its digits, so that it can be given back; "" for none."""
+    return "" if time is None else time.isoformat().replace("+00:00", "Z")
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Return whether to colour what goes to `stream` (see no-color.org)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def paint(text: str, style: str) -> str:
+    """Return `text` in a style if stdout shows colours."""
+    if sys.stdout is None or not has_colour(sys.stdout):
+        return text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def width(text: str) -> int:
+    """Return how many cells of a terminal `text` takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells(character) for character in text)
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character) or character in "\u200d\ufe0f":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def fit(text: str, cells: int) -> str:
+    """Return `text` cut to `cells`, with a mark if something was cut."""
+    if width(text) <= cells:
+        return text
+    kept = ""
+    left = cells - 1
+    for character in text:
+        left -= _cells(character)
+        if left < 0:
+            break
+        kept += character
+    return kept + "…"
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    """Print rows under their headers, columns aligned, numbers to the right.
+
+    On a terminal the last column is cut to fit; in a pipe nothing is.
+    """
+    shown = [[one_line(str(cell)) for cell in row] for row in rows]
+    to_right = [isinstance(cell, int) for cell in rows[0]] if rows else [False] * len(headers)
+    widths = [
+        max([width(header), *(width(row[place]) for row in shown)])
+        for place, header in enumerate(headers)
+    ]
+    if sys.stdout is not None and sys.stdout.isatty():
+        room = shutil.get_terminal_size().columns - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
+        widths[-1] = min(widths[-1], max(room, COLUMN_CELLS_MIN))
+    print(paint(_line(list(headers), widths, to_right), "dim"))
+    for row in shown:
+        print(_line(row, widths, to_right))
+
+
+def _line(cells: list[str], widths: list[int], to_right: list[bool]) -> str:
+    parts = []
+    for cell, cells_max, right in zip(cells, widths, to_right, strict=True):
+        text = fit(cell, cells_max)
+        pad = " " * (cells_max - width(text))
+        parts.append(pad + text if right else text + pad)
+    return GAP.join(parts).rstrip()
+
+
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Print named values one below the other; empty ones are left out."""
+    shown = [(name, value) for name, value in fields if value]
+    room = max(len(name) for name, _ in shown)
+    for name, value in shown:
+        print(paint(f"{name:<{room}}", "dim") + GAP + one_line(value))
+
+
+def print_json(data: Any) -> None:
+    """Print one JSON document, as UTF-8 whatever the locale says."""
+    import json
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A file name that is no text becomes a JSON escape that way.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    print(json.dumps(data, indent=2, ensure_ascii=False))

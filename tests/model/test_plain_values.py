@@ -1,0 +1,125 @@
+"""The values that come out: frozen, comparable, and plain JSON data on request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import pytest
+
+import worlddb
+from worlddb import NOW, AsOf, Proof, QuerySpec, WorldDB
+
+AT = "2026-01-31T09:30:00+00:00"
+
+
+@pytest.fixture
+def db() -> Iterator[WorldDB]:
+    with worlddb.open(":memory:") as db:
+        with db.transaction(actor="me") as tx:
+            world = tx.create_node(type="Topic", name="w", created_at=AT, aliases=["v"], source="s")
+            for number in range(20):
+                tx.create_node(type="Fact", name=f"n{number}", created_at=AT, parent=world.id)
+            first, second = (child for child in list(db_children(tx, world.id))[:2])
+            tx.write_edge("contradicts", first, second, metadata={"reason": "r", "deep": {"a": [1]}})
+            tx.write_edge("same_as", first, second, metadata={"score": 0.5, "x": [1, {"y": None}]})
+            tx.write_edge("supersedes", second, first)
+        yield db
+
+
+def db_children(tx: worlddb.Transaction, world: bytes) -> Iterator[worlddb.Id]:
+    for number in (0, 1):
+        yield tx.create_node(type="Fact", name=f"n{number}", created_at=AT, parent=world).id
+
+
+def everything(db: WorldDB) -> list[Any]:
+    found = db.query().include_superseded().execute()
+    last = db.log()[-1]
+    return [
+        found,
+        *found.nodes,
+        *db.edges(found.nodes[0].id, "both"),
+        *db.log(),
+        *last.changes,
+        db.diff(0, 1),
+        *db.conflicts(),
+        *db.proposals(),
+        worlddb.Problem(place="here", message="what"),
+    ]
+
+
+def test_every_value_has_a_plain_json_form(db: WorldDB) -> None:
+    for value in everything(db):
+        data = value.to_dict()
+        assert json.loads(json.dumps(data)) == data
+        assert list(data) == [field.name for field in fields(value)]
+
+
+def test_ids_and_times_are_text_in_the_json_form(db: WorldDB) -> None:
+    node = db.children()[0]
+    data = node.to_dict()
+    assert data["id"] == str(node.id)
+    assert data["created_at"] == "2026-01-31T09:30:00+00:00"
+    assert data["aliases"] == ["v"]
+    assert data["provenance"] == ["s"]
+    assert data["valid_to"] is None
+
+
+def test_a_value_cannot_be_changed(db: WorldDB) -> None:
+    for value in everything(db):
+        with pytest.raises((FrozenInstanceError, AttributeError, TypeError)):
+            setattr(value, fields(value)[0].name, None)
+
+
+def test_what_a_reader_does_with_an_edges_metadata_stays_with_that_reader(db: WorldDB) -> None:
+    node = db.query().text("n0").include_superseded().execute().nodes[0]
+    edge = next(edge for edge in db.edges(node.id, include_superseded=True) if edge.metadata)
+    metadata: Any = edge.metadata
+    metadata.clear()
+    assert db.get_edge(edge.id).metadata
+
+
+def test_equal_values_are_equal_and_hash_alike(db: WorldDB) -> None:
+    for one, other in zip(everything(db), everything(db), strict=True):
+        assert one == other
+        assert hash(one) == hash(other)
+
+
+def test_a_proof_survives_json(db: WorldDB) -> None:
+    for node in db.query().include_superseded().execute():
+        proof = db.prove(node.id)
+        again = Proof.from_dict(json.loads(json.dumps(proof.to_dict())))
+        assert again == proof
+        assert worlddb.verify_proof(again, db.root_state)
+        assert worlddb.verify_proof(again.to_dict(), str(db.root_state))
+
+
+def test_a_query_spec_survives_json(db: WorldDB) -> None:
+    spec = QuerySpec(
+        seeds=[str(db.children()[0].id)],
+        steps=[
+            {"op": "traverse", "types": ["contains"], "direction": "both", "hops": 2},
+            {"op": "filter_type", "types": "Fact"},
+            {"op": "filter_time", "start": AT},
+            {"op": "where_connected", "type": "refers_to", "direction": "in", "id": str(db.root_id)},
+        ],
+        world=str(db.root_id),
+        valid=AT,
+        include_superseded=True,
+        limit=3,
+    )
+    again = QuerySpec.from_dict(json.loads(json.dumps(spec.to_dict())))
+    assert again.to_dict() == json.loads(json.dumps(spec.to_dict()))
+    assert db.run(again) == db.run(spec)
+
+
+def test_the_time_of_a_question_is_now_unless_it_says() -> None:
+    assert AsOf() == NOW
+    assert NOW.valid is None
+    assert NOW.known is None
+
+
+def test_a_problem_reads_as_a_line() -> None:
+    assert str(worlddb.Problem(place="node ab", message="is gone")) == "node ab: is gone"

@@ -1,0 +1,665 @@
+"""Naive: what the engine promises, said once more in plain dicts, with no cleverness at all.
+
+A `World` is everything that is known after one commit. It is copied whole before each commit, so
+"as it was known then" is simply an older copy. Addresses and digests are worked out here from
+their definition alone, again and again from nothing; nothing is shared with the engine but `Id`.
+
+    World      nodes, edges, proposals and conflicts; what each edge type does when written
+    View       one World seen at a valid time: what holds, what is inside, what a query finds
+
+Errors are the engine's own classes, raised for the same reasons.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from blake3 import blake3
+
+from worlddb import (
+    Conflict,
+    ConflictError,
+    Edge,
+    Id,
+    InvalidInputError,
+    Node,
+    NotFoundError,
+    Proposal,
+    RejectedError,
+)
+from worlddb.model.values import Direction, ProposalStatus
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def at(micros: int) -> datetime:
+    """Return microseconds since 1970 as a datetime."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def maybe_at(micros: int | None) -> datetime | None:
+    """Return an optional instant."""
+    return None if micros is None else at(micros)
+
+
+# -- addresses, from their definition ----------------------------------------------------------------
+
+
+def _field(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+def _int(value: int) -> bytes:
+    return value.to_bytes(8, "big", signed=True)
+
+
+def _hash(*fields: bytes) -> Id:
+    return Id(blake3(b"".join(map(_field, fields))).digest())
+
+
+def naive_digest(members: Iterable[bytes], depth: int = 0) -> bytes:
+    """Return the digest of a set of members, by its definition."""
+    found = sorted(set(members))
+    if len(found) <= 16:
+        width = len(found[0]) if found else 0
+        head = _field(b"worlddb.bucket.1") + width.to_bytes(4, "big")
+        return blake3(head + b"".join(found)).digest()
+    parts = [
+        naive_digest([member for member in found if member.hex()[depth] == digit], depth + 1)
+        for digit in "0123456789abcdef"
+    ]
+    return blake3(_field(b"worlddb.fork.1") + b"".join(parts)).digest()
+
+
+def naive_node_address(
+    type_: str,
+    name: str,
+    content: str,
+    created_at: int,
+    children: Iterable[bytes] = (),
+    edges: Iterable[bytes] = (),
+) -> Id:
+    """Return the address of a node over an interior."""
+    return _hash(
+        b"worlddb.node.1",
+        type_.encode(),
+        name.encode(),
+        content.encode(),
+        naive_digest(children),
+        naive_digest(edges),
+        _int(created_at),
+    )
+
+
+def naive_edge_address(
+    type_: str, source: bytes, target: bytes, valid_from: int, metadata: str, generation: int
+) -> Id:
+    """Return the address of an edge."""
+    return _hash(
+        b"worlddb.edge.1",
+        type_.encode(),
+        source,
+        target,
+        _int(valid_from),
+        metadata.encode(),
+        _int(generation),
+    )
+
+
+ROOT = naive_node_address("World", "root", "", 0)
+
+ACYCLIC = ("implies", "derived_from", "subtype_of", "causes", "precedes")
+DECISIONS: dict[ProposalStatus, tuple[ProposalStatus, ...]] = {
+    "pending": ("accepted", "rejected"),
+    "accepted": ("pending",),
+    "rejected": (),
+    "withdrawn": (),
+}
+
+
+# -- rows --------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class NaiveNode:
+    """A node and everything that may change about it."""
+
+    id: Id
+    type: str
+    name: str
+    content: str
+    created_at: int
+    parent: Id | None
+    valid_from: int
+    valid_to: int | None
+    known_from: int
+    aliases: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class NaiveEdge:
+    """An edge; `gone` once it was deleted."""
+
+    id: Id
+    type: str
+    source: Id
+    target: Id
+    valid_from: int
+    valid_to: int | None
+    known_from: int
+    metadata: dict[str, Any]
+    gone: bool = False
+
+
+@dataclass(kw_only=True)
+class World:
+    """Everything that is known after one commit, in the order of writing."""
+
+    time: int = 0
+    nodes: dict[Id, NaiveNode] = field(default_factory=dict)
+    edges: dict[Id, NaiveEdge] = field(default_factory=dict)
+    proposals: dict[Id, Proposal] = field(default_factory=dict)
+    conflicts: dict[Id, Conflict] = field(default_factory=dict)
+    placed_by: dict[Id, Id] = field(default_factory=dict)
+    """Which `contains` edge took a node out of the root world."""
+    effects: int = 0
+    """How much the open transaction has done; nothing means no commit."""
+
+    @classmethod
+    def empty(cls) -> World:
+        """Return the world of a new store: the root and nothing in it."""
+        root = NaiveNode(
+            id=ROOT,
+            type="World",
+            name="root",
+            content="",
+            created_at=0,
+            parent=None,
+            valid_from=0,
+            valid_to=None,
+            known_from=0,
+        )
+        return cls(nodes={ROOT: root})
+
+    def begin(self, clock: int) -> World:
+        """Return a copy to be changed by a transaction that begins when the clock shows `clock`."""
+        draft = deepcopy(self)
+        draft.time = max(clock, self.time + 1)
+        draft.effects = 0
+        return draft
+
+    # -- nodes ---------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        type_: str,
+        name: str,
+        content: str,
+        *,
+        parent: Id | None = None,
+        created_at: int | None = None,
+        valid_from: int | None = None,
+        valid_to: int | None = None,
+        aliases: tuple[str, ...] = (),
+        sources: tuple[str, ...] = (),
+    ) -> Id:
+        """Create a node; the same type, name, content and creation time is the same node."""
+        born = self.time if created_at is None else created_at
+        starts = born if valid_from is None else valid_from
+        if valid_to is not None and valid_to < starts:
+            raise InvalidInputError("ends before it begins")
+        ident = naive_node_address(type_, name, content, born)
+        if created_at is not None and ident in self.nodes:
+            if parent is not None and self.nodes[ident].parent not in (parent, None):
+                raise ConflictError("lives elsewhere")
+        else:
+            while ident in self.nodes:
+                born -= 1
+                ident = naive_node_address(type_, name, content, born)
+            self.nodes[ident] = NaiveNode(
+                id=ident,
+                type=type_,
+                name=name,
+                content=content,
+                created_at=born,
+                parent=parent or ROOT,
+                valid_from=born if valid_from is None else valid_from,
+                valid_to=valid_to,
+                known_from=self.time,
+            )
+            self.effects += 1
+        self.note(ident, aliases, sources)
+        return ident
+
+    def note(self, ident: Id, aliases: tuple[str, ...], sources: tuple[str, ...]) -> None:
+        """Add aliases and sources that the node has not yet."""
+        node = self.nodes[ident]
+        for have, new in ((node.aliases, aliases), (node.sources, sources)):
+            for text in new:
+                if text not in have:
+                    have.append(text)
+                    self.effects += 1
+
+    def close(self, thing: NaiveNode | NaiveEdge, moment: int) -> None:
+        """End a validity; it only tightens."""
+        if thing.valid_to is None or moment < thing.valid_to:
+            thing.valid_to = moment
+            self.effects += 1
+
+    def retire(self, ident: Id, moment: int | None) -> None:
+        """End a node, by default now."""
+        self.close(self.nodes[ident], self.time if moment is None else moment)
+
+    # -- edges ---------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        type_: str,
+        source: Id,
+        target: Id,
+        *,
+        valid_from: int | None = None,
+        valid_to: int | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Id:
+        """Write an edge and do what its type says."""
+        starts = self.nodes[source].valid_from if valid_from is None else valid_from
+        if valid_to is not None and valid_to < starts:
+            raise InvalidInputError("ends before it begins")
+        metadata = metadata or {}
+        text = json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        generation = 0
+        ident = naive_edge_address(type_, source, target, starts, text, generation)
+        while ident in self.edges:
+            if not self.edges[ident].gone:
+                return ident
+            generation += 1
+            ident = naive_edge_address(type_, source, target, starts, text, generation)
+        edge = NaiveEdge(
+            id=ident,
+            type=type_,
+            source=source,
+            target=target,
+            valid_from=starts,
+            valid_to=valid_to,
+            known_from=self.time,
+            metadata=metadata,
+        )
+        self._refuse(edge)
+        self.edges[ident] = edge
+        self.effects += 1
+        self._follow(edge)
+        return ident
+
+    def _refuse(self, edge: NaiveEdge) -> None:
+        """Raise if the edge may not be."""
+        circular = edge.source == edge.target
+        if edge.type in ("supersedes", *ACYCLIC):
+            circular = circular or self._reaches(edge.target, edge.source, edge.type)
+        if edge.type == "contains":
+            circular = edge.source == edge.target or edge.target in self._holders(edge.source)
+        if edge.type in ("refers_to", "renews"):
+            circular = False
+        if circular:
+            raise RejectedError("circular")
+        if edge.type in ("causes", "precedes"):
+            ends = self.nodes[edge.source], self.nodes[edge.target]
+            if ends[1].valid_from < ends[0].valid_from:
+                raise RejectedError("before its cause")
+
+    def _reaches(self, start: Id, goal: Id, type_: str) -> bool:
+        seen = {start}
+        while True:
+            below = {e.target for e in self.live((type_,)) if e.source in seen}
+            if below <= seen:
+                return goal in seen
+            seen |= below
+
+    def _holders(self, ident: Id) -> set[Id]:
+        """Return every world that holds a node, as parent or by membership, all the way up."""
+        seen: set[Id] = set()
+        frontier = {ident}
+        while frontier:
+            above = {e.source for e in self.live(("contains",)) if e.target in frontier}
+            for row in frontier:
+                parent = self.nodes[row].parent
+                above |= set() if parent is None else {parent}
+            frontier = above - seen
+            seen |= above
+        return seen
+
+    def _follow(self, edge: NaiveEdge) -> None:
+        """Do what an edge that was just written means for the others."""
+        if edge.type == "supersedes":
+            self.close(self.nodes[edge.target], edge.valid_from)
+        elif edge.type == "contains":
+            if self.nodes[edge.target].parent == ROOT and edge.source != ROOT:
+                self.nodes[edge.target].parent = edge.source
+                self.placed_by[edge.target] = edge.id
+        elif edge.type == "contradicts":
+            self.conflicts[edge.id] = Conflict(
+                edge=edge.id,
+                left=edge.source,
+                right=edge.target,
+                reason=str(edge.metadata.get("reason", "")),
+                settled=False,
+            )
+        elif edge.type == "same_as":
+            self._propose(edge)
+        elif edge.type == "renews":
+            for other in self.live(("renews",)):
+                if other.source == edge.source and other.id != edge.id:
+                    self.close(other, edge.valid_from)
+
+    def _propose(self, edge: NaiveEdge) -> None:
+        evidence = dict(edge.metadata)
+        tier = str(evidence.pop("tier", "given"))
+        score = float(evidence.pop("score", 1.0))
+        for old in reversed(self._proposals_of(edge)):
+            if old.status == "withdrawn":
+                continue
+            if old.status != "rejected" or (old.tier, old.evidence) == (tier, evidence):
+                return
+        self.proposals[edge.id] = Proposal(
+            edge=edge.id,
+            left=edge.source,
+            right=edge.target,
+            status="pending",
+            tier=tier,
+            score=score,
+            evidence=evidence,
+        )
+
+    def _proposals_of(self, edge: NaiveEdge) -> list[Proposal]:
+        """Return the proposals of an edge's unordered pair, oldest first."""
+        pair = {edge.source, edge.target}
+        return [item for item in self.proposals.values() if {item.left, item.right} == pair]
+
+    def delete(self, ident: Id) -> None:
+        """Delete an edge and do what its type says about that."""
+        edge = self.edges[ident]
+        if edge.gone:
+            raise NotFoundError("deleted already")
+        edge.gone = True
+        self.effects += 1
+        if edge.type == "contains" and self.placed_by.get(edge.target) == ident:
+            del self.placed_by[edge.target]
+            self.nodes[edge.target].parent = ROOT
+        elif edge.type == "contradicts":
+            conflict = self.conflicts[ident]
+            self.conflicts[ident] = _with(conflict, settled=True)
+        elif edge.type == "same_as" and ident in self.proposals:
+            if self.proposals[ident].status in ("pending", "accepted"):
+                self.proposals[ident] = _with(self.proposals[ident], status="withdrawn")
+
+    def decide(self, ident: Id, status: ProposalStatus) -> None:
+        """Accept, reject or reopen the proposal an edge staged, or else the newest of its pair."""
+        edge = self.edges[ident]
+        staged = self.proposals.get(ident) or next(reversed(self._proposals_of(edge)), None)
+        if staged is None:
+            raise NotFoundError("no proposal")
+        if staged.status == status:
+            return
+        if status not in DECISIONS[staged.status]:
+            raise ConflictError("decided already")
+        self.proposals[staged.edge] = _with(staged, status=status)
+        self.effects += 1
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def live(self, types: Iterable[str] | None = None) -> list[NaiveEdge]:
+        """Return the edges that are not deleted."""
+        wanted = None if types is None else set(types)
+        return [
+            edge
+            for edge in self.edges.values()
+            if not edge.gone and (wanted is None or edge.type in wanted)
+        ]
+
+    def states(self) -> dict[Id, Id]:
+        """Return every node's state, hashed from its whole interior, children first."""
+        children: dict[Id | None, list[Id]] = {}
+        for node in self.nodes.values():
+            children.setdefault(node.parent, []).append(node.id)
+        interior: dict[Id, list[Id]] = {}
+        for edge in self.live():
+            interior.setdefault(self.nodes[edge.source].parent or ROOT, []).append(edge.id)
+        states: dict[Id, Id] = {}
+
+        def state(ident: Id) -> Id:
+            node = self.nodes[ident]
+            states[ident] = naive_node_address(
+                node.type,
+                node.name,
+                node.content,
+                node.created_at,
+                [child + state(child) for child in children.get(ident, ())],
+                interior.get(ident, ()),
+            )
+            return states[ident]
+
+        state(ROOT)
+        return states
+
+    def node_values(self) -> dict[Id, Node]:
+        """Return every node as the public value the engine has to return."""
+        states = self.states()
+        return {
+            node.id: Node(
+                id=node.id,
+                state=states[node.id],
+                type=node.type,
+                name=node.name,
+                content=node.content,
+                created_at=at(node.created_at),
+                parent=node.parent,
+                valid_from=at(node.valid_from),
+                valid_to=maybe_at(node.valid_to),
+                known_from=at(node.known_from),
+                aliases=tuple(node.aliases),
+                provenance=tuple(node.sources),
+            )
+            for node in self.nodes.values()
+        }
+
+    def edge_values(self) -> dict[Id, Edge]:
+        """Return every edge that is not deleted as the public value."""
+        return {
+            edge.id: Edge(
+                id=edge.id,
+                type=edge.type,
+                source=edge.source,
+                target=edge.target,
+                valid_from=at(edge.valid_from),
+                valid_to=maybe_at(edge.valid_to),
+                known_from=at(edge.known_from),
+                known_to=None,
+                metadata=edge.metadata,
+            )
+            for edge in self.live()
+        }
+
+    def same_as(self, idents: Iterable[Id]) -> set[Id]:
+        """Return `idents` and all that was accepted as the same, transitively."""
+        seen = set(idents)
+        while True:
+            more = {
+                end
+                for item in self.proposals.values()
+                if item.status == "accepted" and {item.left, item.right} & seen
+                for end in (item.left, item.right)
+            }
+            if more <= seen:
+                return seen
+            seen |= more
+
+
+def _with(value: Any, **changes: Any) -> Any:
+    """Return a frozen value with some fields changed."""
+    names = type(value).__dataclass_fields__
+    return type(value)(**{**{name: getattr(value, name) for name in names}, **changes})
+
+
+# -- questions ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A world as a question sees it: at a valid time (None: not ended by `now`), inside `inside`."""
+
+    world: World
+    now: int
+    valid: int | None = None
+    inside: Id | None = None
+    include_superseded: bool = False
+
+    def holds(self, thing: NaiveNode | NaiveEdge) -> bool:
+        """Return whether a node or an edge is true at the view's valid time."""
+        if self.valid is None:
+            return thing.valid_to is None or self.now < thing.valid_to
+        return thing.valid_from <= self.valid and (
+            thing.valid_to is None or self.valid < thing.valid_to
+        )
+
+    def counts(self, thing: NaiveNode | NaiveEdge) -> bool:
+        """Return whether a thing is shown: it holds, or ended things are asked for too."""
+        return self.include_superseded or self.holds(thing)
+
+    def interior(self, ident: Id) -> set[Id]:
+        """Return everything inside a world: its children and members, and theirs."""
+        world = self.world
+        seen: set[Id] = set()
+        frontier = {ident}
+        while frontier:
+            below = {node.id for node in world.nodes.values() if node.parent in frontier}
+            below |= {
+                edge.target
+                for edge in world.live(("contains",))
+                if edge.source in frontier and self.holds(edge)
+            }
+            frontier = below - seen - {ident}
+            seen |= frontier
+        return seen
+
+    def visible(self) -> set[Id]:
+        """Return what may be seen without piercing: the interior, or everything from outside."""
+        return set(self.world.nodes) if self.inside is None else self.interior(self.inside)
+
+    def shown(self, idents: Iterable[Id]) -> set[Id]:
+        """Return the nodes that are known and count."""
+        nodes = self.world.nodes
+        return {ident for ident in idents if ident in nodes and self.counts(nodes[ident])}
+
+    def everything(self) -> set[Id]:
+        """Return what a query without a start finds."""
+        return self.shown(self.interior(self.inside or ROOT))
+
+    def seeds(self, idents: Iterable[Id]) -> set[Id]:
+        """Return what a query that starts at `idents` begins with."""
+        return self.shown(self.world.same_as(idents) & self.visible())
+
+    def text(self, words: Iterable[str]) -> set[Id]:
+        """Return the visible nodes whose name or content has one of the words."""
+        wanted = set(words)
+        found = {
+            node.id
+            for node in self.world.nodes.values()
+            if wanted & set(f"{node.name} {node.content}".split())
+        }
+        return self.shown(found & self.visible())
+
+    def traverse(
+        self, rows: set[Id], types: Iterable[str], direction: Direction, hops: int
+    ) -> set[Id]:
+        """Return what up to `hops` edges lead to; only `refers_to` leaves the world."""
+        visible = self.visible()
+        edges = [edge for edge in self.world.live(types) if self.counts(edge)]
+        reached: set[Id] = set()
+        frontier = self.world.same_as(rows)
+        for _ in range(hops):
+            found: set[Id] = set()
+            for edge in edges:
+                ends = set()
+                if direction in ("out", "both") and edge.source in frontier:
+                    ends.add(edge.target)
+                if direction in ("in", "both") and edge.target in frontier:
+                    ends.add(edge.source)
+                found |= ends if edge.type == "refers_to" else ends & visible
+            found = self.shown(found)
+            frontier = self.world.same_as(found)
+            reached |= found
+        return reached
+
+    def where_connected(self, rows: set[Id], type_: str, direction: Direction, to: Id) -> set[Id]:
+        """Return those of `rows` with an edge to or from a node or its accepted class."""
+        others = self.world.same_as({to})
+        kept: set[Id] = set()
+        for edge in self.world.live((type_,)):
+            if self.counts(edge):
+                if direction in ("out", "both") and edge.target in others:
+                    kept.add(edge.source)
+                if direction in ("in", "both") and edge.source in others:
+                    kept.add(edge.target)
+        return rows & kept
+
+    def kinds(self, wanted: Iterable[str], anywhere: bool = False) -> set[Id]:
+        """Return the nodes that stand for these types, and for their subtypes.
+
+        They are looked for inside the world and in the root world; `anywhere` lets subtypes live
+        in any other world, too.
+        """
+        world, names = self.world, set(wanted)
+        near = self.visible() | {node.id for node in world.nodes.values() if node.parent == ROOT}
+        kinds = {ident for ident in near if world.nodes[ident].name in names}
+        while True:
+            below = {
+                edge.source
+                for edge in world.live(("subtype_of",))
+                if edge.target in kinds and self.holds(edge)
+            }
+            below = below if anywhere else below & near
+            if below <= kinds:
+                return kinds
+            kinds |= below
+
+    def filter_type(self, rows: set[Id], wanted: Iterable[str], kinds: set[Id]) -> set[Id]:
+        """Return those of `rows` that are of a type or of one of `kinds`, or an instance of one."""
+        world = self.world
+        names = set(wanted) | {world.nodes[ident].name for ident in kinds}
+        instances = {
+            edge.source
+            for edge in world.live(("instance_of",))
+            if edge.target in kinds and self.holds(edge)
+        }
+        return {ident for ident in rows if world.nodes[ident].type in names} | (rows & instances)
+
+    def with_summaries(self, rows: set[Id]) -> set[Id]:
+        """Return `rows` with every detail replaced by the visible summaries derived from it."""
+        visible = self.shown(self.visible())
+        found = [
+            edge
+            for edge in self.world.live(("derived_from",))
+            if edge.target in rows
+            and self.holds(edge)
+            and edge.source in visible
+            and self.world.nodes[edge.source].type == "Summary"
+        ]
+        return (rows - {edge.target for edge in found}) | {edge.source for edge in found}
+
+    def filter_time(self, rows: set[Id], start: int | None, end: int | None) -> set[Id]:
+        """Return those of `rows` that are valid at some time in `[start, end)`."""
+        kept = set()
+        for ident in rows:
+            node = self.world.nodes[ident]
+            ends = node.valid_to
+            low = max(node.valid_from, start) if start is not None else node.valid_from
+            high = min(x for x in (ends, end, 1 << 62) if x is not None)
+            if low < high:
+                kept.add(ident)
+        return kept
