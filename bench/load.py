@@ -52,7 +52,8 @@ def main() -> None:
             f"{writes / total_s / PAPER_WRITES_PER_S:.1f} x the paper's {PAPER_WRITES_PER_S:,}"
         )
         print(
-            f"  closing (log into file) {closing_s:.1f} s, file {os.path.getsize(path) / 1e6:,.0f} MB"
+            f"  closing (log into file) {closing_s:.1f} s, "
+            f"file {os.path.getsize(path) / 1e6:,.0f} MB"
         )
 
 

@@ -231,8 +231,7 @@ class _Run:
                 )
                 self.edges[item.row] = item.edge
                 kept |= ends
-        wanted = rows & kept
-        return wanted
+        return rows & kept
 
     def _with_summaries(self, rows: set[int]) -> set[int]:
         """Replace details by the summaries that were derived from them."""

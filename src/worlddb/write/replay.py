@@ -158,9 +158,19 @@ def _replay_edges(ledger: Ledger, records: Iterator[dict[str, Any]]) -> None:
             ledger.edges_put[place[1]].append(ident)
             ledger.edges.update(edge_record(ident, valid_to))
             rows.append(
-                (ledger.edge_row, short_key(ident), ident, record["type"], place[0])
-                + (ledger.place(target)[0], place[1], valid_from, valid_to, metadata)
-                + (record["generation"],)
+                (
+                    ledger.edge_row,
+                    short_key(ident),
+                    ident,
+                    record["type"],
+                    place[0],
+                    ledger.place(target)[0],
+                    place[1],
+                    valid_from,
+                    valid_to,
+                    metadata,
+                    record["generation"],
+                )
             )
         ledger.writer.insert_edges(rows)
 

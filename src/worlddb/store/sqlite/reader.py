@@ -190,7 +190,9 @@ class SqliteReader:
             "WHERE row = ?",
             (row,),
         ).fetchone()
-        return World(*found)
+        if found is None:
+            raise CorruptionError(f"node row {row} is missing; run `worlddb check`")
+        return World._make(found)
 
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows of the nodes with exactly one of these names, found by their words."""
