@@ -102,6 +102,7 @@ _NAMES_OF = {
     "worlddb.ontology.protocol": "EdgeHandler WriteContext",
     "worlddb.read.query": "QueryBuilder QuerySpec",
     "worlddb.read.subgraph": "Subgraph",
+    "worlddb.write.ontology": "Ontology",
     "worlddb.write.transaction": "Transaction",
 }
 _HOME = {name: module for module, names in _NAMES_OF.items() for name in names.split()}

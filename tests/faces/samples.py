@@ -48,14 +48,20 @@ def make_sample(path: Path) -> Sample:
     with worlddb.open(path, clock=ticking()) as db:
         with db.transaction(actor="ann") as tx:
             topic = tx.create_node(
-                type="Topic", name="Tesla", aliases=("TSLA", "特斯拉"), source="mail/1"
+                type="Topic",
+                name="Tesla",
+                valid_from="2003-07-01T00:00Z",
+                aliases=("TSLA", "特斯拉"),
+                source="mail/1",
             )
             old = tx.create_node(
                 type="Fact", content="the CEO is A", parent=topic.id, valid_from="2020-01-01T00:00Z"
             )
             person = tx.create_node(type="Entity", name="Ada Lovelace", content="née Byron")
             for number in range(40):
-                tx.create_node(type="Fact", content=f"filler {number}", parent=topic.id)
+                tx.create_node(
+                    type="Fact", content=f"filler {number} {'and so on ' * 5}", parent=topic.id
+                )
         with db.transaction(actor="bob") as tx:
             new = tx.create_node(
                 type="Fact", content="the CEO is B", parent=topic.id, valid_from="2025-01-01T00:00Z"

@@ -34,10 +34,12 @@ def test_read_as_json_is_the_whole_node(sample: Sample) -> None:
 
 def test_read_lists_the_edges_of_a_node_both_ways(sample: Sample) -> None:
     done = worlddb("read", sample.new.id, "--edges", "--db", sample.path)
-    assert [line.split()[:4] for line in done.out.splitlines()[-3:]] == [
-        [sample.supersedes.id.short, "out", "supersedes", sample.old.id.short],
-        [sample.refers.id.short, "out", "refers_to", sample.person.id.short],
-        [done.out.split()[-4], "in", "contradicts", sample.old.id.short],
+    rows = [line.split() for line in done.out.splitlines()[-3:]]
+    assert [row[0] for row in rows[:2]] == [sample.supersedes.id.short, sample.refers.id.short]
+    assert [row[1:4] for row in rows] == [
+        ["out", "supersedes", sample.old.id.short],
+        ["out", "refers_to", sample.person.id.short],
+        ["in", "contradicts", sample.old.id.short],
     ]
     edges = worlddb("read", sample.new.id, "--edges", "--json", "--db", sample.path).data["edges"]
     assert [edge["type"] for edge in edges] == ["supersedes", "refers_to", "contradicts"]
@@ -52,9 +54,7 @@ def test_read_answers_as_of_both_clocks(sample: Sample) -> None:
     assert then.data["valid_to"] is None
     now = worlddb("read", sample.old.id, "--known", before, "--json", "--db", sample.path)
     assert now.data["valid_to"] is not None
-    gone = worlddb(
-        "read", sample.old.id, "--valid", "2025-06-01T00:00:00Z", "--db", sample.path
-    )
+    gone = worlddb("read", sample.old.id, "--valid", "2025-06-01T00:00:00Z", "--db", sample.path)
     assert (gone.code, gone.out) == (3, "")
 
 
@@ -93,12 +93,6 @@ def test_children_leaves_out_what_has_ended_unless_asked(sample: Sample) -> None
     assert len(ids[()]) == 41
     assert set(ids["--include-superseded",]) == {*ids[()], str(sample.old.id)}
     assert ids["--valid", "2024-01-01T00:00:00Z"] == [str(sample.old.id)]
-
-
-def test_tables_stay_aligned_under_wide_and_combining_characters(sample: Sample) -> None:
-    done = worlddb("children", "--db", sample.path)
-    starts = {row.index("2026-") for row in done.rows}
-    assert len(starts) == 1
 
 
 def test_log_lists_commits_oldest_first_with_short_ids(sample: Sample) -> None:

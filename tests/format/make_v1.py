@@ -84,7 +84,9 @@ def _facts(db: WorldDB) -> None:
         }
         animal = tx.create_node(type="Topic", name="Animal", created_at=at(1)).id
         dog = tx.create_node(type="Topic", name="Dog", created_at=at(1)).id
-        summary = tx.create_node(type="Summary", name="sum", content="a and b", created_at=at(20)).id
+        summary = tx.create_node(
+            type="Summary", name="sum", content="a and b", created_at=at(20)
+        ).id
         tx.write_edge("supersedes", made["b"], made["a"])
         tx.write_edge("contradicts", made["c"], made["d"], metadata={"reason": "not both, ü"})
         settled = tx.write_edge("contradicts", made["e"], made["f"])
@@ -98,7 +100,9 @@ def _facts(db: WorldDB) -> None:
         premises = {"inferred": True, "premises": [str(one.id), str(two.id)]}
         tx.write_edge("causes", made["a"], made["e"], metadata=premises)
         tx.write_edge("precedes", made["a"], made["h"], valid_from=at(12))
-        tx.write_edge("refers_to", made["g"], named(db, "Sarah"), metadata={"n": 1, "m": [None, 0.5]})
+        tx.write_edge(
+            "refers_to", made["g"], named(db, "Sarah"), metadata={"n": 1, "m": [None, 0.5]}
+        )
     with db.transaction(actor="facts") as tx:
         tx.delete_edge(settled.id)
         tx.delete_edge(one.id)  # The inferred edge falls with it.
@@ -109,7 +113,9 @@ def _identity(db: WorldDB) -> None:
     ids = [child.id for child in db.children(named(db, "people"))]
     with db.transaction(actor="resolver") as tx:
         merged = tx.write_edge("same_as", ids[0], ids[1], metadata={"tier": "exact", "score": 1})
-        refused = tx.write_edge("same_as", ids[0], ids[2], metadata={"tier": "fuzzy", "score": 0.93})
+        refused = tx.write_edge(
+            "same_as", ids[0], ids[2], metadata={"tier": "fuzzy", "score": 0.93}
+        )
         undone = tx.write_edge("same_as", ids[3], ids[4], metadata={"score": 0.5, "why": "case"})
         dropped = tx.write_edge("same_as", ids[2], ids[4])
         tx.write_edge("same_as", ids[1], ids[3], metadata={"tier": "phonetic", "score": 0.25})

@@ -120,7 +120,9 @@ def members_of(case: dict[str, Any]) -> list[bytes]:
     if "members" in case:
         return [bytes.fromhex(text) for text in case["members"]]
     return [
-        b"".join(b3(number.to_bytes(8, "big"), bytes((part,))) for part in range(case["width"] // 32))
+        b"".join(
+            b3(number.to_bytes(8, "big"), bytes((part,))) for part in range(case["width"] // 32)
+        )
         for number in range(case["count"])
     ]
 
@@ -212,9 +214,7 @@ def state_of(db: worlddb.WorldDB, ident: bytes) -> bytes:
     """Return a world's state, computed from public reads alone."""
     world = db.get(ident)
     children = db.children(ident, include_superseded=True)
-    edges = [
-        edge.id for child in children for edge in db.edges(child.id, include_superseded=True)
-    ]
+    edges = [edge.id for child in children for edge in db.edges(child.id, include_superseded=True)]
     if ident == db.root_id:
         edges += [edge.id for edge in db.edges(ident, include_superseded=True)]
     return node(

@@ -48,9 +48,9 @@ def test_a_file_of_format_1_has_every_kind_of_row(old: WorldDB) -> None:
     }
     assert [item.settled for item in old.conflicts(include_settled=True)] == [False, True]
     people = next(node for node in old.children() if node.name == "people")
-    assert [(item.type, item.version, item.functional) for item in old.ontology(people.id).types()] == [
-        ("likes", "7", True)
-    ]
+    assert [
+        (item.type, item.version, item.functional) for item in old.ontology(people.id).types()
+    ] == [("likes", "7", True)]
     assert any(line.get("generation") for line in lines)
 
 

@@ -167,7 +167,7 @@ def tampered(draw: st.DrawFn, value: Any) -> Any:
         swapped = list(value)
         swapped[i], swapped[j] = swapped[j], swapped[i]
         shorter, longer = value[:i] + value[i + 1 :], [*value, value[i]]
-        wrong += [shorter, longer, swapped, value[::-1], value[:i] + [value[i]] + value[i:]] * 3
+        wrong += [shorter, longer, swapped, value[::-1], [*value[:i], value[i], *value[i:]]] * 3
     elif value == []:
         wrong = [item for item in wrong if item not in ("", [], {})]  # As empty as it was.
     return draw(st.sampled_from(wrong))

@@ -45,7 +45,7 @@ def test_ids_order_as_their_bytes_do(one: bytes, other: bytes) -> None:
     [b"", b"short", bytes(31), bytes(33), "", "ab", HEX[:-1], HEX + "00", "zz" * 32, "é" * 64],
 )
 def test_what_is_no_id_is_refused(bad: bytes | str) -> None:
-    with pytest.raises(InvalidInputError, match="hexadecimal|32 bytes"):
+    with pytest.raises(InvalidInputError, match=r"hexadecimal|32 bytes"):
         Id(bad)
 
 

@@ -20,18 +20,16 @@ def db() -> Iterator[WorldDB]:
     with worlddb.open(":memory:") as db:
         with db.transaction(actor="me") as tx:
             world = tx.create_node(type="Topic", name="w", created_at=AT, aliases=["v"], source="s")
-            for number in range(20):
-                tx.create_node(type="Fact", name=f"n{number}", created_at=AT, parent=world.id)
-            first, second = (child for child in list(db_children(tx, world.id))[:2])
-            tx.write_edge("contradicts", first, second, metadata={"reason": "r", "deep": {"a": [1]}})
+            first, second, *_ = (
+                tx.create_node(type="Fact", name=f"n{number}", created_at=AT, parent=world.id).id
+                for number in range(20)
+            )
+            tx.write_edge(
+                "contradicts", first, second, metadata={"reason": "r", "deep": {"a": [1]}}
+            )
             tx.write_edge("same_as", first, second, metadata={"score": 0.5, "x": [1, {"y": None}]})
             tx.write_edge("supersedes", second, first)
         yield db
-
-
-def db_children(tx: worlddb.Transaction, world: bytes) -> Iterator[worlddb.Id]:
-    for number in (0, 1):
-        yield tx.create_node(type="Fact", name=f"n{number}", created_at=AT, parent=world).id
 
 
 def everything(db: WorldDB) -> list[Any]:
@@ -103,7 +101,12 @@ def test_a_query_spec_survives_json(db: WorldDB) -> None:
             {"op": "traverse", "types": ["contains"], "direction": "both", "hops": 2},
             {"op": "filter_type", "types": "Fact"},
             {"op": "filter_time", "start": AT},
-            {"op": "where_connected", "type": "refers_to", "direction": "in", "id": str(db.root_id)},
+            {
+                "op": "where_connected",
+                "type": "refers_to",
+                "direction": "in",
+                "id": str(db.root_id),
+            },
         ],
         world=str(db.root_id),
         valid=AT,

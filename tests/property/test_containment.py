@@ -136,7 +136,7 @@ def nested_worlds(seed: int, commits: int = 30) -> Player:
 
 
 SEEDS = (1, 2, 3, 4)
-QUESTIONS = 250
+QUESTIONS = 500
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -284,6 +284,17 @@ def test_where_connected_shows_no_edge_of_a_foreign_node(neighbours: Neighbours)
     assert ids(answer) == {neighbours.inner.id, shared["id"]}
 
 
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_node_is_not_connected_to_itself_by_an_edge_to_another(direction: Direction) -> None:
+    with worlddb.open(":memory:") as db:
+        with db.transaction() as tx:
+            one = tx.create_node(type="Fact", name="one")
+            other = tx.create_node(type="Fact", name="other")
+            tx.write_edge("refers_to", one.id, other.id)
+        asked = db.query().where_connected("refers_to", direction, one.id)
+        assert asked.execute().ids == (set() if direction == "out" else {other.id})
+
+
 def test_a_conflict_with_a_foreign_node_does_not_name_it(neighbours: Neighbours) -> None:
     def contradict(tx: Transaction) -> None:
         tx.write_edge("contradicts", neighbours.inner.id, neighbours.foreign.id)
@@ -315,6 +326,16 @@ def test_a_summary_in_a_foreign_world_does_not_stand_for_what_is_inside(
 
     neighbours.write(summarise)
     assert neighbours.ask().prefer_summaries().execute().ids == {neighbours.inner.id}
+
+
+def test_a_summary_stands_for_what_a_text_finds() -> None:
+    with worlddb.open(":memory:") as db:
+        with db.transaction() as tx:
+            detail = tx.create_node(type="Fact", content="an apple")
+            summary = tx.create_node(type="Summary", content="some fruit")
+            tx.write_edge("derived_from", summary.id, detail.id)
+        assert db.query().text("apple").execute().ids == {detail.id}
+        assert db.query().text("apple").prefer_summaries().execute().ids == {summary.id}
 
 
 def test_a_merged_foreign_node_is_not_shown(neighbours: Neighbours) -> None:

@@ -8,11 +8,12 @@ the rest of this package's state; it can be rewritten from `model/address.py` in
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from worlddb.model.address import node_address
+from worlddb.model.address import ROOT_ID, node_address
 from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, bucket_digest, fork_digest
 from worlddb.model.id import Id
 
@@ -75,9 +76,10 @@ def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> b
             if ident.hex() != step.id:
                 return False
             state = node_address(*fields, children, bytes.fromhex(step.edges))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error):
         return False
-    return state == root
+    # The climb must end at the root world itself, or any state could pass for the root's.
+    return ident == ROOT_ID and state == root
 
 
 def _climb(step: Step, member: bytes) -> bytes:
@@ -85,11 +87,16 @@ def _climb(step: Step, member: bytes) -> bytes:
     bucket = [bytes.fromhex(text) for text in step.bucket]
     if member not in bucket or bucket != sorted(bucket) or len(bucket) > BUCKET_MAX:
         raise ValueError("the member is not in the bucket")
+    # The hash covers the bytes in a row: cut elsewhere, they would show members that never were.
+    if any(len(other) != len(member) for other in bucket):
+        raise ValueError("the bucket is cut in the wrong places")
     digest = bucket_digest(bucket)
     for depth, fork in zip(range(len(step.forks) - 1, -1, -1), step.forks, strict=True):
         parts = [bytes.fromhex(text) for text in fork]
         index = int(member.hex()[depth], 16)
-        if len(parts) != FORK_WIDTH or parts[index] != digest:
+        if len(parts) != FORK_WIDTH or any(len(part) != 32 for part in parts):
+            raise ValueError("the fork is cut in the wrong places")
+        if parts[index] != digest:
             raise ValueError("the fork does not hold the part below it")
         digest = fork_digest(parts)
     return digest

@@ -62,6 +62,7 @@ class _Run:
         self.world = ROOT_ROW if query.world is None else self._row(query.world)
         self.nodes: dict[int, Node] = {}
         self.edges: dict[int, Edge] = {}
+        self.has_classes = query.follows_classes and reader.has_proposals()
 
     def answer(self) -> Subgraph:
         rows = self._seed()
@@ -100,8 +101,10 @@ class _Run:
     def _seed(self) -> list[int]:
         """Return the start rows: seeds before text, and without either all that is visible."""
         if self.query.seeds:
+            # A node named by id is a place to start from, also when it has ended or not begun:
+            # "what replaced this?" starts at what was replaced. The answer is filtered at the end.
             rows = self._classes({self._row(ident) for ident in self.query.seeds})
-            return sorted(self._seen(rows))
+            return sorted(self._inside(rows))
         if self.query.text is not None:
             words = _WORD.findall(self.query.text)
             if not words:
@@ -144,7 +147,7 @@ class _Run:
 
     def _classes(self, rows: set[int]) -> set[int]:
         """Return rows with everything accepted as the same, where the ontology says so."""
-        if not self.query.follows_classes:
+        if not self.has_classes:
             return rows
         return accepted_class(self.reader, rows, self.moment)
 
@@ -176,7 +179,8 @@ class _Run:
 
     def _drop_loose_edges(self, rows: set[int]) -> None:
         """Forget the edges whose far end cannot be seen; they were walked, not shown."""
-        ids = {node.id for row, node in self.nodes.items() if row in self._classes(rows)}
+        shown = self.reader.nodes(self._classes(rows), self.moment.known)
+        ids = {node.id for node in shown.values()}
         self.edges = {
             row: edge
             for row, edge in self.edges.items()

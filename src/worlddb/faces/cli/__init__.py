@@ -73,13 +73,11 @@ def run(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(argv)
     except BrokenPipeError:
-        _discard_output()
         return BROKEN_PIPE
     except KeyboardInterrupt:
         _complain("interrupted")
         return INTERRUPTED
     except (WorldDBError, OSError) as error:
-        _discard_output(error)
         _complain(_message(error))
         return exit_code(error)
     except Exception:
@@ -88,6 +86,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         _complain("this is a bug in worlddb; please report it with the lines above")
         return BUG
+    finally:
+        _let_go_of_stdout()
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -117,13 +117,12 @@ def _complain(message: str) -> None:
         print(f"worlddb: {one_line(message)}", file=sys.stderr)
 
 
-def _discard_output(error: BaseException | None = None) -> None:
-    """Point a stdout that cannot be written elsewhere, or the interpreter trips over it again."""
-    if error is not None and not isinstance(error, OSError):
-        return
+def _let_go_of_stdout() -> None:
+    """Flush what can be; what cannot be is dropped, or the interpreter trips over it at its end."""
     try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
-    except (OSError, ValueError, AttributeError):
-        pass

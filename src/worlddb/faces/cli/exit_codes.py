@@ -46,7 +46,7 @@ MEANINGS: dict[int, str] = {
     9: "a model or an embedding endpoint failed",
     BUG: "a bug in worlddb; a traceback is on stderr",
     INTERRUPTED: "interrupted by Ctrl-C",
-    BROKEN_PIPE: "the reader of our output went away (`| head`); nothing is printed",
+    BROKEN_PIPE: "the reader of our output went away (as with `head`); nothing is printed",
 }
 
 

@@ -340,6 +340,10 @@ class SqliteReader:
         ]
         return [row for row in then if status is None or row.status == status]
 
+    def has_proposals(self) -> bool:
+        """Return whether any merge was ever proposed; most stores can skip looking further."""
+        return self.con.execute("SELECT 1 FROM proposals LIMIT 1").get is not None
+
     def conflicts(
         self, rows: Iterable[int] | None = None, known: int | None = None
     ) -> list[ConflictRow]:

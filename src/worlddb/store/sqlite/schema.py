@@ -94,14 +94,13 @@ CREATE TABLE commits (
 ) STRICT;
 
 CREATE TABLE pages (
-    row INTEGER PRIMARY KEY,
     world INTEGER NOT NULL,
     kind INTEGER NOT NULL,
     path TEXT NOT NULL,
     fork INTEGER NOT NULL,
     body BLOB NOT NULL,
-    UNIQUE (world, kind, path)
-) STRICT;
+    PRIMARY KEY (world, kind, path)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE proposals (
     edge INTEGER PRIMARY KEY,

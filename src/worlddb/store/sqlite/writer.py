@@ -18,7 +18,7 @@ from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, ProposalRow
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import DEFERRED_INDEXES, guards
 
-BULK_HASH_BYTES = 256 << 20
+BULK_HASH_BYTES = 64 << 20
 USUAL_HASH_BYTES = 1 << 20
 USUAL_MERGE = 4
 BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
@@ -219,6 +219,9 @@ class SqliteWriter(SqliteReader):
             (self._texts_from,),
         )
         self._tune_texts(USUAL_HASH_BYTES, USUAL_MERGE)
+        # One segment on a high level: left on the lowest, the next few small writes would each
+        # wait while FTS5 merges itself into the whole load.
+        self.con.execute("INSERT INTO texts (texts) VALUES ('optimize')")
 
     def _tune_texts(self, hash_bytes: int, merge: int) -> None:
         """Set how much text FTS5 gathers before it writes, and how eagerly it merges."""

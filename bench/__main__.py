@@ -1,0 +1,23 @@
+"""Every benchmark at full size, one after the other: `python -m bench`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.timing import machine
+
+
+def main() -> None:
+    print(machine(), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        store = str(Path(folder) / "million.db")
+        for program in (["load", "--keep", store], ["small", store], ["sets"]):
+            print(f"\n$ python -m bench.{' '.join(program)}", flush=True)
+            subprocess.run([sys.executable, "-m", f"bench.{program[0]}", *program[1:]], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Start-up: what `worlddb --help` and `import worlddb` load, and what they do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import worlddb
+from worlddb.faces import cli
+from worlddb.faces.cli import commands
+
+from .command import environment
+
+HEAVY = {"apsw", "blake3", "numpy", "worlddb.db", "worlddb.store", "worlddb.read", "worlddb.write"}
+
+
+def loaded_by(program: str) -> set[str]:
+    """Return the modules that are loaded once `program` has run in a fresh interpreter."""
+    tail = "\nimport sys; sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", program + tail],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["check", "--help"]])
+def test_help_loads_neither_the_engine_nor_what_it_stands_on(arguments: list[str]) -> None:
+    loaded = loaded_by(f"from worlddb.faces.cli import run; run({arguments})")
+    assert "worlddb.faces.cli.commands.check" in loaded
+    assert not loaded & HEAVY
+
+
+def test_importing_the_package_loads_nothing_of_it() -> None:
+    assert {name for name in loaded_by("import worlddb") if name.startswith("worlddb")} == {
+        "worlddb"
+    }
+
+
+def test_verifying_a_proof_needs_no_storage_engine() -> None:
+    loaded = loaded_by("import worlddb; worlddb.verify_proof({}, '')")
+    assert "apsw" not in loaded
+
+
+def test_every_public_name_can_be_had_from_the_package() -> None:
+    for name in worlddb.__all__:
+        assert getattr(worlddb, name) is not None
+    assert dir(worlddb) == sorted(worlddb.__all__)
+    names: dict[str, object] = {}
+    exec("from worlddb import *", names)
+    assert {name for name in names if name != "__builtins__"} == set(worlddb.__all__)
+    assert names["open"] is worlddb.open
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = worlddb.nonsense  # type: ignore[attr-defined]
+
+
+def test_every_command_file_is_listed_and_has_the_two_functions() -> None:
+    assert commands.__file__ is not None
+    files = {path.stem for path in Path(commands.__file__).parent.glob("*.py")} - {"__init__"}
+    assert set(cli.COMMANDS) == files
+    parser = cli.make_parser()
+    for name in files:
+        arguments = {"read": ["ab"], "diff": ["0"], "backup": ["x"], "import_": ["x"]}
+        args = parser.parse_args([name.removesuffix("_"), *arguments.get(name, [])])
+        assert args.run.__module__ == f"worlddb.faces.cli.commands.{name}"

@@ -1,0 +1,1 @@
+"""The values and what they refuse."""

@@ -1,0 +1,1 @@
+"""What a store shows: its worlds, its journal, its soundness, and its answers to bad questions."""
