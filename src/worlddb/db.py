@@ -223,7 +223,7 @@ class WorldDB:
         """
         with self._store.read() as reader:
             moment = moment_of(reader, as_of, self._clock())
-            found = identity.conflicts(reader, None, moment)
+            found = identity.conflicts(reader, moment)
         return [item for item in found if include_settled or not item.settled]
 
     def proposals(

@@ -166,8 +166,8 @@ class World:
     edges: dict[Id, NaiveEdge] = field(default_factory=dict)
     proposals: dict[Id, Proposal] = field(default_factory=dict)
     conflicts: dict[Id, Conflict] = field(default_factory=dict)
-    placed_by: dict[Id, Id] = field(default_factory=dict)
-    """Which `contains` edge took a node out of the root world."""
+    placed: set[Id] = field(default_factory=set)
+    """The nodes that a `contains` took out of the root world; the others live where born."""
     effects: int = 0
     """How much the open transaction has done; nothing means no commit."""
 
@@ -341,7 +341,7 @@ class World:
         elif edge.type == "contains":
             if self.nodes[edge.target].parent == ROOT and edge.source != ROOT:
                 self.nodes[edge.target].parent = edge.source
-                self.placed_by[edge.target] = edge.id
+                self.placed.add(edge.target)
         elif edge.type == "contradicts":
             self.conflicts[edge.id] = Conflict(
                 edge=edge.id,
@@ -388,9 +388,12 @@ class World:
             raise NotFoundError("deleted already")
         edge.gone = True
         self.effects += 1
-        if edge.type == "contains" and self.placed_by.get(edge.target) == ident:
-            del self.placed_by[edge.target]
-            self.nodes[edge.target].parent = ROOT
+        if edge.type == "contains" and edge.target in self.placed:
+            held = {e.source for e in self.live(("contains",)) if e.target == edge.target}
+            # It lives where it was put for as long as any edge says so.
+            if self.nodes[edge.target].parent == edge.source and edge.source not in held:
+                self.placed.discard(edge.target)
+                self.nodes[edge.target].parent = ROOT
         elif edge.type == "contradicts":
             conflict = self.conflicts[ident]
             self.conflicts[ident] = _with(conflict, settled=True)
@@ -561,8 +564,8 @@ class View:
         return self.shown(self.interior(self.inside or ROOT))
 
     def seeds(self, idents: Iterable[Id]) -> set[Id]:
-        """Return what a query that starts at `idents` begins with."""
-        return self.shown(self.world.same_as(idents) & self.visible())
+        """Return what a query that starts at `idents` begins with: ended or not, but visible."""
+        return self.world.same_as(idents) & self.visible()
 
     def text(self, words: Iterable[str]) -> set[Id]:
         """Return the visible nodes whose name or content has one of the words."""

@@ -152,32 +152,33 @@ _hour = st.integers(0, HOURS).map(lambda hour: BASE + hour * HOUR)
 _maybe_hour = st.none() | _hour
 _pick = st.integers(0, 30)
 _notes = st.lists(st.sampled_from(("a", "b", "c")), max_size=2, unique=True).map(tuple)
+create_steps = st.builds(
+    Create,
+    type=st.sampled_from(NODE_TYPES),
+    name=st.sampled_from(NAMES),
+    content=st.sampled_from(WORDS),
+    parent=st.none() | _pick,
+    created_at=_maybe_hour,
+    valid_from=_maybe_hour,
+    valid_to=_maybe_hour,
+    aliases=_notes,
+    sources=_notes,
+)
+write_steps = st.builds(
+    Write,
+    type=st.sampled_from((*EDGE_TYPES, "renews")),
+    source=_pick,
+    target=_pick,
+    valid_from=_maybe_hour,
+    valid_to=_maybe_hour,
+    metadata=st.integers(0, len(METADATA) - 1),
+)
+delete_steps = st.builds(Delete, edge=_pick)
+retire_steps = st.builds(Retire, node=_pick, at=_maybe_hour)
+note_steps = st.builds(Note, node=_pick, aliases=_notes, sources=_notes)
+decide_steps = st.builds(Decide, edge=_pick, status=st.sampled_from(STATUSES))
 steps = st.one_of(
-    st.builds(
-        Create,
-        type=st.sampled_from(NODE_TYPES),
-        name=st.sampled_from(NAMES),
-        content=st.sampled_from(WORDS),
-        parent=st.none() | _pick,
-        created_at=_maybe_hour,
-        valid_from=_maybe_hour,
-        valid_to=_maybe_hour,
-        aliases=_notes,
-        sources=_notes,
-    ),
-    st.builds(
-        Write,
-        type=st.sampled_from((*EDGE_TYPES, "renews")),
-        source=_pick,
-        target=_pick,
-        valid_from=_maybe_hour,
-        valid_to=_maybe_hour,
-        metadata=st.integers(0, len(METADATA) - 1),
-    ),
-    st.builds(Delete, edge=_pick),
-    st.builds(Retire, node=_pick, at=_maybe_hour),
-    st.builds(Note, node=_pick, aliases=_notes, sources=_notes),
-    st.builds(Decide, edge=_pick, status=st.sampled_from(STATUSES)),
+    create_steps, write_steps, delete_steps, retire_steps, note_steps, decide_steps
 )
 turns = st.builds(
     Turn,
@@ -374,8 +375,6 @@ class Player:
 
     def _write(self, tx: Transaction, draft: World, step: Write) -> bool:
         source, target = _pick_of(draft.nodes, step.source), _pick_of(draft.nodes, step.target)
-        if step.type == "contains" and _holds_already(draft, source, target):
-            return True
         if step.type == "supersedes" and target == ROOT:
             return True
         metadata = METADATA[step.metadata]
@@ -397,16 +396,6 @@ class Player:
                 metadata=metadata,
             ).id,
         )
-
-
-def _holds_already(draft: World, source: Id, target: Id) -> bool:
-    """Return whether a world holds a node by a parent or an edge already.
-
-    Several reasons for one membership are tried in a test of their own.
-    """
-    return draft.nodes[target].parent == source or any(
-        edge.source == source and edge.target == target for edge in draft.live(("contains",))
-    )
 
 
 def _pick_of(rows: dict[Id, Any], pick: int) -> Id:

@@ -57,7 +57,8 @@ def node_address(
     """Return the address of a node; without digests, over the empty interior."""
     interior = _EMPTY_INTERIOR
     if children is not None or edges is not None:
-        interior = field(children or EMPTY) + field(edges or EMPTY)
+        interior = field(EMPTY if children is None else children)
+        interior += field(EMPTY if edges is None else edges)
     return blake3(
         b"".join(
             (

@@ -23,10 +23,11 @@ class Id(bytes):
     def __new__(cls, value: bytes | str) -> Id:
         """Check and take 32 bytes or 64 hex digits."""
         if isinstance(value, str):
-            try:
-                value = bytes.fromhex(value)
-            except ValueError:
-                raise InvalidInputError(f"{value!r} is not hexadecimal") from None
+            if not _HEX.fullmatch(value.lower()) or len(value) % 2:
+                raise InvalidInputError(f"{value!r} is not an id: ids are 64 hexadecimal digits")
+            value = bytes.fromhex(value)
+        if not isinstance(value, bytes):
+            raise InvalidInputError(f"an id is 32 bytes or 64 hex digits, not {value!r}")
         if len(value) != ID_BYTES:
             raise InvalidInputError(f"an id has {ID_BYTES} bytes, not {len(value)}")
         return super().__new__(cls, value)

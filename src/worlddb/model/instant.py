@@ -9,6 +9,9 @@ from worlddb.errors import InvalidInputError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
+MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+
 Instant = datetime | str
 
 
@@ -31,7 +34,10 @@ def to_micros(value: datetime | str, field: str) -> int:
         raise InvalidInputError(
             f"{field}: {value.isoformat()} has no time zone; add one, e.g. +00:00 or tzinfo=UTC"
         )
-    return (value - EPOCH) // MICROSECOND
+    micros = (value - EPOCH) // MICROSECOND
+    if not MICROS_MIN <= micros <= MICROS_MAX:
+        raise InvalidInputError(f"{field}: {value.isoformat()} is outside the years 1 to 9999 UTC")
+    return micros
 
 
 def from_micros(micros: int) -> datetime:

@@ -7,11 +7,14 @@ anything is written.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from worlddb.errors import InvalidInputError
+from worlddb.model.id import ID_BYTES, Id
+
+METADATA_DEPTH_MAX = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +62,28 @@ def check_type(value: str, limits: Limits) -> None:
 
 def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -> tuple[str, ...]:
     """Return aliases or sources as a tuple of distinct, checked strings in their given order."""
-    if not values:
+    if values is None:
         return ()
+    if isinstance(values, bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidInputError(f"{what}: give text or a list of texts, not {values!r}")
     given = (values,) if isinstance(values, str) else tuple(values)
     if len(given) > limits.notes_max:
         raise InvalidInputError(f"{what}: {len(given)} given, the limit is {limits.notes_max}")
     for value in given:
-        if not encode_text(value, what, limits.note_bytes_max).strip():
+        encode_text(value, what, limits.note_bytes_max)
+        if not value.strip():
             raise InvalidInputError(f"{what}: an empty one says nothing; leave it out")
     return tuple(dict.fromkeys(given))
+
+
+def check_direction(direction: str) -> None:
+    """Check which way edges are to be followed.
+
+    Raises:
+        InvalidInputError: not one of out, in, both.
+    """
+    if direction not in ("out", "in", "both"):
+        raise InvalidInputError(f"direction {direction!r}: use 'out', 'in' or 'both'")
 
 
 def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:
@@ -76,31 +92,47 @@ def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:
     Raises:
         InvalidInputError: not JSON data, or longer than the limit.
     """
-    if not metadata:
+    if metadata is None:
         return "{}"
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata: give a mapping, not {type(metadata).__name__}")
     try:
         text = json.dumps(
-            _json_only(metadata),
+            _json_only(metadata, METADATA_DEPTH_MAX),
             sort_keys=True,
             separators=(",", ":"),
             ensure_ascii=False,
             allow_nan=False,
         )
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise InvalidInputError(f"metadata: not JSON data: {error}") from None
     encode_text(text, "metadata", limits.metadata_bytes_max)
     return text
 
 
-def _json_only(value: Any) -> Any:
-    """Return `value` with mappings as dicts; refuse keys that JSON would silently rename."""
+def _json_only(value: Any, depth: int) -> Any:
+    """Return `value` with mappings as dicts; refuse keys that JSON would silently rename.
+
+    The depth is limited by number, not by the stack that happens to be left: what was written must
+    be readable from anywhere.
+    """
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if not depth:
+        raise ValueError(f"nested deeper than {METADATA_DEPTH_MAX}")
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise TypeError(f"the key {key!r} is not text")
-        return {key: _json_only(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_only(item) for item in value]
-    return value
+        return {key: _json_only(item, depth - 1) for key, item in value.items()}
+    return [_json_only(item, depth - 1) for item in value]
+
+
+def premises_of(metadata: str) -> list[Id]:
+    """Return the premises that an inferred edge's metadata names by id."""
+    data = json.loads(metadata)
+    named = data.get("premises") if data.get("inferred") is True else None
+    if not isinstance(named, list):
+        return []
+    whole = (item for item in named if isinstance(item, str) and len(item) == 2 * ID_BYTES)
+    return [Id(item) for item in whole if not set(item) - set("0123456789abcdef")]

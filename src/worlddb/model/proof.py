@@ -75,8 +75,8 @@ def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> b
             ident = node_address(*fields)
             if ident.hex() != step.id:
                 return False
-            state = node_address(*fields, children, bytes.fromhex(step.edges))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error):
+            state = node_address(*fields, children, bytes(Id(step.edges)))
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error):
         return False
     # The climb must end at the root world itself, or any state could pass for the root's.
     return ident == ROOT_ID and state == root
@@ -85,7 +85,7 @@ def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> b
 def _climb(step: Step, member: bytes) -> bytes:
     """Return the digest of the step's children, having found `member` in its bucket."""
     bucket = [bytes.fromhex(text) for text in step.bucket]
-    if member not in bucket or bucket != sorted(bucket) or len(bucket) > BUCKET_MAX:
+    if member not in bucket or bucket != sorted(set(bucket)) or len(bucket) > BUCKET_MAX:
         raise ValueError("the member is not in the bucket")
     # The hash covers the bytes in a row: cut elsewhere, they would show members that never were.
     if any(len(other) != len(member) for other in bucket):

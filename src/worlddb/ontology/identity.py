@@ -22,9 +22,9 @@ class SameAs:
         evidence = dict(edge.metadata)
         tier = str(evidence.pop("tier", "given"))
         score = evidence.pop("score", 1.0)
-        if isinstance(score, bool) or not isinstance(score, int | float):
-            ctx.refuse(f"the score must be a number, not {score!r}")
-        ctx.stage_merge(edge, tier=tier, score=float(score), evidence=evidence)
+        if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > 1:
+            ctx.refuse(f"the score must be a number from -1 to 1, not {score!r:.40}")
+        ctx.stage_merge(edge, tier=tier, score=score, evidence=evidence)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
         """Withdraw a pending proposal, split an accepted one."""

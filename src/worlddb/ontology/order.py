@@ -18,14 +18,12 @@ def refuse_cycle(ctx: WriteContext, edge: Edge) -> None:
 def retire_inferred(ctx: WriteContext, edge: Edge) -> None:
     """Delete the inferred edges that name `edge` among their premises.
 
-    A closure edge shares an end with each of its premises' chain, so only the edges at the two
-    ends have to be looked at; what rests on a retired edge follows through its own handler.
+    What rests on a retired edge follows through that edge's own handler, so by the time the loop
+    comes to an edge it may be gone already.
     """
-    premise = str(edge.id)
-    for end in (edge.source, edge.target):
-        for other in ctx.edges(end, "both", (edge.type,)):
-            if other.metadata.get("inferred") and premise in other.metadata.get("premises", ()):
-                ctx.delete_edge(other.id)
+    for other in ctx.resting_on(edge.id):
+        if ctx.get_edge(other.id).known_to is None:
+            ctx.delete_edge(other.id)
 
 
 class _Ordered:

@@ -68,6 +68,12 @@ class WriteContext(Protocol):
     def is_placed(self, node_id: Id) -> bool:
         """Return whether a node lives in a world of its own choosing, not just in the root."""
 
+    def has_moved(self, node_id: Id) -> bool:
+        """Return whether a node was born in the root world and lives elsewhere now."""
+
+    def resting_on(self, edge_id: Id) -> list[Edge]:
+        """Return the inferred edges, not deleted, that name an edge among their premises."""
+
     def stage_merge(
         self, edge: Edge, *, tier: str, score: float, evidence: Mapping[str, Any]
     ) -> Proposal:

@@ -25,7 +25,10 @@ class Contains:
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
         """End the membership; a node that lived there through this edge goes back to the root."""
-        if ctx.get(edge.target).parent == edge.source and ctx.is_placed(edge.target):
+        if ctx.get(edge.target).parent != edge.source or not ctx.has_moved(edge.target):
+            return
+        holders = ctx.edges(edge.target, "in", (self.type,))
+        if not any(other.source == edge.source for other in holders):
             ctx.place(edge.target, None)
 
     def on_query_rewrite(self, query: Query) -> Query:

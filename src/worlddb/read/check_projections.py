@@ -84,6 +84,13 @@ def check_projections(reader: Reader, rows: Rows) -> None:
     scan = reader.scan
     _compare_table(rows, "proposal", replay.proposals, {r[0]: r[1:] for r in scan.proposals()})
     _compare_table(rows, "conflict", replay.conflicts, {r[0]: r[1:] for r in scan.conflicts()})
+    rests = {
+        (rows.edge_rows[premise], row): True
+        for row, premises in rows.inferred.items()
+        for premise in premises
+        if rows.edge_rows.get(premise, row) < row
+    }
+    _compare_table(rows, "premise", rests, dict.fromkeys(scan.premises(), True))
     stored = {(row[0], row[1]): row[2:] for row in scan.registrations()}
     _compare_table(rows, "registration", replay.registrations, stored)
 

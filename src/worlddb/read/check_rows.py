@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from worlddb.model.id import Id
+from worlddb.model.limits import premises_of
 from worlddb.model.values import Change, Problem
 from worlddb.store.protocol import CommitRow, EdgeScan, NodeScan, Reader
 
@@ -28,6 +30,7 @@ class Rows:
         self.edge_born: dict[int, int] = {}
         self.edge_gone: dict[int, int] = {}
         self.edge_valid_to: dict[int, int | None] = {}
+        self.inferred: dict[int, list[Id]] = {}
         self.notes: list[tuple[int, bytes, int]] = []
         self.history: dict[tuple[str, int], list[tuple[int, Any]]] = {}
         self.commits: list[CommitRow] = []
@@ -60,6 +63,8 @@ class Rows:
         self.edge_worlds[edge.row] = edge.world
         self.edge_born[edge.row] = edge.born
         self.edge_valid_to[edge.row] = edge.valid_to
+        if '"inferred":true' in edge.metadata:
+            self.inferred[edge.row] = premises_of(edge.metadata)
         if edge.gone is not None:
             self.edge_gone[edge.row] = edge.gone
 

@@ -35,6 +35,7 @@ def export(reader: Reader, after: int = -1) -> Iterator[str]:
         if seq > after:
             yield from _commit(reader, commit, low, first, ids)
         low = commit
+    yield _line({"end": seq})
 
 
 def _commit(

@@ -9,7 +9,7 @@ from typing import get_args
 from worlddb.errors import InvalidInputError
 from worlddb.model.values import Conflict, Proposal, ProposalStatus
 from worlddb.read.moment import Moment
-from worlddb.store.protocol import EdgeRow, Reader
+from worlddb.store.protocol import ConflictRow, EdgeRow, Reader
 
 
 def accepted_class(reader: Reader, rows: Iterable[int], moment: Moment) -> set[int]:
@@ -44,10 +44,14 @@ def proposals(reader: Reader, status: ProposalStatus | None, moment: Moment) -> 
     ]
 
 
-def conflicts(reader: Reader, rows: Iterable[int] | None, moment: Moment) -> list[Conflict]:
-    """Return the conflicts that touch `rows` (None: all), settled ones too."""
-    found = reader.conflicts(rows, moment.known)
-    edges = _edges(reader, (row.edge for row in found))
+def conflicts(reader: Reader, moment: Moment) -> list[Conflict]:
+    """Return every conflict known at the moment, settled ones too."""
+    return conflict_values(reader, reader.conflicts(None, moment.known))
+
+
+def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:
+    """Return rows as values."""
+    edges = _edges(reader, (row.edge for row in rows))
     return [
         Conflict(
             edge=edges[row.edge].edge.id,
@@ -56,7 +60,7 @@ def conflicts(reader: Reader, rows: Iterable[int] | None, moment: Moment) -> lis
             reason=row.reason,
             settled=row.gone is not None,
         )
-        for row in found
+        for row in rows
     ]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.errors import NotFoundError
 from worlddb.index.ids import whole_id
+from worlddb.model.limits import check_direction
 from worlddb.model.values import Direction, Edge, Node
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import Reader
@@ -69,8 +70,7 @@ def edges(
     include_superseded: bool,
 ) -> list[Edge]:
     """Return the edges at a node, in the order they were written."""
-    if direction not in ("out", "in", "both"):
-        raise InvalidInputError(f"direction {direction!r}: use 'out', 'in' or 'both'")
+    check_direction(direction)
     row, _ = find_node(reader, given, moment._replace(valid=None))
     chosen = (types,) if isinstance(types, str) else types
     found = reader.edges_at([row], direction, chosen, moment.known)

@@ -9,18 +9,19 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from worlddb.errors import NotFoundError
 from worlddb.model.address import ROOT_ID
 from worlddb.model.instant import from_micros, to_micros
 from worlddb.model.query import Op, Query
-from worlddb.model.values import Edge, Node
+from worlddb.model.values import Conflict, Direction, Edge, Node
 from worlddb.ontology.registry import Registry
-from worlddb.read.identity import accepted_class, conflicts
+from worlddb.read.identity import accepted_class, conflict_values
 from worlddb.read.moment import Moment, moment_of
 from worlddb.read.subgraph import Subgraph
 from worlddb.read.visible import inside, interior
-from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.store.protocol import ROOT_ROW, EdgeRow, Reader
 
 TEXT_SEEDS_MAX = 100
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -65,36 +66,44 @@ class _Run:
         self.has_classes = query.follows_classes and reader.has_proposals()
 
     def answer(self) -> Subgraph:
-        rows = self._seed()
-        ordered = self.query.text is not None and not self.query.seeds and not self.query.ops
+        start = self._seed()
         steps: dict[str, Callable[[set[int], Op], set[int]]] = {
             "traverse": self._traverse,
             "filter_type": self._filter_type,
             "filter_time": self._filter_time,
             "where_connected": self._where_connected,
         }
-        found = set(rows)
+        found = set(start)
         for op in self.query.ops:
             found = steps[op.kind](found, op)
         if self.query.summary_edges:
             found = self._with_summaries(found)
         nodes = self._read(found)
-        if ordered:
-            shown = [nodes[row] for row in rows if row in nodes]
-        elif self.query.orders_by_time:
-            shown = sorted(nodes.values(), key=lambda node: (node.valid_from, node.id))
-        else:
-            shown = sorted(nodes.values(), key=lambda node: node.id)
-        shown = shown[: self.query.limit]
-        ids = {node.id for node in shown}
-        spoken = conflicts(self.reader, nodes, self.moment) if self.query.shows_conflicts else []
+        shown = sorted(nodes, key=self._order(start))[: self.query.limit]
         return Subgraph(
-            nodes=tuple(shown),
+            nodes=tuple(nodes[row] for row in shown),
             edges=tuple(self.edges[row] for row in sorted(self.edges)),
-            conflicts=tuple(
-                item for item in spoken if not item.settled and {item.left, item.right} & ids
-            ),
+            conflicts=tuple(self._conflicts(shown)),
         )
+
+    def _order(self, start: list[int]) -> Callable[[int], tuple[Any, ...]]:
+        """Return how answers are ordered: best match, or time, and always by id at last."""
+        nodes = self.nodes
+        if self.query.text is not None and not self.query.seeds and not self.query.ops:
+            rank = {row: number for number, row in enumerate(start)}
+            return lambda row: (rank.get(row, len(rank)), nodes[row].id)
+        if self.query.orders_by_time:
+            return lambda row: (nodes[row].valid_from, nodes[row].id)
+        return lambda row: (nodes[row].id,)
+
+    def _conflicts(self, shown: list[int]) -> list[Conflict]:
+        """Return the open conflicts of the shown nodes; both sides must be visible from here."""
+        if not self.query.shows_conflicts:
+            return []
+        rows = self.reader.conflicts(shown, self.moment.known)
+        seen = self._inside({side for row in rows for side in (row.low, row.high)})
+        open_ones = [row for row in rows if row.gone is None and {row.low, row.high} <= seen]
+        return conflict_values(self.reader, open_ones)
 
     # -- the start set -----------------------------------------------------------------------------
 
@@ -106,15 +115,21 @@ class _Run:
             rows = self._classes({self._row(ident) for ident in self.query.seeds})
             return sorted(self._inside(rows))
         if self.query.text is not None:
-            words = _WORD.findall(self.query.text)
-            if not words:
-                return []
-            any_word = " OR ".join(f'"{word}"' for word in words)
-            rows_found = self.reader.match_text(any_word, TEXT_SEEDS_MAX)
-            seen = self._seen(rows_found)
-            return [row for row in rows_found if row in seen]
+            return self._match(self.query.text)
         rows = interior(self.reader, self.world, self.moment, self.query.widens_to_members)
         return sorted(self._seen(rows))
+
+    def _match(self, text: str) -> list[int]:
+        """Return the rows that have any of the words, best first, of those that can be seen."""
+        words = _WORD.findall(text)
+        if not words:
+            return []
+        any_word = " OR ".join(f'"{word}"' for word in words)
+        # Inside a world the best matches of the whole store may all lie outside: look at all.
+        most = TEXT_SEEDS_MAX if self.query.world is None else None
+        rows = self.reader.match_text(any_word, most)
+        seen = self._seen(rows)
+        return [row for row in rows if row in seen][:TEXT_SEEDS_MAX]
 
     def _row(self, ident: bytes) -> int:
         row = self.reader.node_row(ident)
@@ -146,46 +161,45 @@ class _Run:
         return {row: node for row, node in found.items() if self.moment.holds(node)}
 
     def _classes(self, rows: set[int]) -> set[int]:
-        """Return rows with everything accepted as the same, where the ontology says so."""
-        if not self.has_classes:
+        """Return rows with everything accepted as the same that can be seen from here."""
+        if not self.has_classes or not rows:
             return rows
-        return accepted_class(self.reader, rows, self.moment)
+        return rows | self._inside(accepted_class(self.reader, rows, self.moment))
 
     # -- ops ---------------------------------------------------------------------------------------
 
     def _traverse(self, rows: set[int], op: Op) -> set[int]:
+        """Follow edges hop by hop; only a piercing edge may end outside the query's world."""
         reached: set[int] = set()
         frontier = self._classes(rows)
+        walked: dict[int, EdgeRow] = {}
         for _ in range(op.hops):
-            found: dict[int, set[int]] = {}
-            for item in self.reader.edges_at(frontier, op.direction, op.types, self.moment.known):
-                if not self.query.include_superseded and not self.moment.holds(item.edge):
+            ends: dict[int, bool] = {}
+            found = self.reader.edges_at(frontier, op.direction, op.types, self.moment.known)
+            for item in found:
+                if not self._counts(item.edge):
                     continue
-                ends = {item.source, item.target} - frontier or {item.target, item.source}
-                if op.direction != "both":
-                    ends = {item.target if op.direction == "out" else item.source}
-                self.edges[item.row] = item.edge
-                pierces = item.edge.type in self.query.pierces
-                for end in ends:
-                    found.setdefault(end, set()).add(1 if pierces else 0)
-            free = {row for row, ways in found.items() if 1 in ways}
-            ends_seen = set(self._read(self._inside(found.keys() - free) | free))
-            frontier = self._classes(ends_seen) - reached if ends_seen else set()
-            reached |= ends_seen
+                walked[item.row] = item
+                free = item.edge.type in self.query.pierces
+                for end in _far_ends(item, frontier, op.direction):
+                    ends[end] = ends.get(end, False) or free
+            free_ends = {end for end, free in ends.items() if free}
+            seen = set(self._read(self._inside(ends.keys() - free_ends) | free_ends))
+            frontier = self._classes(seen) - reached
+            reached |= seen
             if not frontier:
                 break
-        self._drop_loose_edges(rows | reached)
+        known = self._classes(rows) | self._classes(reached)
+        self._show(item for item in walked.values() if {item.source, item.target} <= known)
         return reached
 
-    def _drop_loose_edges(self, rows: set[int]) -> None:
-        """Forget the edges whose far end cannot be seen; they were walked, not shown."""
-        shown = self.reader.nodes(self._classes(rows), self.moment.known)
-        ids = {node.id for node in shown.values()}
-        self.edges = {
-            row: edge
-            for row, edge in self.edges.items()
-            if edge.source in ids and edge.target in ids
-        }
+    def _counts(self, edge: Edge) -> bool:
+        """Return whether an edge holds at the moment, or ended ones were asked for."""
+        return self.query.include_superseded or self.moment.holds(edge)
+
+    def _show(self, items: Iterable[EdgeRow]) -> None:
+        """Add edges to the answer."""
+        self.edges.update((item.row, item.edge) for item in items)
 
     def _filter_type(self, rows: set[int], op: Op) -> set[int]:
         nodes = self._read(rows)
@@ -204,19 +218,25 @@ class _Run:
 
     def _type_rows(self, names: set[str]) -> set[int]:
         """Return the rows of the nodes that stand for these types, and of their subtypes."""
-        found = self._inside_or_root(self.reader.rows_named(names))
+        found = self._types_seen(self.reader.rows_named(names))
         frontier = set(found)
         while frontier and "subtype_of" in self.query.type_edges:
             edges = self.reader.edges_at(frontier, "in", ("subtype_of",), self.moment.known)
-            frontier = {item.source for item in edges if self.moment.holds(item.edge)} - found
+            below = {item.source for item in edges if self.moment.holds(item.edge)}
+            frontier = self._types_seen(below) - found
             found |= frontier
         return found
 
-    def _inside_or_root(self, rows: Iterable[int]) -> set[int]:
-        """Return rows visible in the query's world; type nodes may also live in the root world."""
+    def _types_seen(self, rows: Iterable[int]) -> set[int]:
+        """Return the type nodes that hold here: inside this world, or in a world around it."""
         wanted = set(rows)
-        parents = self.reader.parents(wanted, self.moment.known)
-        return self._inside(wanted) | {row for row, up in parents.items() if up == ROOT_ROW}
+        around = {ROOT_ROW}
+        row: int | None = self.world
+        while row is not None:
+            around.add(row)
+            row = self.reader.parents([row], self.moment.known).get(row)
+        homes = self.reader.parents(wanted, self.moment.known)
+        return self._inside(wanted) | {row for row, home in homes.items() if home in around}
 
     def _filter_time(self, rows: set[int], op: Op) -> set[int]:
         start = None if op.start is None else from_micros(to_micros(op.start, "start"))
@@ -224,32 +244,48 @@ class _Run:
         return {row for row, node in self._read(rows).items() if _overlaps(node, start, end)}
 
     def _where_connected(self, rows: set[int], op: Op) -> set[int]:
+        """Keep the rows with an edge to or from the named node, which itself may lie outside."""
         assert op.id is not None
         others = self._classes({self._row(op.id)})
-        turned = {"out": "in", "in": "out", "both": "both"}[op.direction]
-        kept = set()
-        for item in self.reader.edges_at(others, turned, op.types, self.moment.known):  # type: ignore[arg-type]
-            if self.query.include_superseded or self.moment.holds(item.edge):
-                ends = {"out": {item.source}, "in": {item.target}}.get(
-                    op.direction, {item.source, item.target}
-                )
-                self.edges[item.row] = item.edge
+        turned: Direction = _TURNED[op.direction]
+        kept: set[int] = set()
+        for item in self.reader.edges_at(others, turned, op.types, self.moment.known):
+            ends = _far_ends(item, others, turned) & rows
+            if ends and self._counts(item.edge):
                 kept |= ends
-        return rows & kept
+                self._show([item])
+        return kept
 
     def _with_summaries(self, rows: set[int]) -> set[int]:
-        """Replace details by the summaries that were derived from them."""
+        """Replace details by the summaries that were derived from them, and those by theirs."""
         types = tuple(sorted(self.query.summary_edges))
-        found = [
-            item
-            for item in self.reader.edges_at(rows, "in", types, self.moment.known)
-            if self.moment.holds(item.edge)
-        ]
-        seen = self._seen({item.source for item in found})
-        summaries = {row for row in seen if self.nodes[row].type == "Summary"}
-        covered = {item.target for item in found if item.source in summaries}
-        self.edges.update((item.row, item.edge) for item in found if item.source in summaries)
-        return (rows - covered) | summaries
+        todo = set(rows)
+        while todo:
+            found = [
+                item
+                for item in self.reader.edges_at(todo, "in", types, self.moment.known)
+                if self.moment.holds(item.edge)
+            ]
+            seen = self._seen({item.source for item in found})
+            summaries = {row for row in seen if self.nodes[row].type == "Summary"}
+            used = [item for item in found if item.source in summaries]
+            self._show(used)
+            rows = (rows - {item.target for item in used}) | summaries
+            todo = summaries
+        return rows
+
+
+_TURNED: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+
+
+def _far_ends(item: EdgeRow, near: set[int], direction: Direction) -> set[int]:
+    """Return the ends of an edge that are reached from `near` by following it in `direction`."""
+    ends = set()
+    if direction != "in" and item.source in near:
+        ends.add(item.target)
+    if direction != "out" and item.target in near:
+        ends.add(item.source)
+    return ends
 
 
 def _overlaps(node: Node, start: datetime | None, end: datetime | None) -> bool:

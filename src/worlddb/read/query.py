@@ -9,6 +9,7 @@ from typing import Any
 from worlddb.errors import InvalidInputError
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, to_micros
+from worlddb.model.limits import check_direction
 from worlddb.model.query import Op, Query
 from worlddb.model.values import AsOf, Direction
 from worlddb.ontology.registry import Registry
@@ -18,16 +19,10 @@ from worlddb.read.subgraph import Subgraph
 from worlddb.store.protocol import Reader, Store
 
 HOPS_MAX = 100
-DIRECTIONS = ("out", "in", "both")
 
 
 def _words(types: str | Iterable[str]) -> tuple[str, ...]:
     return (types,) if isinstance(types, str) else tuple(types)
-
-
-def _check_direction(direction: Direction) -> None:
-    if direction not in DIRECTIONS:
-        raise InvalidInputError(f"direction {direction!r}: use one of {', '.join(DIRECTIONS)}")
 
 
 class QueryBuilder:
@@ -90,7 +85,7 @@ class QueryBuilder:
         Raises:
             InvalidInputError: no type, an unknown direction, or hops outside 1…100.
         """
-        _check_direction(direction)
+        check_direction(direction)
         chosen = _words(types)
         if not chosen:
             raise InvalidInputError("traverse: give at least one edge type")
@@ -120,7 +115,7 @@ class QueryBuilder:
         self, type: str, direction: Direction, node_id: bytes | str
     ) -> QueryBuilder:
         """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node."""
-        _check_direction(direction)
+        check_direction(direction)
         builder = self._then(Op(kind="where_connected", types=(type,), direction=direction))
         return builder._with(connected=(*self._connected, node_id))
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from worlddb.errors import NotFoundError, RejectedError
+from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, to_micros
-from worlddb.model.limits import encode_metadata
+from worlddb.model.limits import check_direction, encode_metadata, encode_text
 from worlddb.model.values import Direction, Edge, EdgeDraft, Node, NodeDraft, Proposal
-from worlddb.store.protocol import ROOT_ROW, ConflictRow, ProposalRow
+from worlddb.store.protocol import ROOT_ROW, ConflictRow, ProposalRow, Writer
 from worlddb.write.ledger import Ledger
 from worlddb.write.nodes import create_nodes
 
@@ -25,9 +26,12 @@ class Context:
 
     def __init__(self, ledger: Ledger, reconciler: Reconciler, edge: Edge | None) -> None:
         self._ledger = ledger
-        self._writer = ledger.writer
         self._reconciler = reconciler
         self._edge = edge
+
+    @property
+    def _writer(self) -> Writer:
+        return self._ledger.writer
 
     @property
     def now(self) -> datetime:
@@ -49,6 +53,7 @@ class Context:
         self, node_id: Id, direction: Direction = "out", types: Iterable[str] | None = None
     ) -> list[Edge]:
         """Return the edges at a node that are not deleted."""
+        check_direction(direction)
         row = self._ledger.place(node_id)[0]
         return [item.edge for item in self._writer.edges_at([row], direction, types)]
 
@@ -84,6 +89,15 @@ class Context:
         """Return whether a node lives in another world than the root."""
         return self._ledger.place(node_id)[1] != ROOT_ROW
 
+    def has_moved(self, node_id: Id) -> bool:
+        """Return whether a node was born in the root world and lives elsewhere now."""
+        return self.is_placed(node_id) and self._writer.was_moved(self._ledger.place(node_id)[0])
+
+    def resting_on(self, edge_id: Id) -> list[Edge]:
+        """Return the inferred edges, not deleted, that name an edge among their premises."""
+        rows = self._writer.resting_on(self._reconciler.find_edge(edge_id).row)
+        return [item.edge for item in self._writer.edges(rows) if item.edge.known_to is None]
+
     # -- writing -----------------------------------------------------------------------------------
 
     def close_validity(self, target: Id, at: Instant) -> None:
@@ -117,8 +131,12 @@ class Context:
     def place(self, node_id: Id, world: Id | None) -> None:
         """Move a node into `world`, or back to the root world."""
         row = ROOT_ROW if world is None else self._ledger.place(world)[0]
+        if self._ledger.place(node_id)[0] == ROOT_ROW:
+            raise InvalidInputError("the root world cannot be placed in another world")
         if self._ledger.place(node_id)[1] == row:
             return
+        if world is not None and self.encloses(node_id, world):
+            raise InvalidInputError("a world cannot be placed inside itself")
         self._ledger.move(node_id, row)
         self._ledger.change("place", node_id, world=str(Id(self._writer.world(row).id)))
 
@@ -127,18 +145,29 @@ class Context:
     ) -> Proposal:
         """Stage a merge proposal; an open or accepted one of the same pair stands for it.
 
-        A pair that was rejected is not proposed again on the same evidence.
+        An edge stages one proposal, and a pair that was rejected is not proposed again on the same
+        evidence: new evidence comes with a new edge.
+
+        Raises:
+            InvalidInputError: the tier is no text, or the score no finite number.
         """
-        text = encode_metadata(evidence, self._ledger.limits)
+        limits = self._ledger.limits
+        text = encode_metadata(evidence, limits)
+        encode_text(tier, "tier", limits.note_bytes_max)
+        if isinstance(score, bool) or not isinstance(score, int | float) or not isfinite(score):
+            raise InvalidInputError(f"score: give a finite number, not {score!r}")
+        number = self._reconciler.find_edge(edge.id).row
         left, right = self._ledger.place(edge.source)[0], self._ledger.place(edge.target)[0]
         low, high = min(left, right), max(left, right)
         for row in reversed(self._writer.proposals(rows=[low])):
-            if (row.low, row.high) != (low, high) or row.status == "withdrawn":
+            if (row.low, row.high) != (low, high):
                 continue
-            if row.status != "rejected" or (row.tier, row.evidence) == (tier, text):
+            if row.status == "withdrawn" and row.edge != number:
+                continue
+            same = row.edge == number or (row.tier, row.evidence) == (tier, text)
+            if row.status != "rejected" or same:
                 return self._proposal(row, edge)
-        number = self._reconciler.find_edge(edge.id).row
-        row = ProposalRow(number, low, high, "pending", tier, score, text)
+        row = ProposalRow(number, low, high, "pending", tier, float(score), text)
         self._writer.put_proposal(row)
         self._ledger.change("propose", edge.id, tier=tier, score=score, evidence=text)
         return self._proposal(row, edge)
@@ -164,7 +193,14 @@ class Context:
                 self._ledger.change("decide", edge.id, status="withdrawn")
 
     def flag_conflict(self, edge: Edge, reason: str) -> None:
-        """Record that the two ends of `edge` cannot both be right."""
+        """Record that the two ends of `edge` cannot both be right; once per edge.
+
+        Raises:
+            InvalidInputError: the reason is no text.
+        """
+        encode_text(reason, "reason", self._ledger.limits.note_bytes_max)
+        if self._conflict(edge) is not None:
+            return
         number = self._reconciler.find_edge(edge.id).row
         left, right = self._ledger.place(edge.source)[0], self._ledger.place(edge.target)[0]
         low, high = min(left, right), max(left, right)
@@ -172,9 +208,17 @@ class Context:
         self._ledger.change("flag", edge.id, reason=reason)
 
     def settle_conflict(self, edge: Edge) -> None:
-        """Record that the conflict of `edge` is settled."""
-        self._writer.settle_conflict(self._reconciler.find_edge(edge.id).row)
-        self._ledger.change("settle", edge.id)
+        """Record that the conflict of `edge` is settled; does nothing if there is none."""
+        found = self._conflict(edge)
+        if found is not None and found.gone is None:
+            self._writer.settle_conflict(found.edge)
+            self._ledger.change("settle", edge.id)
+
+    def _conflict(self, edge: Edge) -> ConflictRow | None:
+        """Return the conflict that an edge was flagged with."""
+        number = self._reconciler.find_edge(edge.id).row
+        near = self._writer.conflicts(rows=[self._ledger.place(edge.source)[0]])
+        return next((row for row in near if row.edge == number), None)
 
     def refuse(self, reason: str) -> NoReturn:
         """Give up the whole transaction."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from blake3 import blake3
 
-from worlddb.errors import NotFoundError
+from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.index.ids import whole_id
 from worlddb.model.address import ROOT_ID
 from worlddb.model.id import Id
@@ -28,7 +28,8 @@ class Ledger:
 
     def __init__(self, writer: Writer, limits: Limits) -> None:
         head = writer.head()
-        self.writer = writer
+        self._writer: Writer | None = writer
+        self.broken: BaseException | None = None
         self.limits = limits
         self.head = head
         self.node_row, self.edge_row, self.note_row = head.nodes, head.edges, head.notes
@@ -41,6 +42,21 @@ class Ledger:
         self.children_lost: defaultdict[int, set[bytes]] = defaultdict(set)
         self.edges_put: defaultdict[int, list[bytes]] = defaultdict(list)
         self.edges_lost: defaultdict[int, set[bytes]] = defaultdict(set)
+
+    @property
+    def writer(self) -> Writer:
+        """The store's write session.
+
+        Raises:
+            InvalidInputError: the transaction is over.
+        """
+        if self._writer is None:
+            raise InvalidInputError("this transaction has ended; open another one")
+        return self._writer
+
+    def close(self) -> None:
+        """End the account; whoever still holds the transaction or a context can do no harm."""
+        self._writer = None
 
     @property
     def now(self) -> datetime:

@@ -20,7 +20,7 @@ from worlddb.model.address import edge_address, edge_address_of, edge_head, edge
 from worlddb.model.id import Id
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import edge_record
-from worlddb.model.limits import encode_metadata
+from worlddb.model.limits import encode_metadata, premises_of
 from worlddb.model.values import Edge, EdgeDraft
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import Registry
@@ -122,7 +122,7 @@ class Reconciler:
                 source_id = ledger.resolve(source_id)
             if type(target_id) is not Id:
                 target_id = ledger.resolve(target_id)
-            if draft.valid_from is None and draft.valid_to is None and not draft.metadata:
+            if draft.valid_from is None and draft.valid_to is None and draft.metadata is None:
                 valid_from, valid_to, metadata = source[2], None, "{}"
             else:
                 valid_from, valid_to, metadata = self._details(draft, source[2])
@@ -175,6 +175,9 @@ class Reconciler:
         if rows:
             self.ledger.edges.update(b"".join([edge_record(row[2], row[8]) for row in rows]))
             self.ledger.writer.insert_edges(rows)
+            for row in rows:
+                if row[9] != "{}":
+                    keep_premises(self.ledger, row[0], row[9])
             rows.clear()
 
     def _next_generation(
@@ -234,23 +237,33 @@ class Reconciler:
     # -- handlers ----------------------------------------------------------------------------------
 
     def _run(self, handler: EdgeHandler, hook: str, edge: Edge) -> None:
+        """Run a handler; once one has failed the transaction is broken, whoever swallows that."""
         self._chain += 1
-        if self._chain > CHAIN_MAX:
-            raise RejectedError(
-                f"handlers called each other more than {CHAIN_MAX} deep", edge_type=edge.type
-            )
-        getattr(handler, hook)(Context(self.ledger, self, edge), edge)
-        self._chain -= 1
+        try:
+            if self._chain > CHAIN_MAX:
+                raise RejectedError(
+                    f"handlers called each other more than {CHAIN_MAX} deep", edge_type=edge.type
+                )
+            getattr(handler, hook)(Context(self.ledger, self, edge), edge)
+        except BaseException as error:
+            self.ledger.broken = error
+            raise
+        finally:
+            self._chain -= 1
 
     def _run_many(self, handler: EdgeHandler, edges: NewEdges) -> None:
         if not len(edges):
             return
         on_insert_many = getattr(handler, "on_insert_many", None)
-        if on_insert_many is not None:
-            on_insert_many(Context(self.ledger, self, None), edges)
+        if on_insert_many is None:
+            for edge in edges:
+                self._run(handler, "on_insert", edge)
             return
-        for edge in edges:
-            self._run(handler, "on_insert", edge)
+        try:
+            on_insert_many(Context(self.ledger, self, None), edges)
+        except BaseException as error:
+            self.ledger.broken = error
+            raise
 
     def _worlds(self, world: int) -> Iterator[bytes]:
         """Yield the ids of a world and its ancestors, inner first."""
@@ -264,6 +277,19 @@ class Reconciler:
 
     def _edge(self, row: int) -> Edge:
         return self.ledger.writer.edges([row])[0].edge
+
+
+def keep_premises(ledger: Ledger, row: int, metadata: str) -> None:
+    """Remember what an inferred edge rests on, so that it falls with its premises.
+
+    Premises are the ids of edges in hex; anything else there is somebody's own data.
+    """
+    if '"inferred":true' not in metadata:
+        return
+    found = [ledger.writer.edge_row(ident) for ident in premises_of(metadata)]
+    # Only what was there before it; a batch has all its rows written by now.
+    earlier = [(premise, row) for premise in found if premise is not None and premise < row]
+    ledger.writer.insert_premises(earlier)
 
 
 class NewEdges(Sequence[Edge]):

@@ -8,11 +8,19 @@ the way fails there, and nothing of its commit is kept.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from worlddb.errors import ConflictError, CorruptionError, FormatError, WorldDBError
+from worlddb.errors import (
+    ConflictError,
+    CorruptionError,
+    FormatError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+)
 from worlddb.model.address import edge_address, short_key
 from worlddb.model.id import Id
 from worlddb.model.instant import from_micros
@@ -23,8 +31,19 @@ from worlddb.store.protocol import ConflictRow, ProposalRow, Store
 from worlddb.write.commit import seal
 from worlddb.write.ledger import Ledger
 from worlddb.write.nodes import create_nodes
+from worlddb.write.reconcile import keep_premises
 
 EXPORT_VERSION = 1
+WRONG = (
+    NotFoundError,
+    InvalidInputError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    struct.error,
+)
 BATCH = 20_000
 BULK_MIN = 50_000
 NO_LIMITS = Limits(
@@ -54,17 +73,23 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
     if header["worlddb"] != EXPORT_VERSION:
         raise FormatError(f"export version {header['worlddb']} is newer; install a newer worlddb")
     added = 0
+    last: int | None = None
     for head in records:
+        if "end" in head:
+            if head["end"] != last or next(records, None) is not None:
+                raise CorruptionError("commits are missing at the end of this export")
+            return added
         try:
             added += _replay_commit(store, head, records)
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, WorldDBError):
-                raise
-            raise FormatError(
-                f"a line of commit {head.get('commit')} is wrong: {error!r}"
-            ) from error
+        except (FormatError, CorruptionError, ConflictError, StorageError):
+            raise
+        except WRONG as error:
+            raise CorruptionError(f"commit {head.get('commit')} is damaged: {error}") from error
+        last = head["commit"]
         on_commit(head["commit"])
-    return added
+    raise CorruptionError(
+        f"the export ends after commit {last} without an end line; it was cut off"
+    )
 
 
 def _records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -72,7 +97,7 @@ def _records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         if line.strip():
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise FormatError(f"line {number} is not JSON; the export is damaged") from None
             if not isinstance(record, dict):
                 raise FormatError(f"line {number} is not a JSON object; the export is damaged")
@@ -89,8 +114,9 @@ def _replay_commit(store: Store, head: dict[str, Any], records: Iterator[dict[st
             raise ConflictError(
                 f"commit {head['commit']} of this store is another one; import into a new store"
             )
-        for _ in islice(records, sum(counts.values())):
-            pass
+        for kind, count in counts.items():
+            for _ in _take(records, count, kind):
+                pass
         return 0
     if head["commit"] != last.seq + 1:
         raise ConflictError(f"commit {last.seq + 1} is missing in this export")
@@ -99,9 +125,9 @@ def _replay_commit(store: Store, head: dict[str, Any], records: Iterator[dict[st
         ledger = Ledger(writer, NO_LIMITS)
         if counts["node"] + counts["edge"] > BULK_MIN:
             writer.defer_indexes()
-        _replay_nodes(ledger, islice(records, counts["node"]))
-        _replay_edges(ledger, islice(records, counts["edge"]))
-        for record in islice(records, counts["note"]):
+        _replay_nodes(ledger, _take(records, counts["node"], "node"))
+        _replay_edges(ledger, _take(records, counts["edge"], "edge"))
+        for record in _take(records, counts["note"], "note"):
             ident = Id(record["note"])
             row = ledger.place(ident)[0]
             ledger.add_notes(ident, row, record["kind"], (record["text"],), fresh=True)
@@ -112,6 +138,15 @@ def _replay_commit(store: Store, head: dict[str, Any], records: Iterator[dict[st
                 f"commit {head['commit']} does not come out with its hash; the export was changed"
             )
     return 1
+
+
+def _take(records: Iterator[dict[str, Any]], count: int, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield exactly `count` records of a kind."""
+    for _ in range(count):
+        record = next(records, None)
+        if record is None or kind not in record:
+            raise CorruptionError(f"a {kind} is missing; the export was cut or changed")
+        yield record
 
 
 def _replay_nodes(ledger: Ledger, records: Iterator[dict[str, Any]]) -> None:
@@ -173,6 +208,8 @@ def _replay_edges(ledger: Ledger, records: Iterator[dict[str, Any]]) -> None:
                 )
             )
         ledger.writer.insert_edges(rows)
+        for row in rows:
+            keep_premises(ledger, row[0], row[9])
 
 
 def _replay_change(ledger: Ledger, change: Change) -> None:

@@ -200,6 +200,7 @@ class Transaction:
     # -- the end of it -----------------------------------------------------------------------------
 
     def _check_usable(self) -> None:
+        self._ledger.writer  # noqa: B018 - raises once the transaction has ended
         if self._failed is not None:
             raise ConflictError(
                 f"this transaction was rolled back ({self._failed}); start another one"
@@ -211,7 +212,10 @@ class Transaction:
         ledger = self._ledger
         before = (ledger.node_row, ledger.edge_row, ledger.note_row, len(ledger.changes))
         try:
-            return call(*args)
+            result = call(*args)
+            if ledger.broken is not None:
+                raise ledger.broken
+            return result
         except BaseException as error:
             after = (ledger.node_row, ledger.edge_row, ledger.note_row, len(ledger.changes))
             harmless = isinstance(error, InvalidInputError | NotFoundError | ConflictError)
@@ -240,14 +244,17 @@ def transact(
         if bulk:
             writer.defer_indexes()
         tx = Transaction(ledger, registry, actor)
-        yield tx
-        if tx._failed is not None:
-            # The block swallowed the error; committing half of it would be worse than raising.
-            raise tx._failed
-        if ledger.is_empty:
-            writer.build_indexes()
-            return
-        row = seal(ledger, actor)
+        try:
+            yield tx
+            if tx._failed is not None:
+                # The block swallowed the error; committing half of it would be worse than raising.
+                raise tx._failed
+            if ledger.is_empty:
+                writer.build_indexes()
+                return
+            row = seal(ledger, actor)
+        finally:
+            ledger.close()
     tx.commit = to_commit(row, ledger.head)
 
 

@@ -49,6 +49,8 @@ def translated(path: str) -> Iterator[None]:
         raise FormatError(f"{path}: is not a WorldDB store; choose another path") from error
     except apsw.CorruptError as error:
         raise CorruptionError(f"{path}: damaged: {error}; restore a backup") from error
+    except (apsw.ConstraintError, apsw.MismatchError) as error:
+        raise CorruptionError(f"{path}: {error}") from error
     except (apsw.IOError, apsw.PermissionsError) as error:
         raise StorageError(f"{path}: the disk failed: {error}; nothing was acknowledged") from error
 

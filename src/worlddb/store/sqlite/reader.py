@@ -7,7 +7,6 @@ after the asked commit says what was there before.
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from collections.abc import Iterable
 from datetime import datetime
@@ -37,7 +36,6 @@ _EDGE_COLUMNS = """
 """
 _IN = "IN (SELECT value FROM carray(?))"
 KEY_NIBBLES = 16
-_WORD = re.compile(r"\w+")
 
 
 class SqliteReader:
@@ -196,16 +194,17 @@ class SqliteReader:
 
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows of the nodes with exactly one of these names, found by their words."""
-        rows = []
+        rows: list[int] = []
         for name in names:
-            words = " ".join(_WORD.findall(name))
-            if words:
-                found = self.con.execute(
+            sql, values = "SELECT row FROM nodes WHERE name = ?", [name]
+            # Where the text index has words for it, it finds the few that may have that name.
+            if any(character.isalnum() for character in name):
+                sql = (
                     "SELECT n.row FROM texts t CROSS JOIN nodes n ON n.row = t.rowid "
-                    "WHERE texts MATCH ? AND n.name = ?",
-                    (f'name : "{words}"', name),
+                    "WHERE n.name = ? AND texts MATCH ?"
                 )
-                rows += [row for (row,) in found]
+                values.append(f"name : {quoted(name)}")
+            rows += [row for (row,) in self.con.execute(sql, values)]
         return rows
 
     def children(
@@ -375,14 +374,19 @@ class SqliteReader:
         )
         return [(world, type_, version, bool(flag)) for world, type_, version, flag in found]
 
-    def match_text(self, words: str, limit: int) -> list[int]:
+    def match_text(self, words: str, limit: int | None) -> list[int]:
         """Return the rows of nodes that match an FTS5 expression, best first, ties by id."""
         found = self.con.execute(
             "SELECT t.rowid FROM (SELECT rowid, rank FROM texts WHERE texts MATCH ? "
             "ORDER BY rank LIMIT ?) t JOIN nodes n ON n.row = t.rowid ORDER BY t.rank, n.id",
-            (words, limit),
+            (words, -1 if limit is None else limit),
         )
         return [row for (row,) in found]
+
+
+def quoted(text: str) -> str:
+    """Return text as an FTS5 string: its words in this order, never syntax."""
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _among(rows: list[int]) -> Any:

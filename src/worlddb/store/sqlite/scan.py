@@ -60,6 +60,10 @@ class SqliteScan:
         """Yield (world, type, version, functional, born)."""
         return iter(self.con.execute("SELECT * FROM registrations ORDER BY world, type"))
 
+    def premises(self) -> Iterator[tuple[int, int]]:
+        """Yield (premise, inferred edge)."""
+        return iter(self.con.execute("SELECT * FROM premises ORDER BY premise, edge"))
+
     def missing_objects(self) -> list[str]:
         """Return the indexes and guards that should be there and are not."""
         found = {name for (name,) in self.con.execute("SELECT name FROM sqlite_schema")}

@@ -7,6 +7,7 @@
     commits    the journal, chained by hash
     pages      the set digests of each world (see write/sets.py)
     proposals, conflicts, registrations   what handlers staged
+    premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index (derived)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
@@ -127,6 +128,12 @@ CREATE TABLE conflicts (
 CREATE INDEX conflicts_low ON conflicts (low);
 CREATE INDEX conflicts_high ON conflicts (high);
 
+CREATE TABLE premises (
+    premise INTEGER NOT NULL,
+    edge INTEGER NOT NULL,
+    PRIMARY KEY (premise, edge)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE registrations (
     world INTEGER NOT NULL,
     type TEXT NOT NULL,
@@ -162,6 +169,7 @@ GUARDED = (
     "pages",
     "proposals",
     "conflicts",
+    "premises",
     "registrations",
 )
 NEVER_DELETED = ("nodes", "edges", "notes", "history", "commits")

@@ -106,6 +106,20 @@ class SqliteWriter(SqliteReader):
         """Insert (row, node, kind, text)."""
         self.con.executemany(f"INSERT INTO notes VALUES (?, ?, ?, ?, {self.seq})", rows)
 
+    def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Remember (premise, inferred edge)."""
+        self.con.executemany("INSERT OR IGNORE INTO premises VALUES (?, ?)", rows)
+
+    def resting_on(self, edge: int) -> list[int]:
+        """Return the rows of the inferred edges that rest on an edge."""
+        sql = "SELECT edge FROM premises WHERE premise = ? ORDER BY edge"
+        return [row for (row,) in self.con.execute(sql, (edge,))]
+
+    def was_moved(self, row: int) -> bool:
+        """Return whether a node was ever moved from where it was born."""
+        sql = "SELECT 1 FROM history WHERE field = 'node.parent' AND row = ? LIMIT 1"
+        return self.con.execute(sql, (row,)).get is not None
+
     def has_note(self, node: int, kind: str, text: str) -> bool:
         """Return whether a node already has this alias or source."""
         sql = "SELECT 1 FROM notes WHERE node = ? AND kind = ? AND text = ?"

@@ -1,0 +1,580 @@
+"""check(): no bit of a store can be changed behind its back without being found.
+
+A small store that has something of everything is damaged in one place, checked, and mended, for
+every column of every table; then rows are lost, doubled and swapped, indexes and guards dropped,
+and bits of the file itself turned over. Damage is done on a connection of our own, with the guards
+in place before and after, so that it is the damage that is found and not a missing guard.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import worlddb
+from format.make_v1 import build
+from worlddb import WorldDB, WorldDBError
+
+KEYS = {
+    "nodes": ("row",),
+    "edges": ("row",),
+    "notes": ("row",),
+    "history": ("field", "row", "seq"),
+    "commits": ("seq",),
+    "pages": ("world", "kind", "path"),
+    "proposals": ("edge",),
+    "conflicts": ("edge",),
+    "registrations": ("world", "type"),
+}
+ROWS_TRIED_MAX = 8
+CHECK_S_MAX = 2.0
+FAR = 1 << 62
+
+
+class Patient:
+    """A sound store, open for reading, and a connection that may do to it what it likes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.db: WorldDB = worlddb.open(path, create=False)
+        self.con = apsw.Connection(str(path))
+        self.con.pragma("synchronous", "off")
+        self.con.create_scalar_function("worlddb_write", lambda: 1, 0)
+        self.columns = {
+            table: [row[1] for row in self.con.execute(f"PRAGMA table_info({table})")]
+            for table in KEYS
+        }
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.con.close()
+        self.db.close()
+
+    def objects(self, kind: str) -> dict[str, str]:
+        """Return the statements that made the indexes or triggers, by name."""
+        sql = "SELECT name, sql FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL ORDER BY name"
+        return {str(name): str(text) for name, text in self.con.execute(sql, (kind,))}
+
+    @contextmanager
+    def unguarded(self) -> Iterator[apsw.Connection]:
+        """Yield the connection with the guards away; they are back when the block has ended."""
+        guards = self.objects("trigger")
+        with self.con:
+            for name in guards:
+                self.con.execute(f"DROP TRIGGER {name}")
+            yield self.con
+            for statement in guards.values():
+                self.con.execute(statement)
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        """Return whole rows of a table, evenly chosen where there are many."""
+        found = list(self.con.execute(f"SELECT * FROM {table} ORDER BY {', '.join(KEYS[table])}"))
+        step = max(1, -(-len(found) // ROWS_TRIED_MAX))
+        return list(dict.fromkeys([*found[::step], found[-1]]))
+
+    def content(self) -> list[tuple[Any, ...]]:
+        """Return everything in every table."""
+        return [
+            (table, *row)
+            for table, keys in KEYS.items()
+            for row in self.con.execute(f"SELECT * FROM {table} ORDER BY {', '.join(keys)}")
+        ]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "sound.db"
+    build(path)
+    return path
+
+
+@pytest.fixture
+def patient(sound: Path, tmp_path: Path) -> Iterator[Patient]:
+    shutil.copyfile(sound, tmp_path / "a.db")
+    patient = Patient(tmp_path / "a.db")
+    before = patient.content()
+    assert patient.db.check() == []
+    yield patient
+    assert patient.content() == before, "the test did not mend what it broke"
+    assert patient.db.check() == []
+    patient.close()
+
+
+@contextmanager
+def time_limit() -> Iterator[None]:
+    """Turn a check that does not come to an end into an error."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError(f"the check took longer than {CHECK_S_MAX} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, CHECK_S_MAX)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def verdict(check: Callable[[], Any]) -> str:
+    """Return "found", "missed", or what went wrong while looking."""
+    try:
+        with time_limit():
+            return "found" if check() else "missed"
+    except WorldDBError:
+        return "found"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+# -- one value at a time ---------------------------------------------------------------------------
+
+
+def flips(value: Any) -> Iterator[Any]:
+    """Yield values that differ from `value` in one bit, or in being there at all."""
+    if value is None:
+        yield from (0, 5, b"\1" * 32)
+    elif isinstance(value, int):
+        for bit in (0, 1, 7, 31, 40, 62):
+            yield value ^ 1 << bit
+        yield value - (1 << 63) if value >= 0 else value + (1 << 63)
+    elif isinstance(value, float):
+        bits = struct.unpack(">q", struct.pack(">d", value))[0]
+        for bit in (0, 30, 51, 52, 60):
+            yield struct.unpack(">d", struct.pack(">q", bits ^ 1 << bit))[0]
+    elif value:
+        data = value.encode() if isinstance(value, str) else value
+        for place in sorted({0, len(data) // 2, len(data) - 1}):
+            for bit in (0, 5, 7):
+                changed = bytearray(data)
+                changed[place] ^= 1 << bit
+                yield bytes(changed)
+        yield data[:-1]
+        yield data + b"\0"
+    else:
+        yield b"x"
+    if value is not None:
+        yield None
+
+
+COLUMNS = [
+    (table, column)
+    for table, columns in {
+        "nodes": "row key id state type name content created_at parent valid_from valid_to born",
+        "edges": "row key id type source target world valid_from valid_to metadata generation born"
+        " gone",
+        "notes": "row node kind text born",
+        "history": "field row seq was",
+        "commits": "seq time actor root_state hash nodes edges notes changes",
+        "pages": "world kind path fork body",
+        "proposals": "edge low high status tier score evidence born",
+        "conflicts": "edge low high reason born gone",
+        "registrations": "world type version functional born",
+    }.items()
+    for column in columns.split()
+]
+
+
+def test_every_column_of_every_table_is_tried(patient: Patient) -> None:
+    found = {(table, column) for table, names in patient.columns.items() for column in names}
+    assert found == set(COLUMNS)
+    listed = {
+        name
+        for (name,) in patient.con.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        if not name.startswith(("texts", "sqlite_"))
+    }
+    assert listed == set(KEYS)
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS, ids=lambda value: str(value))
+def test_a_value_that_was_changed_is_found(patient: Patient, table: str, column: str) -> None:
+    names = patient.columns[table]
+    place = names.index(column)
+    keys = [names.index(name) for name in KEYS[table]]
+    missed = []
+    for row in patient.rows(table):
+        for value in flips(row[place]):
+            here = [row[key] for key in keys]
+            if not update(patient, table, column, value, row[place], here):
+                continue
+            outcome = verdict(patient.db.check)
+            if outcome != "found":
+                missed.append((row[keys[0]], row[place], value, outcome))
+            there = [value if key == place else row[key] for key in keys]
+            assert update(patient, table, column, row[place], row[place], there)
+    assert missed == []
+
+
+def update(
+    patient: Patient, table: str, column: str, value: Any, kind: Any, where: list[Any]
+) -> bool:
+    """Change one value; return False where the table itself cannot hold it."""
+    # What was text stays text, whatever its bytes have become.
+    new = "CAST(? AS TEXT)" if isinstance(kind, str) and value is not None else "?"
+    old = " AND ".join(
+        f"{name} IS CAST(? AS TEXT)" if isinstance(item, str | bytes) else f"{name} IS ?"
+        for name, item in zip(KEYS[table], where, strict=True)
+    )
+    values = [item.encode() if isinstance(item, str) else item for item in (value, *where)]
+    try:
+        patient.con.execute(f"UPDATE {table} SET {column} = {new} WHERE {old}", values)
+    except (apsw.ConstraintError, apsw.MismatchError):
+        return False
+    assert patient.con.changes() == 1
+    return True
+
+
+# -- rows lost, doubled, swapped -------------------------------------------------------------------
+
+
+def insert(con: apsw.Connection, table: str, row: tuple[Any, ...]) -> bool:
+    try:
+        con.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    except apsw.ConstraintError:
+        return False
+    return True
+
+
+def remove(con: apsw.Connection, table: str, columns: list[str], row: tuple[Any, ...]) -> None:
+    keys = [columns.index(name) for name in KEYS[table]]
+    where = " AND ".join(f"{name} IS ?" for name in KEYS[table])
+    con.execute(f"DELETE FROM {table} WHERE {where}", [row[key] for key in keys])
+    assert con.changes() == 1
+
+
+@pytest.mark.parametrize("table", KEYS)
+def test_a_row_that_was_lost_is_found(patient: Patient, table: str) -> None:
+    missed = []
+    for row in patient.rows(table):
+        with patient.unguarded() as con:
+            remove(con, table, patient.columns[table], row)
+        if (outcome := verdict(patient.db.check)) != "found":
+            missed.append((row[0], outcome))
+        with patient.unguarded() as con:
+            assert insert(con, table, row)
+    assert missed == []
+
+
+@pytest.mark.parametrize("table", KEYS)
+def test_all_rows_of_a_table_lost_at_once_are_found(patient: Patient, table: str) -> None:
+    rows = list(patient.con.execute(f"SELECT * FROM {table}"))
+    with patient.unguarded() as con:
+        con.execute(f"DELETE FROM {table}")
+    assert verdict(patient.db.check) == "found"
+    with patient.unguarded() as con:
+        for row in rows:
+            assert insert(con, table, row)
+
+
+@pytest.mark.parametrize("table", KEYS)
+@pytest.mark.parametrize("number", [0, -1, -7, 999, FAR, FAR + 5, (1 << 63) - 1])
+def test_a_row_that_was_doubled_is_found(patient: Patient, table: str, number: int) -> None:
+    """Under numbers of every kind, also such as no honest row has."""
+    columns = patient.columns[table]
+    place = columns.index({"history": "row"}.get(table, KEYS[table][0]))
+    missed = []
+    for row in patient.rows(table):
+        double = (*row[:place], number, *row[place + 1 :])
+        if table == "commits":  # Times are unique; the double comes just before.
+            double = (double[0], row[1] - 1, *double[2:])
+        with patient.unguarded() as con:
+            if not insert(con, table, double):
+                continue
+        if (outcome := verdict(patient.db.check)) != "found":
+            missed.append((row[0], outcome))
+        with patient.unguarded() as con:
+            remove(con, table, columns, double)
+    assert missed == []
+
+
+@pytest.mark.parametrize("table", ["nodes", "edges", "notes", "commits", "proposals", "conflicts"])
+def test_rows_that_changed_places_are_found(patient: Patient, table: str) -> None:
+    (key,) = KEYS[table]
+
+    def swap(one: int, other: int) -> None:
+        with patient.con:
+            for new, old in ((-1, one), (one, other), (other, -1)):
+                patient.con.execute(f"UPDATE {table} SET {key} = ? WHERE {key} = ?", (new, old))
+
+    numbers = [row[0] for row in patient.con.execute(f"SELECT {key} FROM {table} ORDER BY {key}")]
+    for one, other in {(numbers[0], numbers[1]), (numbers[-2], numbers[-1])}:
+        swap(one, other)
+        assert verdict(patient.db.check) == "found", (one, other)
+        swap(one, other)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        (table, column)
+        for table, column in COLUMNS
+        if column not in KEYS[table] and table != "registrations"
+    ],
+    ids=lambda value: str(value),
+)
+def test_values_that_changed_places_are_found(patient: Patient, table: str, column: str) -> None:
+    columns = patient.columns[table]
+    place = columns.index(column)
+    rows = patient.rows(table)
+    pairs = [
+        (one, other) for one in rows for other in rows if repr(one[place]) < repr(other[place])
+    ]
+    keys = [columns.index(name) for name in KEYS[table]]
+    for one, other in pairs[:6]:
+        for row, value in ((one, other[place]), (other, one[place])):
+            patient.con.execute(
+                f"UPDATE {table} SET {column} = ? WHERE "
+                + " AND ".join(f"{name} IS ?" for name in KEYS[table]),
+                [value, *(row[key] for key in keys)],
+            )
+        outcome = verdict(patient.db.check)
+        for row in (one, other):
+            patient.con.execute(
+                f"UPDATE {table} SET {column} = ? WHERE "
+                + " AND ".join(f"{name} IS ?" for name in KEYS[table]),
+                [row[place], *(row[key] for key in keys)],
+            )
+        assert outcome == "found", (one, other)
+
+
+# -- indexes, guards, tables -----------------------------------------------------------------------
+
+
+def test_every_dropped_index_and_guard_is_found(patient: Patient) -> None:
+    missed = []
+    objects = [(kind, *item) for kind in ("index", "trigger") for item in patient.objects(kind).items()]
+    assert len(objects) > 35
+    for kind, name, statement in objects:
+        patient.con.execute(f"DROP {kind.upper()} {name}")
+        if (outcome := verdict(patient.db.check)) != "found":
+            missed.append((name, outcome))
+        patient.con.execute(statement)
+    assert missed == []
+
+
+def test_a_guard_that_guards_nothing_is_found(patient: Patient) -> None:
+    guards = patient.objects("trigger")
+    for name in ("edges_guard_insert", "nodes_guard_update", "commits_guard_delete"):
+        table, _, action = name.split("_")
+        patient.con.execute(f"DROP TRIGGER {name}")
+        patient.con.execute(
+            f"CREATE TRIGGER {name} BEFORE {action} ON {table} BEGIN SELECT 1; END"
+        )
+        outcome = verdict(patient.db.check)
+        patient.con.execute(f"DROP TRIGGER {name}")
+        patient.con.execute(guards[name])
+        assert outcome == "found", name
+
+
+def test_an_index_over_other_columns_is_found(patient: Patient) -> None:
+    statement = patient.objects("index")["edges_source"]
+    patient.con.execute("DROP INDEX edges_source")
+    patient.con.execute("CREATE INDEX edges_source ON edges (born)")
+    outcome = verdict(patient.db.check)
+    patient.con.execute("DROP INDEX edges_source")
+    patient.con.execute(statement)
+    assert outcome == "found"
+
+
+def test_a_strangers_trigger_is_found(patient: Patient) -> None:
+    """It would run inside our own transactions, past every guard."""
+    patient.con.execute(
+        "CREATE TRIGGER stranger AFTER INSERT ON commits BEGIN UPDATE nodes SET name = 'x'; END"
+    )
+    outcome = verdict(patient.db.check)
+    patient.con.execute("DROP TRIGGER stranger")
+    assert outcome == "found"
+
+
+@pytest.mark.parametrize("table", [*KEYS, "texts"])
+def test_a_table_that_is_gone_is_found(sound: Path, tmp_path: Path, table: str) -> None:
+    shutil.copyfile(sound, tmp_path / "a.db")
+    con = apsw.Connection(str(tmp_path / "a.db"))
+    con.execute(f"DROP TABLE {table}")
+    con.close()
+    assert opened_and_checked(tmp_path / "a.db") == "found"
+
+
+@pytest.mark.parametrize(
+    ("pragma", "value"),
+    [
+        ("user_version", 0),
+        ("user_version", -1),
+        ("user_version", 2),
+        ("user_version", 1 << 30),
+        ("application_id", 0),
+        ("application_id", 0x57724443),
+    ],
+)
+def test_a_file_with_another_stamp_is_refused_and_left_as_it_is(
+    sound: Path, tmp_path: Path, pragma: str, value: int
+) -> None:
+    path = tmp_path / "a.db"
+    shutil.copyfile(sound, path)
+    con = apsw.Connection(str(path))
+    con.pragma(pragma, value)
+    con.close()
+    before = path.read_bytes()
+    with pytest.raises(worlddb.FormatError):
+        worlddb.open(path, create=False)
+    assert path.read_bytes() == before
+
+
+# -- the text index --------------------------------------------------------------------------------
+
+
+def searches(path: Path) -> list[tuple[Any, ...]]:
+    """Return everything that full-text search can say: each word's nodes, and how they rank."""
+    con = apsw.Connection(str(path))
+    con.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, texts, instance)")
+    words = sorted({term for (term,) in con.execute("SELECT term FROM temp.words")})
+    found: list[tuple[Any, ...]] = list(con.execute("SELECT * FROM temp.words"))
+    for word in words:
+        sql = "SELECT ?1, rowid, rank FROM texts WHERE texts MATCH ?1 ORDER BY rowid"
+        found += con.execute(sql, (f'"{word}"',))
+    con.close()
+    return found
+
+
+@pytest.mark.parametrize("table", ["texts_data", "texts_idx", "texts_docsize", "texts_config"])
+def test_a_bit_turned_in_the_text_index_is_found_or_changes_no_search(
+    patient: Patient, table: str
+) -> None:
+    healthy = searches(patient.path)
+    names = [row[1] for row in patient.con.execute(f"PRAGMA table_info({table})")]
+    whole = list(patient.con.execute(f"SELECT * FROM {table}"))
+    chooser = random.Random(f"bits of {table}")
+    missed = []
+    for row in whole if len(whole) <= 12 else chooser.sample(whole, 12):
+        for place, name in enumerate(names):
+            if isinstance(row[place], int) and row[place] is row[0]:
+                continue  # The key: turned as part of the other tests, by losing the row.
+            for value in chosen_flips(row[place], chooser):
+                where = f"{names[0]} IS ?" + (f" AND {names[1]} IS ?" if table == "texts_idx" else "")
+                here = list(row[:2]) if table == "texts_idx" else [row[0]]
+                if table == "texts_idx" and place == 1:
+                    continue
+                sql = f"UPDATE {table} SET {name} = ? WHERE {where}"
+                patient.con.execute(sql, [value, *here])
+                outcome = verdict(patient.db.check)
+                if outcome == "missed":
+                    changed = verdict(lambda: searches(patient.path) != healthy)
+                    outcome = "harmless" if changed == "missed" else f"missed ({changed})"
+                if outcome not in ("found", "harmless"):
+                    missed.append((row[0], name, outcome))
+                patient.con.execute(sql, [row[place], *here])
+    assert missed == []
+
+
+def chosen_flips(value: Any, chooser: random.Random) -> Iterator[Any]:
+    if not isinstance(value, bytes):
+        yield from (item for item in flips(value) if item is not None)
+        return
+    places = range(len(value)) if len(value) < 70 else chooser.sample(range(len(value)), 70)
+    for place in places:
+        changed = bytearray(value)
+        changed[place] ^= 1 << chooser.randrange(8)
+        yield bytes(changed)
+
+
+@pytest.mark.parametrize("table", ["texts_data", "texts_idx", "texts_docsize"])
+def test_a_lost_row_of_the_text_index_is_found(patient: Patient, table: str) -> None:
+    missed = []
+    for row in list(patient.con.execute(f"SELECT * FROM {table}"))[:20]:
+        keys = ["segid", "term"] if table == "texts_idx" else ["id"]
+        where = " AND ".join(f"{key} IS ?" for key in keys)
+        patient.con.execute(f"DELETE FROM {table} WHERE {where}", row[: len(keys)])
+        if (outcome := verdict(patient.db.check)) != "found":
+            missed.append((row[0], outcome))
+        assert insert(patient.con, table, row)
+    assert missed == []
+
+
+def test_a_text_indexed_under_another_node_is_found(patient: Patient) -> None:
+    """The same words, the same counts: only who said them has changed."""
+    rows = list(patient.con.execute("SELECT row, name, content FROM nodes WHERE row IN (150, 151)"))
+    sql = "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)"
+
+    def index(numbers: list[int]) -> None:
+        with patient.con:
+            patient.con.execute("DELETE FROM texts WHERE rowid IN (150, 151)")
+            for number, (_, name, content) in zip(numbers, rows, strict=True):
+                patient.con.execute(sql, (number, name, content))
+
+    assert len({row[1] for row in rows}) == 2
+    index([151, 150])
+    outcome = verdict(patient.db.check)
+    index([150, 151])
+    assert outcome == "found"
+
+
+# -- bits of the file itself -----------------------------------------------------------------------
+
+
+def opened_and_checked(path: Path) -> str:
+    """Open and check a file; "found", "missed", or the error that was not one of ours."""
+
+    def check() -> Any:
+        with worlddb.open(path, create=False, busy_timeout_s=0.2) as db:
+            return db.check()
+
+    return verdict(check)
+
+
+def damaged(path: Path, healthy: bytes, offset: int, bit: int, export: list[str]) -> str:
+    """Turn one bit of the file and say how that comes out."""
+    data = bytearray(healthy)
+    data[offset] ^= 1 << bit
+    path.write_bytes(data)
+    outcome = opened_and_checked(path)
+    if outcome == "missed":
+
+        def differs() -> bool:
+            with worlddb.open(path, create=False) as db:
+                return list(db.export()) != export
+
+        outcome = "harmless" if verdict(differs) == "missed" else "missed, and the content differs"
+    for rest in ("-wal", "-shm", "-journal"):
+        Path(f"{path}{rest}").unlink(missing_ok=True)
+    return outcome
+
+
+@pytest.mark.parametrize("part", ["header", *range(8)])
+def test_a_bit_turned_anywhere_in_the_file_is_found_or_harmless(
+    sound: Path, tmp_path: Path, part: str | int
+) -> None:
+    healthy = sound.read_bytes()
+    shutil.copyfile(sound, tmp_path / "good.db")
+    with worlddb.open(tmp_path / "good.db", create=False) as db:
+        export = list(db.export())
+    chooser = random.Random(f"part {part}")
+    if part == "header":
+        bits = [(offset, bit) for offset in range(100) for bit in (0, 7)]
+    else:
+        bits = [(chooser.randrange(len(healthy)), chooser.randrange(8)) for _ in range(60)]
+    outcomes = {
+        (offset, bit): damaged(tmp_path / "a.db", healthy, offset, bit, export)
+        for offset, bit in bits
+    }
+    wrong = {key: text for key, text in outcomes.items() if text not in ("found", "harmless")}
+    assert wrong == {}
+    assert "found" in outcomes.values()
+
+
+@pytest.mark.parametrize("size", [0, 1, 99, 100, 4095, 4096, 8192, 40_000, 81_920, -4096, -1, 4096.5])
+def test_a_file_of_another_length_is_found(sound: Path, tmp_path: Path, size: float) -> None:
+    healthy = sound.read_bytes()
+    path = tmp_path / "a.db"
+    path.write_bytes(healthy[: int(size)] if size != 4096.5 else healthy[:4096] * 9)
+    if size == 0:
+        pytest.skip("an empty file is a store that is yet to be made")
+    assert opened_and_checked(path) == "found"
