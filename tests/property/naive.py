@@ -563,6 +563,10 @@ class View:
         """Return what a query without a start finds."""
         return self.shown(self.interior(self.inside or ROOT))
 
+    def classes(self, idents: set[Id]) -> set[Id]:
+        """Return `idents` and what was accepted as the same, as far as it can be seen."""
+        return idents | (self.world.same_as(idents) & self.visible())
+
     def seeds(self, idents: Iterable[Id]) -> set[Id]:
         """Return what a query that starts at `idents` begins with: ended or not, but visible."""
         return self.world.same_as(idents) & self.visible()
@@ -584,7 +588,7 @@ class View:
         visible = self.visible()
         edges = [edge for edge in self.world.live(types) if self.counts(edge)]
         reached: set[Id] = set()
-        frontier = self.world.same_as(rows)
+        frontier = self.classes(rows)
         for _ in range(hops):
             found: set[Id] = set()
             for edge in edges:
@@ -595,13 +599,13 @@ class View:
                     ends.add(edge.source)
                 found |= ends if edge.type == "refers_to" else ends & visible
             found = self.shown(found)
-            frontier = self.world.same_as(found)
+            frontier = self.classes(found)
             reached |= found
         return reached
 
     def where_connected(self, rows: set[Id], type_: str, direction: Direction, to: Id) -> set[Id]:
         """Return those of `rows` with an edge to or from a node or its accepted class."""
-        others = self.world.same_as({to})
+        others = self.classes({to})
         kept: set[Id] = set()
         for edge in self.world.live((type_,)):
             if self.counts(edge):
@@ -611,29 +615,30 @@ class View:
                     kept.add(edge.target)
         return rows & kept
 
-    def kinds(self, wanted: Iterable[str], anywhere: bool = False) -> set[Id]:
+    def kinds(self, wanted: Iterable[str]) -> set[Id]:
         """Return the nodes that stand for these types, and for their subtypes.
 
-        They are looked for inside the world and in the root world; `anywhere` lets subtypes live
-        in any other world, too.
+        They are looked for inside the world, and right inside each world around it.
         """
         world, names = self.world, set(wanted)
-        near = self.visible() | {node.id for node in world.nodes.values() if node.parent == ROOT}
+        around = [self.inside or ROOT]
+        while (parent := world.nodes[around[-1]].parent) is not None:
+            around.append(parent)
+        near = self.visible() | {node.id for node in world.nodes.values() if node.parent in around}
         kinds = {ident for ident in near if world.nodes[ident].name in names}
         while True:
             below = {
                 edge.source
                 for edge in world.live(("subtype_of",))
-                if edge.target in kinds and self.holds(edge)
+                if edge.target in kinds and edge.source in near and self.holds(edge)
             }
-            below = below if anywhere else below & near
             if below <= kinds:
                 return kinds
             kinds |= below
 
-    def filter_type(self, rows: set[Id], wanted: Iterable[str], kinds: set[Id]) -> set[Id]:
-        """Return those of `rows` that are of a type or of one of `kinds`, or an instance of one."""
-        world = self.world
+    def filter_type(self, rows: set[Id], wanted: Iterable[str]) -> set[Id]:
+        """Return those of `rows` that are of a type, of a subtype, or an instance of one."""
+        world, kinds = self.world, self.kinds(wanted)
         names = set(wanted) | {world.nodes[ident].name for ident in kinds}
         instances = {
             edge.source
@@ -645,15 +650,19 @@ class View:
     def with_summaries(self, rows: set[Id]) -> set[Id]:
         """Return `rows` with every detail replaced by the visible summaries derived from it."""
         visible = self.shown(self.visible())
-        found = [
+        summaries = [
             edge
             for edge in self.world.live(("derived_from",))
-            if edge.target in rows
-            and self.holds(edge)
+            if self.holds(edge)
             and edge.source in visible
             and self.world.nodes[edge.source].type == "Summary"
         ]
-        return (rows - {edge.target for edge in found}) | {edge.source for edge in found}
+        found = set(rows)
+        while True:
+            above = {edge.source for edge in summaries if edge.target in found}
+            if above <= found:
+                return found - {edge.target for edge in summaries}
+            found |= above
 
     def filter_time(self, rows: set[Id], start: int | None, end: int | None) -> set[Id]:
         """Return those of `rows` that are valid at some time in `[start, end)`."""

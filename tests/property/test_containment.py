@@ -107,10 +107,7 @@ def _type(rng: random.Random, question: Question, nodes: list[Id]) -> None:
     # A seed may have ended; what a filter then makes of it as a start is nobody's promise.
     question.rows = _only_shown(question)
     question.asked = question.asked.filter_type(*wanted)
-    kinds = question.view.kinds(wanted)
-    # What a type that lives in a foreign world may say is tried in a test of its own.
-    question.comparable &= kinds == question.view.kinds(wanted, anywhere=True)
-    question.rows = question.view.filter_type(question.rows, wanted, kinds)
+    question.rows = question.view.filter_type(question.rows, wanted)
 
 
 def _only_shown(question: Question) -> set[Id]:
@@ -131,10 +128,10 @@ def _connected(rng: random.Random, question: Question, nodes: list[Id]) -> None:
     type_, direction, to = rng.choice(EDGE_TYPES), rng.choice(DIRECTIONS), rng.choice(nodes)
     question.asked = question.asked.where_connected(type_, direction, to)
     question.rows = question.view.where_connected(question.rows, type_, direction, to)
-    question.named |= question.view.world.same_as({to})
+    question.named.add(to)
 
 
-def nested_worlds(seed: int, commits: int = 30) -> Player:
+def nested_worlds(seed: int, commits: int = 70) -> Player:
     """Return a store of random worlds inside worlds."""
     rng = random.Random(seed)
     player = Player()
@@ -146,7 +143,7 @@ def nested_worlds(seed: int, commits: int = 30) -> Player:
 
 
 SEEDS = (1, 2, 3, 4)
-QUESTIONS = 500
+QUESTIONS = 400
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -202,7 +199,7 @@ def test_no_edge_of_an_answer_touches_what_is_outside(seed: int) -> None:
         for edge in answer.edges:
             assert {edge.source, edge.target} <= allowed
         edges += len(answer.edges)
-    assert edges > QUESTIONS // 10
+    assert edges > QUESTIONS // 20
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -356,10 +353,10 @@ def test_a_merged_foreign_node_is_not_shown(neighbours: Neighbours) -> None:
     neighbours.write(merge)
     asked = neighbours.ask().seeds([neighbours.foreign.id])
     assert asked.execute().ids == {neighbours.inner.id}
-    assert asked.traverse("same_as", "both").execute().ids == {neighbours.inner.id}
+    assert asked.traverse("same_as", "both").execute().ids == set()
 
 
-def test_no_edge_of_a_merged_foreign_node_is_shown(neighbours: Neighbours) -> None:
+def test_what_a_merged_foreign_node_knows_stays_where_it_lives(neighbours: Neighbours) -> None:
     second = {}
 
     def merge(tx: Transaction) -> None:
@@ -370,8 +367,9 @@ def test_no_edge_of_a_merged_foreign_node_is_shown(neighbours: Neighbours) -> No
 
     neighbours.write(merge)
     answer = neighbours.ask().seeds([neighbours.inner.id]).traverse("implies").execute()
-    assert answer.ids == {second["id"]}
-    assert neighbours.foreign.id not in ids(answer)
+    assert answer == Subgraph()
+    everywhere = neighbours.db.query().seeds([neighbours.inner.id]).traverse("implies")
+    assert everywhere.execute().ids == {second["id"]}
 
 
 def test_a_custom_type_that_pierces_leaves_the_world_and_one_that_does_not_stays() -> None:

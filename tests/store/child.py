@@ -136,9 +136,10 @@ def interrupt(path: str) -> None:
         with other.transaction() as tx:
             tx.create_node(type="Fact", name="the other one")
             held.set()
-            while not db._store._lock.locked():
+            while db._store._lock.acquire(blocking=False):
+                db._store._lock.release()
                 time.sleep(0.001)
-            # The lock of threads is taken: the main thread is now waiting for the file's.
+            # The lock of threads is taken: the main thread is now about to wait for the file's.
             time.sleep(0.1)
             os.kill(os.getpid(), signal.SIGINT)
 

@@ -2,71 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import worlddb
 
-CHILD = Path(__file__).with_name("child.py")
-PATIENCE_S = 60
-
-
-class Child:
-    """Another process; see `child.py` for the roles."""
-
-    def __init__(self, *command: str | Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(CHILD), *map(str, command)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def hear(self) -> Any:
-        """Return the next thing the process says."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, self.errors()
-        return json.loads(line)
-
-    def errors(self) -> str:
-        """Return what the process complained about until its end."""
-        assert self.process.stderr is not None
-        return self.process.stderr.read()
-
-    def go(self) -> None:
-        """Let a process that waits go on."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def tell(self, *values: Any) -> list[Any]:
-        """Say all values, one line each, and return as many answers."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("".join(json.dumps(value) + "\n" for value in values))
-        self.process.stdin.flush()
-        return [self.hear() for _ in values]
-
-    def rest(self) -> list[Any]:
-        """Let the process end and return everything else it says."""
-        said, complaints = self.process.communicate(timeout=PATIENCE_S)
-        assert complaints == ""
-        return [json.loads(line) for line in said.splitlines()]
-
-    def end(self) -> None:
-        """Make sure that the process is gone."""
-        self.process.kill()
-        self.process.communicate()
-
-
-StartChild = Callable[..., Child]
+from .processes import Child, StartChild
 
 
 @pytest.fixture
@@ -101,15 +44,3 @@ def any_db(request: pytest.FixtureRequest, path: Path) -> Iterator[worlddb.World
     """Return an open store, in a file and in memory in turn."""
     with worlddb.open(":memory:" if request.param == "memory" else path) as opened:
         yield opened
-
-
-def commit_one(db: worlddb.WorldDB, name: str = "a node") -> worlddb.Node:
-    """Make one commit with one node."""
-    with db.transaction(actor="test") as tx:
-        return tx.create_node(type="Fact", name=name)
-
-
-@pytest.fixture
-def commit() -> Callable[..., worlddb.Node]:
-    """Return a function that makes one commit with one node."""
-    return commit_one

@@ -14,7 +14,9 @@ CHUNK = 10_000
 
 def log(reader: Reader, after: int, limit: int | None, newest_first: bool) -> list[Commit]:
     """Return commits above number `after`, oldest first unless asked otherwise."""
-    rows = reader.commits(after, limit, newest_first)
+    if after >= reader.head().seq:
+        return []
+    rows = reader.commits(max(after, -1), limit, newest_first)
     ordered = sorted(rows, key=lambda row: row.seq)
     if not ordered:
         return []
@@ -50,10 +52,10 @@ def commit_row(reader: Reader, seq: int) -> CommitRow:
     Raises:
         NotFoundError: there is no such commit.
     """
-    found = reader.commits(seq - 1, 1, False)
-    if seq < 0 or not found or found[0].seq != seq:
-        raise NotFoundError(f"there is no commit {seq}; the last is {reader.head().seq}")
-    return found[0]
+    last = reader.head().seq
+    if not 0 <= seq <= last:
+        raise NotFoundError(f"there is no commit {seq}; the last is {last}")
+    return reader.commits(seq - 1, 1, False)[0]
 
 
 def diff(reader: Reader, first: int, last: int) -> Diff:

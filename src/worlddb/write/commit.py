@@ -7,20 +7,24 @@ states. No recursion, so depth costs time and never a stack.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from worlddb.index.pages import digest_of
 from worlddb.model.address import node_address
 from worlddb.model.journal import commit_hash, encode_changes, state_digest
 from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, CommitRow
 from worlddb.write.ledger import Ledger
-from worlddb.write.sets import update
+from worlddb.write.sets import Laid, lay_out, update
+
+LAY_OUT_MIN = 10_000
+Ahead = dict[tuple[int, int], Laid]
+"""Sets worked out ahead, by world and kind."""
 
 
 def seal(ledger: Ledger, actor: str) -> CommitRow:
     """Compute states, write the journal's row, and return it."""
     writer = ledger.writer
-    writer.build_indexes()
-    states = restate(ledger)
+    states = restate(ledger, _build_and_lay_out(ledger))
     root = writer.world(ROOT_ROW)
     digests = {
         "nodes": ledger.nodes.digest(),
@@ -47,7 +51,30 @@ def seal(ledger: Ledger, actor: str) -> CommitRow:
     return row
 
 
-def restate(ledger: Ledger) -> list[tuple[bytes, bytes]]:
+def _build_and_lay_out(ledger: Ledger) -> Ahead:
+    """Build deferred indexes; meanwhile, on the other core, lay out the large new sets.
+
+    SQLite builds without holding Python up, and the layout needs no store.
+    """
+    if not ledger.writer.is_deferred:
+        return {}
+    if ledger.moved:
+        ledger.writer.build_indexes()
+        return {}
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        building = pool.submit(ledger.writer.build_indexes)
+        ahead: Ahead = {}
+        for world, idents in ledger.edges_put.items():
+            if len(idents) > LAY_OUT_MIN:
+                ahead[world, EDGES] = lay_out(idents)
+        for world, idents in ledger.children_put.items():
+            if len(idents) > LAY_OUT_MIN:
+                ahead[world, CHILDREN] = lay_out([ident + ident for ident in idents])
+        building.result()
+    return ahead
+
+
+def restate(ledger: Ledger, ahead: Ahead) -> list[tuple[bytes, bytes]]:
     """Give new states to all touched worlds and their ancestors; return (id, state) of each."""
     parents = _with_ancestors(ledger)
     waiting = dict.fromkeys(parents, 0)
@@ -60,7 +87,7 @@ def restate(ledger: Ledger) -> list[tuple[bytes, bytes]]:
     while ready:
         row = ready.pop()
         parent = parents[row]
-        change = _restate(ledger, row, restated.pop(row, {}))
+        change = _restate(ledger, row, restated.pop(row, {}), ahead)
         if change is not None:
             done.append(change)
             if parent is not None:
@@ -83,17 +110,22 @@ def _with_ancestors(ledger: Ledger) -> dict[int, int | None]:
     return parents
 
 
-def _restate(ledger: Ledger, row: int, restated: dict[bytes, bytes]) -> tuple[bytes, bytes] | None:
+def _restate(
+    ledger: Ledger, row: int, restated: dict[bytes, bytes], ahead: Ahead
+) -> tuple[bytes, bytes] | None:
     """Hash one world again; return its id and state if the state is a new one."""
     writer = ledger.writer
     put, lost = ledger.children_put.get(row, ()), ledger.children_lost.get(row, ())
     if put or lost or restated:
-        children = update(writer, row, CHILDREN, _members(ledger, put, restated), lost)
+        members = _members(ledger, put, restated)
+        laid = None if restated else ahead.get((row, CHILDREN))
+        children = update(writer, row, CHILDREN, members, lost, laid)
     else:
         children = digest_of(writer, row, CHILDREN)
     put, lost = ledger.edges_put.get(row, ()), ledger.edges_lost.get(row, ())
     if put or lost:
-        edges = update(writer, row, EDGES, dict.fromkeys(put) if ledger.moved else put, lost)
+        idents = list(dict.fromkeys(put) if ledger.moved else put)
+        edges = update(writer, row, EDGES, idents, lost, ahead.get((row, EDGES)))
     else:
         edges = digest_of(writer, row, EDGES)
     world = writer.world(row)

@@ -16,7 +16,14 @@ from typing import Any, overload
 
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.index.ids import whole_id
-from worlddb.model.address import edge_address, edge_address_of, edge_head, edge_tail, short_key
+from worlddb.model.address import (
+    ROOT_ID,
+    edge_address,
+    edge_address_of,
+    edge_head,
+    edge_tail,
+    short_key,
+)
 from worlddb.model.id import Id
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import edge_record
@@ -56,9 +63,11 @@ class Reconciler:
         row = self._insert(type_, [draft])
         edge = self._edge(row)
         if self.ledger.edge_row > before:
+            changes = len(self.ledger.changes)
             self._run(handler, "on_insert", edge)
-            # A handler may have closed or moved things: return the edge as it now is.
-            edge = self._edge(row)
+            if len(self.ledger.changes) > changes:
+                # The handler may have closed or deleted this very edge: return it as it now is.
+                edge = self._edge(row)
         return edge
 
     def write_many(self, type_: str, drafts: Iterable[EdgeDraft]) -> int:
@@ -268,7 +277,8 @@ class Reconciler:
     def _worlds(self, world: int) -> Iterator[bytes]:
         """Yield the ids of a world and its ancestors, inner first."""
         if self.registry.is_flat:
-            world = ROOT_ROW
+            yield ROOT_ID
+            return
         row: int | None = world
         while row is not None:
             found = self.ledger.writer.world(row)

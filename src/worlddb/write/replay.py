@@ -71,7 +71,10 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
     if header is None or "worlddb" not in header:
         raise FormatError('this is no WorldDB export: its first line must be {"worlddb": 1}')
     if header["worlddb"] != EXPORT_VERSION:
-        raise FormatError(f"export version {header['worlddb']} is newer; install a newer worlddb")
+        raise FormatError(
+            f"export version {header['worlddb']!r} is not one this version reads; it reads "
+            f"{EXPORT_VERSION}"
+        )
     added = 0
     last: int | None = None
     for head in records:

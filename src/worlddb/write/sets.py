@@ -9,6 +9,7 @@ defined by `model/digest.py` over the members alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from worlddb.index.pages import (
     NIBBLES,
@@ -25,11 +26,36 @@ from worlddb.store.protocol import Writer
 SORT_WITH_NUMPY_MIN = 20_000
 
 
+class Laid(NamedTuple):
+    """A set worked out ahead: its digest, and the pages it would lie on."""
+
+    digest: bytes
+    pages: dict[str, tuple[int, bytes]]
+
+
+def lay_out(members: list[bytes]) -> Laid:
+    """Work out a large new set without the store, while the store is busy with something else."""
+    return Laid(*digest_and_pages(sort_members(members)))
+
+
 def update(
-    writer: Writer, world: int, kind: int, put: Iterable[bytes], drop: Iterable[bytes]
+    writer: Writer,
+    world: int,
+    kind: int,
+    put: list[bytes],
+    drop: Iterable[bytes],
+    laid: Laid | None = None,
 ) -> bytes:
-    """Put members (replacing those with the same address), drop addresses, return the digest."""
-    return _Update(writer, world, kind).apply("", sort_members(list(put)), sorted(drop))[0]
+    """Put members (replacing those with the same address), drop addresses, return the digest.
+
+    `laid` is `put` worked out ahead; it is used if the world had nothing there before.
+    """
+    change = _Update(writer, world, kind)
+    dropped = sorted(drop)
+    if laid is not None and not dropped and writer.page(world, kind, "") is None:
+        change.put_pages(laid.pages)
+        return laid.digest
+    return change.apply("", sort_members(put), dropped)[0]
 
 
 def sort_members(members: list[bytes]) -> list[bytes]:
@@ -75,11 +101,15 @@ class _Update:
     def _store(self, path: str, members: Sequence[bytes], existed: bool) -> tuple[bytes, int]:
         """Write sorted members below `path` as one leaf page or as a fork over smaller ones."""
         digest, pages = digest_and_pages(members, path)
-        for below, (fork, body) in pages.items():
-            self.writer.put_page(self.world, self.kind, below, bool(fork), body)
+        self.put_pages(pages)
         if existed and not pages:
             self.writer.delete_page(self.world, self.kind, path)
         return digest, len(members)
+
+    def put_pages(self, pages: dict[str, tuple[int, bytes]]) -> None:
+        """Write pages as they were laid out."""
+        for path, (fork, body) in pages.items():
+            self.writer.put_page(self.world, self.kind, path, bool(fork), body)
 
     def _put_fork(self, path: str, digests: list[bytes], sizes: list[int]) -> None:
         self.writer.put_page(self.world, self.kind, path, True, fork_body(digests, sizes))

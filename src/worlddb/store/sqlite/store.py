@@ -54,7 +54,7 @@ class SqliteStore:
         self.path = path
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._writing_thread: int | None = None
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
@@ -68,15 +68,13 @@ class SqliteStore:
         if read_only or not create:
             if self.path != MEMORY and not Path(self.path).exists():
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
-        con = connect(
-            self.path, read_only=read_only, busy_timeout_s=self._busy_timeout_s, create=create
-        )
+        con = self._connect_somehow(read_only, create)
         try:
             self.read_only = read_only or con.readonly("main")
             if self.read_only:
-                con = self._readable(con)
                 if check_format(con, self.path) == 0:
                     raise StorageError(f"{self.path}: is empty and read-only; nothing to read")
+                con.execute("PRAGMA query_only = ON")
             else:
                 migrate(con, self.path)
                 con.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
@@ -88,20 +86,29 @@ class SqliteStore:
             raise
         return con
 
-    def _readable(self, con: apsw.Connection) -> apsw.Connection:
-        """Return a connection that can read where nothing may be written, not even a lock file."""
+    def _connect_somehow(self, read_only: bool, create: bool) -> apsw.Connection:
+        """Return a connection, also where nothing may be written, not even a lock file.
+
+        A reader opens the file to write, too, where it may, and then only reads: a connection that
+        cannot write leaves its log files behind when it closes.
+        """
         try:
-            con.pragma("user_version")
-        except apsw.CantOpenError:
-            if Path(f"{self.path}-wal").exists():
-                raise
-            con.close()
-            con = apsw.Connection(
-                f"{Path(self.path).absolute().as_uri()}?immutable=1",
-                flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+            return connect(
+                self.path,
+                read_only=False,
+                busy_timeout_s=self._busy_timeout_s,
+                create=create and not read_only,
             )
-            self._immutable = True
-        return con
+        except (apsw.CantOpenError, apsw.ReadOnlyError):
+            log = Path(f"{self.path}-wal")
+            if not Path(self.path).exists() or (log.exists() and log.stat().st_size):
+                raise
+        # No log: the file alone is the whole store, and nobody can change it where it lies.
+        self._immutable = True
+        return apsw.Connection(
+            f"{Path(self.path).absolute().as_uri()}?immutable=1",
+            flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+        )
 
     _immutable = False
 
@@ -135,8 +142,10 @@ class SqliteStore:
                 yield self._local.reader
             finally:
                 self._local.reader = None
-                if con.in_transaction:
-                    con.execute("COMMIT")
+                # A generator may outlive the store; then there is nothing left to end.
+                with suppress(apsw.ConnectionClosedError):
+                    if con.in_transaction:
+                        con.execute("COMMIT")
 
     def _reading_connection(self) -> apsw.Connection:
         con: apsw.Connection | None = getattr(self._local, "con", None)
@@ -174,7 +183,7 @@ class SqliteStore:
             self._writing_thread = threading.get_ident()
             try:
                 head = SqliteReader(con).head()
-                yield SqliteWriter(con, head.seq + 1, self._next_time(head))
+                yield SqliteWriter(con, head, self._next_time(head))
                 con.execute("COMMIT")
             except BaseException:
                 if con.in_transaction:
@@ -191,9 +200,6 @@ class SqliteStore:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Hold the one connection; the thread that already holds it passes."""
-        if self._writing_thread == threading.get_ident():
-            yield
-            return
         if not self._lock.acquire(timeout=self._busy_timeout_s):
             raise ConflictError(
                 f"{self.path}: another thread's transaction took longer than "
@@ -218,20 +224,24 @@ class SqliteStore:
         Raises:
             StorageError: the target exists already or cannot be written.
         """
+        refuse_bad_path(path)
         if os.path.exists(path):
             raise StorageError(f"{path}: exists already; choose a new path for the backup")
-        refuse_bad_path(path)
+        partial = f"{path}.partial"
         with self.read() as reader, translated(path):
-            target = apsw.Connection(path)
+            Path(partial).unlink(missing_ok=True)
+            target = apsw.Connection(partial)
             try:
                 with target.backup("main", reader.con, "main") as copy:
                     while not copy.done:
                         copy.step(4096)
+                target.close()
+                # Under its name only when it is whole: a killed backup is never taken for one.
+                os.rename(partial, path)
             except BaseException:
                 target.close()
-                Path(path).unlink(missing_ok=True)
+                Path(partial).unlink(missing_ok=True)
                 raise
-            target.close()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -14,7 +14,7 @@ import apsw
 
 from worlddb.model.address import short_key
 from worlddb.model.values import Direction
-from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, ProposalRow
+from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, Head, ProposalRow
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import DEFERRED_INDEXES, guards
 
@@ -27,12 +27,17 @@ BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
 class SqliteWriter(SqliteReader):
     """The open write transaction; `seq` and `time` are those of the commit it will become."""
 
-    def __init__(self, con: apsw.Connection, seq: int, time: int) -> None:
+    def __init__(self, con: apsw.Connection, head: Head, time: int) -> None:
         super().__init__(con)
-        self.seq = seq
+        self._head = head
+        self.seq = head.seq + 1
         self.time = time
         self._deferred: set[str] = set()
         self._texts_from = 0
+
+    def head(self) -> Head:
+        """Return the commit this transaction follows; nobody else can commit meanwhile."""
+        return self._head
 
     # -- reads that need an index wait for a deferred one -----------------------------------------
 
@@ -62,13 +67,13 @@ class SqliteWriter(SqliteReader):
 
     def lookup(self, idents: Sequence[bytes]) -> dict[bytes, tuple[int, int, int]]:
         """Return (row, parent row, valid_from) of the nodes among `idents` that exist."""
-        keys = array("q", map(short_key, idents))
+        sql = "SELECT id, row, parent, valid_from FROM nodes WHERE key "
         wanted = set(idents)
-        found = self.con.execute(
-            "SELECT id, row, parent, valid_from FROM nodes "
-            "WHERE key IN (SELECT value FROM carray(?))",
-            (apsw.carray(keys),),
-        )
+        if len(idents) == 1:
+            found = self.con.execute(sql + "= ?", (short_key(idents[0]),))
+        else:
+            keys = apsw.carray(array("q", map(short_key, idents)))
+            found = self.con.execute(sql + "IN (SELECT value FROM carray(?))", (keys,))
         # The root has no parent; its outgoing edges are interior to itself.
         return {
             ident: (row, parent or row, valid_from)
@@ -202,6 +207,11 @@ class SqliteWriter(SqliteReader):
         )
 
     # -- bulk and commit ---------------------------------------------------------------------------
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether indexes wait to be built."""
+        return bool(self._deferred)
 
     def defer_indexes(self) -> None:
         """Drop what is cheaper to build once at the end; the transaction hides it from others."""
