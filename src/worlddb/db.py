@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from itertools import islice
 from types import TracebackType
 
 from worlddb.errors import InvalidInputError
@@ -45,10 +46,36 @@ from worlddb.write.ontology import Ontology
 from worlddb.write.replay import replay
 from worlddb.write.transaction import DEFAULT_ACTOR, Transaction, transact
 
+EXPORT_BATCH = 256
+
 
 def wall_clock() -> int:
     """Return the machine's time in microseconds since 1970."""
     return time.time_ns() // 1000
+
+
+def _check_options(
+    path: object,
+    durability: object,
+    patience: object,
+    limits: object,
+    handlers: object,
+    clock: object,
+) -> None:
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError(f"path: give text or a Path, not {path!r}")
+    if not isinstance(durability, str) or durability not in SYNCHRONOUS:
+        raise InvalidInputError(f"durability {durability!r}: use 'full' or 'normal'")
+    if isinstance(patience, bool) or not isinstance(patience, int | float):
+        raise InvalidInputError(f"busy_timeout_s: give seconds, not {patience!r}")
+    if not 0 <= patience <= 1_000_000:
+        raise InvalidInputError(f"busy_timeout_s: give 0 to 1,000,000 seconds, not {patience!r}")
+    if limits is not None and not isinstance(limits, Limits):
+        raise InvalidInputError(f"limits: give worlddb.Limits(…), not {limits!r}")
+    if not isinstance(handlers, Iterable):
+        raise InvalidInputError(f"handlers: give a list of edge handlers, not {handlers!r}")
+    if not callable(clock):
+        raise InvalidInputError(f"clock: give a function of microseconds, not {clock!r}")
 
 
 class WorldDB:
@@ -66,8 +93,7 @@ class WorldDB:
         handlers: Iterable[EdgeHandler] = (),
         clock: Callable[[], int] = wall_clock,
     ) -> None:
-        if durability not in SYNCHRONOUS:
-            raise InvalidInputError(f"durability {durability!r}: use 'full' or 'normal'")
+        _check_options(path, durability, busy_timeout_s, limits, handlers, clock)
         self._clock = clock
         self._limits = limits or Limits()
         self._registry = Registry(
@@ -274,7 +300,11 @@ class WorldDB:
     def log(
         self, *, after: int = -1, limit: int | None = None, newest_first: bool = False
     ) -> list[Commit]:
-        """Return the journal, oldest commit first."""
+        """Return the journal, oldest commit first.
+
+        Raises:
+            InvalidInputError: `after` or `limit` is no whole number.
+        """
         with self._store.read() as reader:
             return history.log(reader, after, limit, newest_first)
 
@@ -297,8 +327,14 @@ class WorldDB:
 
     def export(self, *, after: int = -1) -> Iterator[str]:
         """Yield the whole journal as JSON Lines, on one snapshot; `replay` takes it back in."""
-        with self._store.read() as reader:
-            yield from export(reader, after)
+        with self._store.snapshot() as reader:
+            lines = export(reader, after)
+            while True:
+                with self._store.using():
+                    batch = list(islice(lines, EXPORT_BATCH))
+                if not batch:
+                    return
+                yield from batch
 
     def replay(
         self, lines: Iterable[str], *, on_commit: Callable[[int], None] = lambda seq: None

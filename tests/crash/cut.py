@@ -82,9 +82,7 @@ class Disk(apsw.VFS):
 class DiskFile(apsw.VFSFile):
     """One open file on the counted disk."""
 
-    def __init__(
-        self, disk: Disk, name: apsw.URIFilename | str | None, flags: list[int]
-    ) -> None:
+    def __init__(self, disk: Disk, name: apsw.URIFilename | str | None, flags: list[int]) -> None:
         self.disk = disk
         self.path = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
         super().__init__("unix", name, flags)  # type: ignore[arg-type]

@@ -142,9 +142,7 @@ def steps(db: worlddb.WorldDB, tx: worlddb.Transaction) -> Iterator[Step]:
     yield lambda: tx.register(worlddb.Id(db.root_id), "likes", "1", False)
     drafts = [worlddb.NodeDraft(type="Turn", name=f"{i}", parent=c) for i in range(130)]
     yield lambda: made.extend(tx.create_nodes(drafts))
-    yield lambda: tx.write_edges(
-        "precedes", [worlddb.EdgeDraft(source=made[2], target=made[3])]
-    )
+    yield lambda: tx.write_edges("precedes", [worlddb.EdgeDraft(source=made[2], target=made[3])])
 
 
 def write(db: worlddb.WorldDB, *, bulk: bool = False) -> None:

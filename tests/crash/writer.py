@@ -97,7 +97,7 @@ class Writer:
         ]
         ids = tx.create_nodes(drafts)
         pairs = zip(ids, ids[1:], strict=False)
-        tx.write_edges("precedes", [worlddb.EdgeDraft(source=a, target=b) for a, b in pairs])
+        tx.write_edges("refers_to", [worlddb.EdgeDraft(source=a, target=b) for a, b in pairs])
         return world
 
 

@@ -1,15 +1,17 @@
 """Make `v1.db`: a small store of format 1 that has something of everything.
 
-    python tests/format/make_v1.py tests/format/v1.db
+    python tests/format/make_v1.py
 
-It was run once, when format 1 was frozen; the file it made is kept so that later versions are held
-to opening it. Same code, same clock, same times: running it again gives the same journal.
+It writes the file, and what is expected of it under "v1" in `golden.json`. It is run for the last
+time when format 1 is frozen; from then on the file is kept so that later versions are held to
+opening it. Same code, same clock, same times: running it again gives the same journal.
 """
 
 from __future__ import annotations
 
-import sys
+import json
 from pathlib import Path
+from typing import Any
 
 import worlddb
 from worlddb import Edge, Query, WorldDB, WriteContext
@@ -161,5 +163,29 @@ def named(db: WorldDB, name: str) -> worlddb.Id:
     return next(node.id for node in found if node.name == name)
 
 
+def expected(path: Path) -> dict[str, Any]:
+    """Return what later versions have to find in the file."""
+    with worlddb.open(path, create=False) as db:
+        lines = [json.loads(line) for line in db.export()]
+        commits = db.log()
+        return {
+            "root_state": str(db.root_state),
+            "commits": [str(commit.hash) for commit in commits],
+            "nodes": len(db.query().include_superseded().execute()),
+            "edge_types": sorted({line["type"] for line in lines if "edge" in line}),
+            "change_kinds": sorted({item.kind for commit in commits for item in commit.changes}),
+        }
+
+
+def write() -> None:
+    """Write the file and what is expected of it."""
+    path, golden = Path(__file__).with_name("v1.db"), Path(__file__).with_name("golden.json")
+    path.unlink(missing_ok=True)
+    build(path)
+    data = json.loads(golden.read_text(encoding="utf-8"))
+    data["v1"] = expected(path)
+    golden.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    write()

@@ -432,7 +432,8 @@ def test_settling_what_was_never_flagged_changes_nothing(db: WorldDB) -> None:
     assert db.check() == []
 
 
-def test_staging_a_rejected_edge_again_on_new_evidence_is_possible(db: WorldDB) -> None:
+def test_staging_a_rejected_edge_again_does_not_overrule_the_decision(db: WorldDB) -> None:
+    """New evidence comes with a new edge; the old one stays decided."""
     a, b, c = facts(db, "abc")
     same = write(db, "same_as", a, b)
     db.reject_merge(same.id)
@@ -442,7 +443,9 @@ def test_staging_a_rejected_edge_again_on_new_evidence_is_possible(db: WorldDB) 
 
     teach(db, on_insert)
     write(db, "asks", a, c)
-    assert [item.status for item in db.proposals(None)][-1] == "pending"
+    assert [item.status for item in db.proposals(None)] == ["rejected"]
+    write(db, "same_as", a, b, metadata={"tier": "own", "score": 0.5, "new": True})
+    assert [item.status for item in db.proposals(None)] == ["rejected", "pending"]
     assert db.check() == []
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
+
 import worlddb
 from worlddb import (
     Edge,
@@ -26,7 +27,7 @@ from worlddb import (
 )
 from worlddb.model.values import ProposalStatus
 
-from .naive import ROOT, World, at, maybe_at
+from .naive import ROOT, NaiveEdge, World, at, maybe_at
 
 BASE = 1_700_000_000_000_000
 HOUR = 3_600_000_000
@@ -72,7 +73,7 @@ class Renews:
         return query
 
 
-# -- transactions as data ----------------------------------------------------------------------------
+# -- transactions as data --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +135,14 @@ class Decide:
     status: ProposalStatus
 
 
-Step = Create | Write | Delete | Retire | Note | Decide
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """Write an edge that was written before: a live one stays, a deleted one is stated anew."""
+
+    edge: int
+
+
+Step = Create | Write | Delete | Retire | Note | Decide | Again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +184,10 @@ write_steps = st.builds(
 delete_steps = st.builds(Delete, edge=_pick)
 retire_steps = st.builds(Retire, node=_pick, at=_maybe_hour)
 note_steps = st.builds(Note, node=_pick, aliases=_notes, sources=_notes)
+again_steps = st.builds(Again, edge=_pick)
 decide_steps = st.builds(Decide, edge=_pick, status=st.sampled_from(STATUSES))
 steps = st.one_of(
-    create_steps, write_steps, delete_steps, retire_steps, note_steps, decide_steps
+    create_steps, write_steps, delete_steps, retire_steps, note_steps, decide_steps, again_steps
 )
 turns = st.builds(
     Turn,
@@ -200,7 +209,8 @@ def random_step(rng: random.Random) -> Step:
         return tuple(rng.sample("abc", rng.choice((0, 0, 1, 2))))
 
     pick = rng.randrange(1_000)
-    kind = rng.choices(("create", "write", "delete", "retire", "note", "decide"), (6, 9, 4, 1, 2, 3))
+    kinds = {"create": 6, "write": 9, "delete": 4, "again": 2, "retire": 1, "note": 2, "decide": 3}
+    kind = rng.choices(list(kinds), list(kinds.values()))
     if kind == ["create"]:
         return Create(
             type=rng.choice(NODE_TYPES),
@@ -225,6 +235,8 @@ def random_step(rng: random.Random) -> Step:
         )
     if kind == ["delete"]:
         return Delete(edge=pick)
+    if kind == ["again"]:
+        return Again(edge=pick)
     if kind == ["retire"]:
         return Retire(node=pick, at=hour())
     if kind == ["note"]:
@@ -253,7 +265,7 @@ def random_turn(rng: random.Random, clock: int, steps_max: int = 6) -> Turn:
     )
 
 
-# -- playing -----------------------------------------------------------------------------------------
+# -- playing ---------------------------------------------------------------------------------------
 
 
 class AbortError(Exception):
@@ -269,14 +281,17 @@ class Player:
     """The world after every commit, genesis first."""
 
     def __post_init__(self) -> None:
-        self.db: WorldDB = worlddb.open(
-            ":memory:", clock=lambda: self.clock, handlers=[Renews()]
-        )
+        self.db: WorldDB = worlddb.open(":memory:", clock=lambda: self.clock, handlers=[Renews()])
 
     @property
     def world(self) -> World:
         """The world after the last commit."""
         return self.history[-1]
+
+    @property
+    def now(self) -> int:
+        """What a reader takes for now: never before the last commit."""
+        return max(self.clock, self.world.time)
 
     def play(self, turn: Turn) -> bool:
         """Play a transaction on both sides; return whether it became a commit."""
@@ -321,7 +336,7 @@ class Player:
                 return True
             return _both(
                 lambda: draft.retire(node, step.at),
-                lambda: tx.retire(node, at=maybe_at(step.at)) and None,
+                lambda: _done(tx.retire(node, at=maybe_at(step.at))),
             )
         if isinstance(step, Note):
             node = _pick_of(draft.nodes, step.node)
@@ -339,10 +354,12 @@ class Player:
             edge = _pick_of(merges if merges and step.edge % 4 else draft.edges, step.edge)
             return _both(
                 lambda: draft.decide(edge, step.status),
-                lambda: tx.decide_merge(edge, step.status) and None,
+                lambda: _done(tx.decide_merge(edge, step.status)),
             )
         edge = _pick_of(draft.edges, step.edge)
-        return _both(lambda: draft.delete(edge), lambda: tx.delete_edge(edge) and None)
+        if isinstance(step, Again):
+            return self._again(tx, draft, draft.edges[edge])
+        return _both(lambda: draft.delete(edge), lambda: _done(tx.delete_edge(edge)))
 
     def _create(
         self, tx: Transaction, draft: World, step: Create
@@ -360,17 +377,19 @@ class Player:
                 aliases=step.aliases,
                 sources=step.sources,
             ),
-            lambda: tx.create_node(
-                type=step.type,
-                name=step.name,
-                content=step.content,
-                parent=parent,
-                created_at=maybe_at(step.created_at),
-                valid_from=maybe_at(step.valid_from),
-                valid_to=maybe_at(step.valid_to),
-                aliases=step.aliases,
-                source=step.sources,
-            ).id,
+            lambda: (
+                tx.create_node(
+                    type=step.type,
+                    name=step.name,
+                    content=step.content,
+                    parent=parent,
+                    created_at=maybe_at(step.created_at),
+                    valid_from=maybe_at(step.valid_from),
+                    valid_to=maybe_at(step.valid_to),
+                    aliases=step.aliases,
+                    source=step.sources,
+                ).id
+            ),
         )
 
     def _write(self, tx: Transaction, draft: World, step: Write) -> bool:
@@ -387,15 +406,29 @@ class Player:
                 valid_to=step.valid_to,
                 metadata=dict(metadata),
             ),
-            lambda: tx.write_edge(
-                step.type,
-                source,
-                target,
-                valid_from=maybe_at(step.valid_from),
-                valid_to=maybe_at(step.valid_to),
-                metadata=metadata,
-            ).id,
+            lambda: (
+                tx.write_edge(
+                    step.type,
+                    source,
+                    target,
+                    valid_from=maybe_at(step.valid_from),
+                    valid_to=maybe_at(step.valid_to),
+                    metadata=metadata,
+                ).id
+            ),
         )
+
+    def _again(self, tx: Transaction, draft: World, edge: NaiveEdge) -> bool:
+        ends = edge.type, edge.source, edge.target
+        metadata = dict(edge.metadata)
+        return _both(
+            lambda: draft.write(*ends, valid_from=edge.valid_from, metadata=metadata),
+            lambda: tx.write_edge(*ends, valid_from=at(edge.valid_from), metadata=metadata).id,
+        )
+
+
+def _done(value: object) -> None:
+    """Do without the value a call returns."""
 
 
 def _pick_of(rows: dict[Id, Any], pick: int) -> Id:

@@ -40,7 +40,18 @@ from .player import BASE, EDGE_TYPES, HOUR, STATUSES
 OPERATIONS = 2_000
 CHECK_EVERY = 100
 ENOUGH_EDGES = 600
-ODD_TEXTS = ("", "ß", "日本 語", "a\nb\r\n", "\u2028\x85", '"; --', "🜁" * 3, "e\u0301", "NULL", "{}")
+ODD_TEXTS = (
+    "",
+    "ß",
+    "日本 語",
+    "a\nb\r\n",
+    "\u2028\x85",
+    '"; --',
+    "🜁" * 3,
+    "e\u0301",
+    "NULL",
+    "{}",
+)
 FAR = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 RESTED_ON = ("implies", "derived_from", "instance_of", "subtype_of", "causes", "precedes")
 
@@ -205,7 +216,9 @@ class Fuzzer:
         type_ = self.rng.choice(("refers_to", "instance_of", "contains"))
         drafts = [
             EdgeDraft(
-                source=self.rng.choice(self.nodes), target=self.rng.choice(ids), metadata={"batch": i % 3}
+                source=self.rng.choice(self.nodes),
+                target=self.rng.choice(ids),
+                metadata={"batch": i % 3},
             )
             for i in range(self.rng.choice((0, 5, 40)))
         ]
@@ -374,7 +387,7 @@ def test_random_operations_never_break_an_invariant(seed: int) -> None:
     fuzzer.db.close()
 
 
-# -- single inputs that random operations are not likely to hit --------------------------------------
+# -- single inputs that random operations are not likely to hit ------------------------------------
 
 
 def test_the_same_node_twice_in_one_batch_has_each_alias_once() -> None:
@@ -395,8 +408,10 @@ def test_a_time_that_no_datetime_can_hold_is_refused_before_it_is_written() -> N
     too_early = datetime.min.replace(tzinfo=east)
     with worlddb.open(":memory:") as db:
         for moment in (too_late, too_early):
-            for field in ("valid_from", "created_at"):
-                draft = NodeDraft(type="Fact", name="when?", **{field: moment})
+            for draft in (
+                NodeDraft(type="Fact", name="when?", valid_from=moment),
+                NodeDraft(type="Fact", name="when?", created_at=moment),
+            ):
                 with pytest.raises(InvalidInputError), db.transaction() as tx:
                     tx.create_nodes([draft])
         assert db.children() == []

@@ -15,10 +15,31 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import worlddb
 from worlddb import AsOf, Edge, Id, Node, verify_proof
 
-from .naive import ROOT, View, at
-from .player import BASE, HOUR, HOURS, Create, Decide, Delete, Note, Player, Retire, Step, Turn
-from .player import Write, create_steps, decide_steps, delete_steps, note_steps, retire_steps
-from .player import steps, write_steps
+from .naive import ROOT, at
+from .player import (
+    BASE,
+    HOUR,
+    HOURS,
+    Again,
+    Create,
+    Decide,
+    Delete,
+    Note,
+    Player,
+    Retire,
+    Step,
+    Turn,
+    Write,
+    again_steps,
+    create_steps,
+    decide_steps,
+    delete_steps,
+    note_steps,
+    retire_steps,
+    steps,
+    write_steps,
+)
+from .view import View
 
 CLOCK_STEPS = st.sampled_from((-HOUR, -1, 0, 1, HOUR // 3, HOUR))
 
@@ -72,6 +93,11 @@ class StoreMachine(RuleBasedStateMachine):
     def delete(self, step: Delete) -> None:
         self.do(step)
 
+    @precondition(lambda self: self.player.world.edges)
+    @rule(step=again_steps)
+    def write_again(self, step: Again) -> None:
+        self.do(step)
+
     @precondition(lambda self: self.player.world.proposals)
     @rule(step=decide_steps)
     def decide(self, step: Decide) -> None:
@@ -94,9 +120,7 @@ class StoreMachine(RuleBasedStateMachine):
     def ask_the_past(self, valid: int | None, back: int) -> None:
         world = self.player.history[-1 - back % len(self.player.history)]
         instant = None if valid is None else BASE + valid * HOUR
-        # Now is after every commit, as it is for every reader whose clock does not step back.
-        self.player.clock = max(self.player.clock, self.player.world.time)
-        view = View(world=world, now=self.player.clock, valid=instant)
+        view = View(world=world, now=self.player.now, valid=instant)
         asked = self.player.db.query().as_of(
             valid=None if instant is None else at(instant), known=at(world.time)
         )
@@ -136,12 +160,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def validity_only_tightens(self) -> None:
-        world = self.player.world
-        for thing in (*world.nodes.values(), *world.edges.values()):
-            before = self.ends.get(thing.id)
-            assert before is None or (thing.valid_to is not None and thing.valid_to <= before)
-            if thing.valid_to is not None:
-                self.ends[thing.id] = thing.valid_to
+        for ident, (_, ends) in self.player.world.validities().items():
+            before = self.ends.get(ident)
+            assert before is None or (ends is not None and ends <= before)
+            if ends is not None:
+                self.ends[ident] = ends
 
     @invariant()
     def the_journal_is_a_chain(self) -> None:

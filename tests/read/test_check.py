@@ -14,6 +14,7 @@ import signal
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +34,23 @@ def tables() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         migration(con)
     names = con.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid")
     found = [str(name) for (name,) in names.fetchall()]
-    columns, keys = {}, {}
+    columns: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
     for table in found:
         if not table.startswith(("texts", "sqlite_")):
-            info = con.execute(f"PRAGMA table_info({table})").fetchall()
+            info: list[Any] = con.execute(f"PRAGMA table_info({table})").fetchall()
             columns[table] = [str(row[1]) for row in info]
-            keys[table] = [str(row[1]) for row in sorted(info, key=lambda row: row[5]) if row[5]]
+            keys[table] = [
+                name for _, name in sorted((row[5], str(row[1])) for row in info if row[5])
+            ]
     return columns, keys
 
 
 COLUMNS_OF, KEYS = tables()
 COLUMNS = [(table, column) for table, columns in COLUMNS_OF.items() for column in columns]
-ROWS_TRIED_MAX = 8
+ROWS_TRIED_MAX = 5
 CHECK_S_MAX = 2.0
-FAR = 1 << 62
+NUMBERS = (0, -1, -7, 999, 1 << 62, (1 << 62) + 5, (1 << 63) - 1)
 
 
 class Patient:
@@ -64,26 +68,35 @@ class Patient:
         self.con.close()
         self.db.close()
 
-    def reopen(self) -> None:
-        """Forget what the store's own connection remembers of a damaged text index."""
-        self.db.close()
-        self.db = worlddb.open(self.path, create=False)
-
     def objects(self, kind: str) -> dict[str, str]:
         """Return the statements that made the indexes or triggers, by name."""
         sql = "SELECT name, sql FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL ORDER BY name"
         return {str(name): str(text) for name, text in self.con.execute(sql, (kind,))}
 
-    @contextmanager
-    def unguarded(self) -> Iterator[apsw.Connection]:
-        """Yield the connection with the guards away; they are back when the block has ended."""
-        guards = self.objects("trigger")
+    def remove(self, table: str, row: tuple[Any, ...] | None = None) -> None:
+        """Delete one row of a table, or all, with the guard away and back again."""
+        guard = f"{table}_guard_delete"
+        statement = self.objects("trigger")[guard]
         with self.con:
-            for name in guards:
-                self.con.execute(f"DROP TRIGGER {name}")
-            yield self.con
-            for statement in guards.values():
-                self.con.execute(statement)
+            self.con.execute(f"DROP TRIGGER {guard}")
+            if row is None:
+                self.con.execute(f"DELETE FROM {table}")
+            else:
+                columns = COLUMNS_OF[table]
+                where = " AND ".join(f"{name} IS ?" for name in KEYS[table])
+                values = [row[columns.index(name)] for name in KEYS[table]]
+                self.con.execute(f"DELETE FROM {table} WHERE {where}", values)
+                assert self.con.changes() == 1
+            self.con.execute(statement)
+
+    def insert(self, table: str, row: tuple[Any, ...]) -> bool:
+        """Insert a row; return False where the table itself cannot hold it."""
+        try:
+            marks = ", ".join("?" * len(row))
+            self.con.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+        except apsw.ConstraintError:
+            return False
+        return True
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         """Return whole rows of a table, evenly chosen where there are many."""
@@ -107,17 +120,23 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def patient(sound: Path, tmp_path: Path) -> Iterator[Patient]:
-    shutil.copyfile(sound, tmp_path / "a.db")
-    patient = Patient(tmp_path / "a.db")
-    before = patient.content()
-    assert patient.db.check() == []
+@pytest.fixture(scope="module")
+def shared(sound: Path) -> Iterator[Patient]:
+    path = sound.with_name("a.db")
+    shutil.copyfile(sound, path)
+    patient = Patient(path)
     yield patient
-    patient.reopen()
-    assert patient.content() == before, "the test did not mend what it broke"
-    assert patient.db.check() == []
     patient.close()
+
+
+@pytest.fixture
+def patient(shared: Patient) -> Iterator[Patient]:
+    """Lend the one patient to a test, which has to give it back as sound as it was."""
+    before = shared.content()
+    assert shared.db.check() == []
+    yield shared
+    assert shared.content() == before, "the test did not mend what it broke"
+    assert shared.db.check() == []
 
 
 @contextmanager
@@ -155,20 +174,19 @@ def flips(value: Any) -> Iterator[Any]:
     if value is None:
         yield from (0, 5, b"\1" * 32)
     elif isinstance(value, int):
-        for bit in (0, 1, 7, 31, 40, 62):
+        for bit in (0, 7, 31, 62):
             yield value ^ 1 << bit
         yield value - (1 << 63) if value >= 0 else value + (1 << 63)
     elif isinstance(value, float):
         bits = struct.unpack(">q", struct.pack(">d", value))[0]
-        for bit in (0, 30, 51, 52, 60):
+        for bit in (0, 51, 52, 60):
             yield struct.unpack(">d", struct.pack(">q", bits ^ 1 << bit))[0]
     elif value:
         data = value.encode() if isinstance(value, str) else value
-        for place in sorted({0, len(data) // 2, len(data) - 1}):
-            for bit in (0, 5, 7):
-                changed = bytearray(data)
-                changed[place] ^= 1 << bit
-                yield bytes(changed)
+        for place, bit in ((0, 0), (len(data) // 2, 5), (len(data) - 1, 7)):
+            changed = bytearray(data)
+            changed[place] ^= 1 << bit
+            yield bytes(changed)
         yield data[:-1]
         yield data + b"\0"
     else:
@@ -191,9 +209,10 @@ def test_a_value_that_was_changed_is_found(patient: Patient, table: str, column:
             outcome = verdict(patient.db.check)
             if outcome != "found":
                 missed.append((row[keys[0]], row[place], value, outcome))
-            assert not outcome.startswith("TimeoutError"), missed
             there = [value if key == place else row[key] for key in keys]
             assert update(patient, table, column, row[place], row[place], there)
+            # One check without an end is enough to know.
+            assert not outcome.startswith("TimeoutError"), missed
     assert missed == []
 
 
@@ -219,31 +238,14 @@ def update(
 # -- rows lost, doubled, swapped -------------------------------------------------------------------
 
 
-def insert(con: apsw.Connection, table: str, row: tuple[Any, ...]) -> bool:
-    try:
-        con.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-    except apsw.ConstraintError:
-        return False
-    return True
-
-
-def remove(con: apsw.Connection, table: str, columns: list[str], row: tuple[Any, ...]) -> None:
-    keys = [columns.index(name) for name in KEYS[table]]
-    where = " AND ".join(f"{name} IS ?" for name in KEYS[table])
-    con.execute(f"DELETE FROM {table} WHERE {where}", [row[key] for key in keys])
-    assert con.changes() == 1
-
-
 @pytest.mark.parametrize("table", KEYS)
 def test_a_row_that_was_lost_is_found(patient: Patient, table: str) -> None:
     missed = []
     for row in patient.rows(table):
-        with patient.unguarded() as con:
-            remove(con, table, COLUMNS_OF[table], row)
+        patient.remove(table, row)
         if (outcome := verdict(patient.db.check)) != "found":
             missed.append((row[0], outcome))
-        with patient.unguarded() as con:
-            assert insert(con, table, row)
+        assert patient.insert(table, row)
     assert missed == []
 
 
@@ -255,32 +257,28 @@ def test_the_store_has_rows_in_every_table(patient: Patient) -> None:
 @pytest.mark.parametrize("table", KEYS)
 def test_all_rows_of_a_table_lost_at_once_are_found(patient: Patient, table: str) -> None:
     rows = list(patient.con.execute(f"SELECT * FROM {table}"))
-    with patient.unguarded() as con:
-        con.execute(f"DELETE FROM {table}")
-    assert verdict(patient.db.check) == "found"
-    with patient.unguarded() as con:
-        for row in rows:
-            assert insert(con, table, row)
+    patient.remove(table)
+    outcome = verdict(patient.db.check)
+    for row in rows:
+        assert patient.insert(table, row)
+    assert outcome == "found"
 
 
 @pytest.mark.parametrize("table", KEYS)
-@pytest.mark.parametrize("number", [0, -1, -7, 999, FAR, FAR + 5, (1 << 63) - 1])
-def test_a_row_that_was_doubled_is_found(patient: Patient, table: str, number: int) -> None:
+def test_a_row_that_was_doubled_is_found(patient: Patient, table: str) -> None:
     """Under numbers of every kind, also such as no honest row has."""
     columns = COLUMNS_OF[table]
     place = columns.index({"history": "row"}.get(table, KEYS[table][0]))
     missed = []
-    for row in patient.rows(table):
+    for row, number in product(patient.rows(table), NUMBERS):
         double = (*row[:place], number, *row[place + 1 :])
         if table == "commits":  # Times are unique; the double comes just before.
             double = (double[0], row[1] - 1, *double[2:])
-        with patient.unguarded() as con:
-            if not insert(con, table, double):
-                continue
+        if not patient.insert(table, double):
+            continue
         if (outcome := verdict(patient.db.check)) != "found":
-            missed.append((row[0], outcome))
-        with patient.unguarded() as con:
-            remove(con, table, columns, double)
+            missed.append((number, row[0], outcome))
+        patient.remove(table, double)
     assert missed == []
 
 
@@ -495,7 +493,7 @@ def test_a_lost_row_of_the_text_index_is_found_or_changes_no_search(
         outcome = searched(patient.path, healthy)
         if outcome not in ("found", "harmless"):
             missed.append((row[0], outcome))
-        assert insert(patient.con, table, row)
+        assert patient.insert(table, row)
     assert missed == []
 
 

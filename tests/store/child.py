@@ -128,8 +128,8 @@ def register(path: str, which: str) -> None:
 
 def interrupt(path: str) -> None:
     """Press Ctrl-C while waiting for the write lock; then write as if nothing had been."""
-    db = worlddb.open(path)
-    other = worlddb.open(path)
+    db = worlddb.open(path, busy_timeout_s=5)
+    other = worlddb.open(path, busy_timeout_s=1)
     held = threading.Event()
 
     def keep() -> None:
@@ -155,7 +155,7 @@ def interrupt(path: str) -> None:
     for store in (other, db):
         try:
             commit(store, "after")
-        except worlddb.WorldDBError as error:
+        except (worlddb.WorldDBError, apsw.Error) as error:
             outcome += f", then {type(error).__name__}: {error}"
     say(outcome)
 
@@ -273,7 +273,7 @@ def fill_bulk(path: str) -> None:
         with db.transaction(bulk=True) as tx:
             ids = tx.create_nodes(drafts)
             pairs = zip(ids, ids[1:], strict=False)
-            tx.write_edges("precedes", [worlddb.EdgeDraft(source=a, target=b) for a, b in pairs])
+            tx.write_edges("refers_to", [worlddb.EdgeDraft(source=a, target=b) for a, b in pairs])
 
     with worlddb.open(path) as db:
         say(commit(db, "first"))
@@ -294,7 +294,9 @@ def fill_bulk(path: str) -> None:
 def swallow(path: str, what: str) -> None:
     """Go on in a transaction in which the disk was full, once there is space again."""
     with worlddb.open(path) as db:
-        first = worlddb.Id(commit(db, "first")["node"])
+        ack = commit(db, "first")
+        say(ack)
+        first = worlddb.Id(ack["node"])
         db._store._writer.pragma("cache_size", 10)
         texts = (f"{number} {'y' * 900}" for number in range(10_000))
         error: BaseException | None = None

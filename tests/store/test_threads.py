@@ -307,9 +307,7 @@ def test_closing_waits_for_readers_and_tells_later_ones(path: Path) -> None:
             tx.create_nodes([worlddb.NodeDraft(type="Fact", name=f"{i}") for i in range(100)])
         reading = [threading.Event() for _ in range(3)]
 
-        def read(
-            started: threading.Event, db: worlddb.WorldDB = db
-        ) -> worlddb.InvalidInputError:
+        def read(started: threading.Event, db: worlddb.WorldDB = db) -> worlddb.InvalidInputError:
             while True:
                 try:
                     db.children()

@@ -76,13 +76,43 @@ def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -
     return tuple(dict.fromkeys(given))
 
 
+def check_whole(value: Any, what: str, least: int, most: int = 1 << 53) -> int:
+    """Return a whole number within its bounds.
+
+    Raises:
+        InvalidInputError: not a whole number, or outside.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInputError(
+            f"{what}: give a whole number from {least} to {most}, not {value!r}"
+        )
+    return value
+
+
+def check_words(values: Any, what: str) -> tuple[str, ...]:
+    """Return one or several names of types as a tuple.
+
+    Raises:
+        InvalidInputError: none, or something that is no text.
+    """
+    given = (values,) if isinstance(values, str) else values
+    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+        raise InvalidInputError(f"{what}: give the name of a type or several, not {values!r}")
+    words = tuple(given)
+    if not words:
+        raise InvalidInputError(f"{what}: give at least one type")
+    for word in words:
+        encode_text(word, what, Limits().type_bytes_max)
+    return words
+
+
 def check_direction(direction: str) -> None:
     """Check which way edges are to be followed.
 
     Raises:
         InvalidInputError: not one of out, in, both.
     """
-    if direction not in ("out", "in", "both"):
+    if not isinstance(direction, str) or direction not in ("out", "in", "both"):
         raise InvalidInputError(f"direction {direction!r}: use 'out', 'in' or 'both'")
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from blake3 import blake3
 
-from worlddb.errors import WorldDBError
+from worlddb.errors import CorruptionError, WorldDBError
 from worlddb.model.address import ROOT_ID, edge_address, node_address, short_key
 from worlddb.model.journal import (
     GENESIS,
@@ -40,11 +40,14 @@ UNREADABLE = (WorldDBError, ValueError, TypeError, KeyError, IndexError, struct.
 
 def check(store: Store) -> list[Problem]:
     """Return everything that does not fit together; an empty list is a sound store."""
-    problems = [Problem(place="file", message=text) for text in store.verify()]
+    try:
+        problems = [Problem(place="file", message=text) for text in store.verify()]
+    except CorruptionError as error:
+        problems = [Problem(place="file", message=str(error))]
     if problems:
         return problems
+    rows = Rows()
     with store.read() as reader:
-        rows = Rows()
         stages: list[tuple[str, Callable[[], None]]] = [
             ("schema", lambda: _check_schema(reader, rows)),
             ("nodes", lambda: _check_nodes(reader, rows)),
@@ -58,15 +61,16 @@ def check(store: Store) -> list[Problem]:
         ]
         for place, stage in stages:
             try:
-                stage()
+                with store.using():
+                    stage()
             except UNREADABLE as error:
                 rows.report(place, f"unreadable: {type(error).__name__}: {error}")
     return rows.problems[:PROBLEMS_MAX]
 
 
 def _check_schema(reader: Reader, rows: Rows) -> None:
-    for name in reader.scan.missing_objects():
-        rows.report("schema", f"{name} is missing; somebody changed the file by other means")
+    for text in reader.scan.schema_problems():
+        rows.report("schema", f"{text}; somebody changed the file by other means")
 
 
 def _check_texts(reader: Reader, rows: Rows) -> None:
@@ -125,10 +129,15 @@ def _check_journal(reader: Reader, rows: Rows) -> None:
     for before, after in pairwise(commits):
         if after.seq != before.seq + 1 or after.time <= before.time:
             rows.report(f"commit {after.seq}", "its number or time does not follow the one before")
+        if any(new < old for old, new in zip(before[5:8], after[5:8], strict=True)):
+            rows.report(f"commit {after.seq}", "it has fewer rows than the one before")
     last = commits[-1]
-    counts = (max(rows.node_ids, default=0), max(rows.edge_ids, default=0))
-    if counts != (last.nodes, last.edges) or (rows.notes and rows.notes[-1][0] != last.notes):
-        rows.report("journal", "rows exist that no commit has written, or some are missing")
+    numbers = ([*rows.node_ids], [*rows.edge_ids], [note[0] for note in rows.notes])
+    for what, found, count in zip(("node", "edge", "note"), numbers, last[5:8], strict=True):
+        # Numbered without a gap from 1: what no commit wrote stands out, and so does what is lost.
+        if found != list(range(1, len(found) + 1)) or len(found) != count:
+            rows.report("journal", f"{what} rows are missing, or there are some no commit wrote")
+            return
     states = _states_by_commit(rows)
     previous: bytes = GENESIS
     low = CommitRow(-1, 0, "", b"", GENESIS, 0, 0, 0, "[]")
@@ -200,7 +209,10 @@ def _states_by_commit(rows: Rows) -> dict[int, list[tuple[bytes, bytes]]]:
     """Return the (id, state) pairs each commit set, put together from history and the present."""
     found: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
     for (field, row), past in rows.history.items():
-        if field != "node.state" or row not in rows.node_ids:
+        if field != "node.state":
+            continue
+        if row not in rows.node_ids:
+            rows.report(f"history of node row {row}", "there is no such node")
             continue
         if past[0][1] is not None:
             rows.report(f"history of node row {row}", "its first state is not that of a leaf")

@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from worlddb.errors import InvalidInputError
 from worlddb.model.journal import GENESIS
 from worlddb.store.protocol import CommitRow, Reader
 
@@ -24,6 +25,8 @@ EXPORT_VERSION = 1
 
 def export(reader: Reader, after: int = -1) -> Iterator[str]:
     """Yield the lines of an export of the commits above number `after`."""
+    if isinstance(after, bool) or not isinstance(after, int):
+        raise InvalidInputError(f"after: give a commit's number, not {after!r}")
     yield _line({"worlddb": EXPORT_VERSION})
     first = _first_values(reader)
     ids: dict[int, str] = {}

@@ -6,6 +6,7 @@ from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.model.id import Id
 from worlddb.model.instant import from_micros
 from worlddb.model.journal import GENESIS, decode_changes
+from worlddb.model.limits import check_whole
 from worlddb.model.values import Change, Commit, Diff, Node
 from worlddb.store.protocol import CommitRow, Reader, to_commit
 
@@ -14,6 +15,10 @@ CHUNK = 10_000
 
 def log(reader: Reader, after: int, limit: int | None, newest_first: bool) -> list[Commit]:
     """Return commits above number `after`, oldest first unless asked otherwise."""
+    if isinstance(after, bool) or not isinstance(after, int):
+        raise InvalidInputError(f"after: give a commit's number, not {after!r}")
+    if limit is not None:
+        check_whole(limit, "limit", 0)
     if after >= reader.head().seq:
         return []
     rows = reader.commits(max(after, -1), limit, newest_first)
@@ -65,6 +70,9 @@ def diff(reader: Reader, first: int, last: int) -> Diff:
         InvalidInputError: `first` is after `last`.
         NotFoundError: there is no such commit.
     """
+    for seq in (first, last):
+        if isinstance(seq, bool) or not isinstance(seq, int):
+            raise InvalidInputError(f"diff: give the numbers of two commits, not {seq!r}")
     if first > last:
         raise InvalidInputError(f"diff({first}, {last}): give the earlier commit first")
     start, end = commit_row(reader, first), commit_row(reader, last)
@@ -74,7 +82,7 @@ def diff(reader: Reader, first: int, last: int) -> Diff:
         found = reader.nodes(rows, last)
         nodes += [found[row] for row in rows]
     rows = range(start.edges + 1, end.edges + 1)
-    edges = tuple(item.edge for item in reader.edges_between(rows.start, rows.stop - 1))
+    edges = tuple(item.edge for item in reader.edges_between(rows.start, rows.stop - 1, last))
     changes: list[Change] = []
     if last > first:
         for row in reader.commits(first, last - first, False):

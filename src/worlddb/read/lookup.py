@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from worlddb.errors import NotFoundError
 from worlddb.index.ids import whole_id
-from worlddb.model.limits import check_direction
+from worlddb.model.limits import check_direction, check_words
 from worlddb.model.values import Direction, Edge, Node
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import Reader
@@ -50,7 +50,7 @@ def children(
     reader: Reader, given: bytes | str, moment: Moment, include_superseded: bool
 ) -> Iterator[Node]:
     """Yield a world's children in the order they were written."""
-    row, _ = find_node(reader, given, moment)
+    row, _ = find_node(reader, given, moment._replace(valid=None))
     rows = reader.children(row, moment.known)
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
@@ -72,6 +72,6 @@ def edges(
     """Return the edges at a node, in the order they were written."""
     check_direction(direction)
     row, _ = find_node(reader, given, moment._replace(valid=None))
-    chosen = (types,) if isinstance(types, str) else types
+    chosen = None if types is None else check_words(types, "types")
     found = reader.edges_at([row], direction, chosen, moment.known)
     return [item.edge for item in found if include_superseded or moment.holds(item.edge)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from worlddb.errors import InvalidInputError
 from worlddb.model.instant import from_micros, to_micros
 from worlddb.model.values import AsOf, Edge, Node
 from worlddb.store.protocol import Reader
@@ -40,6 +41,10 @@ def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
     Raises:
         InvalidInputError: a time without a zone, or no time at all.
     """
+    if not isinstance(as_of, AsOf):
+        raise InvalidInputError(f"as_of: give AsOf(valid=…, known=…), not {as_of!r:.100}")
+    # After the clock stepped back, now is still not before the last commit.
+    now = max(now, reader.head().time)
     known = None
     if as_of.known is not None:
         found = reader.commit_at(to_micros(as_of.known, "known"))

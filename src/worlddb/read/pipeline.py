@@ -5,13 +5,13 @@ Rows in, rows out, until the very end: nodes are read once for the filters and k
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from worlddb.errors import NotFoundError
+from worlddb.index.text import quoted
 from worlddb.model.address import ROOT_ID
 from worlddb.model.instant import from_micros, to_micros
 from worlddb.model.query import Op, Query
@@ -24,7 +24,7 @@ from worlddb.read.visible import inside, interior
 from worlddb.store.protocol import ROOT_ROW, EdgeRow, Reader
 
 TEXT_SEEDS_MAX = 100
-_WORD = re.compile(r"\w+", re.UNICODE)
+TEXT_DEEPER = 8
 
 
 def execute(reader: Reader, registry: Registry, query: Query, now: int) -> Subgraph:
@@ -121,15 +121,16 @@ class _Run:
 
     def _match(self, text: str) -> list[int]:
         """Return the rows that have any of the words, best first, of those that can be seen."""
-        words = _WORD.findall(text)
-        if not words:
-            return []
-        any_word = " OR ".join(f'"{word}"' for word in words)
-        # Inside a world the best matches of the whole store may all lie outside: look at all.
-        most = TEXT_SEEDS_MAX if self.query.world is None else None
-        rows = self.reader.match_text(any_word, most)
-        seen = self._seen(rows)
-        return [row for row in rows if row in seen][:TEXT_SEEDS_MAX]
+        any_word = " OR ".join(quoted(word) for word in text.split())
+        most = TEXT_SEEDS_MAX
+        while True:
+            rows = self.reader.match_text(any_word, most)
+            seen = self._seen(rows)
+            found = [row for row in rows if row in seen]
+            # The best matches of the whole store may all be out of sight here: look further.
+            if len(found) >= TEXT_SEEDS_MAX or len(rows) < most:
+                return found[:TEXT_SEEDS_MAX]
+            most *= TEXT_DEEPER
 
     def _row(self, ident: bytes) -> int:
         row = self.reader.node_row(ident)

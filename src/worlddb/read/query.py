@@ -9,7 +9,7 @@ from typing import Any
 from worlddb.errors import InvalidInputError
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, to_micros
-from worlddb.model.limits import check_direction
+from worlddb.model.limits import check_direction, check_whole, check_words, encode_text
 from worlddb.model.query import Op, Query
 from worlddb.model.values import AsOf, Direction
 from worlddb.ontology.registry import Registry
@@ -19,10 +19,7 @@ from worlddb.read.subgraph import Subgraph
 from worlddb.store.protocol import Reader, Store
 
 HOPS_MAX = 100
-
-
-def _words(types: str | Iterable[str]) -> tuple[str, ...]:
-    return (types,) if isinstance(types, str) else tuple(types)
+TEXT_BYTES_MAX = 1 << 16
 
 
 class QueryBuilder:
@@ -61,7 +58,13 @@ class QueryBuilder:
     # -- where to start ----------------------------------------------------------------------------
 
     def seeds(self, ids: bytes | str | Sequence[bytes | str]) -> QueryBuilder:
-        """Start at these nodes. Wins over `text`."""
+        """Start at these nodes. Wins over `text`.
+
+        Raises:
+            InvalidInputError: no ids.
+        """
+        if not isinstance(ids, Iterable) or isinstance(ids, Mapping):
+            raise InvalidInputError(f"seeds: give an id or several, not {ids!r}")
         given = (ids,) if isinstance(ids, bytes | str) else tuple(ids)
         return self._with(seeds=given)
 
@@ -69,9 +72,10 @@ class QueryBuilder:
         """Start at the nodes whose name or content has these words; they are never syntax.
 
         Raises:
-            InvalidInputError: no words.
+            InvalidInputError: no words, or too many.
         """
-        if not isinstance(words, str) or not words.strip():
+        encode_text(words, "text", TEXT_BYTES_MAX)
+        if not words.strip():
             raise InvalidInputError("text: give at least one word")
         return self._with(text=words)
 
@@ -86,16 +90,17 @@ class QueryBuilder:
             InvalidInputError: no type, an unknown direction, or hops outside 1…100.
         """
         check_direction(direction)
-        chosen = _words(types)
-        if not chosen:
-            raise InvalidInputError("traverse: give at least one edge type")
-        if not 1 <= hops <= HOPS_MAX:
-            raise InvalidInputError(f"traverse: hops must be between 1 and {HOPS_MAX}")
+        chosen = check_words(types, "traverse")
+        check_whole(hops, "hops", 1, HOPS_MAX)
         return self._then(Op(kind="traverse", types=chosen, direction=direction, hops=hops))
 
     def filter_type(self, *types: str) -> QueryBuilder:
-        """Keep nodes of these types, of their subtypes, and instances of them."""
-        return self._then(Op(kind="filter_type", types=tuple(types)))
+        """Keep nodes of these types, of their subtypes, and instances of them.
+
+        Raises:
+            InvalidInputError: no type, or something that is no text.
+        """
+        return self._then(Op(kind="filter_type", types=check_words(types, "filter_type")))
 
     def filter_time(self, start: Instant | None = None, end: Instant | None = None) -> QueryBuilder:
         """Keep nodes that are valid at some time in `[start, end)`.
@@ -114,9 +119,14 @@ class QueryBuilder:
     def where_connected(
         self, type: str, direction: Direction, node_id: bytes | str
     ) -> QueryBuilder:
-        """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node."""
+        """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node.
+
+        Raises:
+            InvalidInputError: an unknown direction, or no type.
+        """
         check_direction(direction)
-        builder = self._then(Op(kind="where_connected", types=(type,), direction=direction))
+        chosen = check_words([type], "where_connected")
+        builder = self._then(Op(kind="where_connected", types=chosen, direction=direction))
         return builder._with(connected=(*self._connected, node_id))
 
     # -- how to look -------------------------------------------------------------------------------
@@ -150,9 +160,7 @@ class QueryBuilder:
         Raises:
             InvalidInputError: `n` is not positive.
         """
-        if n < 1:
-            raise InvalidInputError("limit: give a positive number")
-        return self._with(limit=n)
+        return self._with(limit=check_whole(n, "limit", 1))
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -208,7 +216,9 @@ class QuerySpec:
         Raises:
             InvalidInputError: an unknown key.
         """
-        unknown = set(data) - {field.name for field in fields(cls)}
+        if not isinstance(data, Mapping):
+            raise InvalidInputError(f"a query is a JSON object, not {data!r:.100}")
+        unknown = {str(key) for key in data} - {field.name for field in fields(cls)}
         if unknown:
             raise InvalidInputError(f"unknown in a query: {', '.join(sorted(unknown))}")
         return cls(**data)
@@ -223,11 +233,15 @@ class QuerySpec:
         Raises:
             InvalidInputError: a step is unknown or lacks an argument.
         """
-        if self.seeds:
-            query = query.seeds(tuple(self.seeds))
+        if self.seeds != ():
+            query = query.seeds(self.seeds)
         if self.text is not None:
             query = query.text(self.text)
+        if not isinstance(self.steps, list | tuple):
+            raise InvalidInputError(f"steps: give a list, not {self.steps!r:.100}")
         for step in self.steps:
+            if not isinstance(step, Mapping):
+                raise InvalidInputError(f"a step is a JSON object with an op, not {step!r:.100}")
             query = _apply_step(query, dict(step))
         if self.world is not None:
             query = query.in_world(self.world)
@@ -243,11 +257,11 @@ def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:
     kind = step.pop("op", None)
     calls: dict[Any, Callable[..., QueryBuilder]] = {
         "traverse": query.traverse,
-        "filter_type": lambda types: query.filter_type(*_words(types)),
+        "filter_type": lambda types: query.filter_type(*check_words(types, "filter_type")),
         "filter_time": query.filter_time,
         "where_connected": query.where_connected,
     }
-    if kind not in calls:
+    if not isinstance(kind, str) or kind not in calls:
         raise InvalidInputError(f"unknown step {kind!r}; use one of {', '.join(calls)}")
     if kind == "where_connected" and "id" in step:
         step["node_id"] = step.pop("id")

@@ -49,6 +49,7 @@ def _line(node: Node, against: list[Id]) -> str:
     text = (
         f"{node.name}: {node.content}" if node.name and node.content else node.name or node.content
     )
+    text = " ".join(text.split())  # One node, one line, whatever its content pretends to be.
     conflict = (
         f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
     )

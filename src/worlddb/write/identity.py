@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from worlddb.errors import ConflictError, NotFoundError
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.model.values import Proposal, ProposalStatus
 from worlddb.store.protocol import ProposalRow
 from worlddb.write.ledger import Ledger
@@ -38,7 +38,10 @@ def decide(
     Raises:
         NotFoundError: the edge staged no proposal, nor has its pair one.
         ConflictError: it was decided otherwise; the message says how to go on.
+        InvalidInputError: no such status.
     """
+    if status not in ALLOWED:
+        raise InvalidInputError(f"status {status!r}: use one of {', '.join(ALLOWED)}")
     found = reconciler.find_edge(edge_id)
     row = _proposal_of(ledger, found.row, found.source, found.target)
     if row is None:
@@ -63,7 +66,9 @@ def decide(
 def _proposal_of(ledger: Ledger, edge: int, source: int, target: int) -> ProposalRow | None:
     """Return the proposal an edge staged, or the newest one of its pair."""
     pair = (min(source, target), max(source, target))
+    is_claim = ledger.writer.edges([edge])[0].edge.type == "same_as"
     rows = [row for row in ledger.writer.proposals(rows=[source]) if (row.low, row.high) == pair]
     own = [row for row in rows if row.edge == edge]
-    chosen = own or rows[-1:]
+    # Another edge between the two says nothing about who they are.
+    chosen = own or (rows[-1:] if is_claim else [])
     return chosen[0] if chosen else None

@@ -84,9 +84,6 @@ class Ledger:
         Raises:
             NotFoundError: no such node.
         """
-        place = self.places.get(given)  # type: ignore[arg-type]
-        if place is not None:
-            return place
         ident = self.resolve(given)
         place = self.places.get(ident)
         if place is None:

@@ -11,7 +11,7 @@ from worlddb.model.address import ROOT_ID, node_address, short_key
 from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import node_record
-from worlddb.model.limits import Limits, check_notes, check_type, encode_text
+from worlddb.model.limits import check_notes, check_type, encode_text
 from worlddb.model.values import NodeDraft
 from worlddb.store.protocol import ROOT_ROW
 from worlddb.write.ledger import Ledger
@@ -31,6 +31,10 @@ class _Ready(NamedTuple):
     valid_from: int
     valid_to: int | None
     parent: tuple[int, bytes]
+    notes: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+NO_NOTES: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
 def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft]) -> list[Id]:
@@ -45,6 +49,8 @@ def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft]) -> list[Id]:
         ConflictError: the same node already lives in another world.
     """
     ids: list[Id] = []
+    if not isinstance(drafts, Iterable):
+        raise InvalidInputError(f"give a list of NodeDraft objects, not {drafts!r:.100}")
     remaining = iter(drafts)
     while batch := list(islice(remaining, BATCH)):
         ids += _create_batch(ledger, batch)
@@ -61,10 +67,12 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
     for item in ready:
         if item[0] in places:
             if item[1].created_at is not None:
-                ids.append(_known_again(ledger, item))
+                _check_home(ledger, item)
+                notes.append((item, places[item[0]][0], False))
+                ids.append(trusted_id(item[0]))
                 continue
             item = _make_distinct(ledger, item)
-        ident, draft, _, _, created_at, valid_from, valid_to, (world, world_id) = item
+        ident, draft, _, _, created_at, valid_from, valid_to, (world, world_id), noted = item
         ledger.node_row = row = ledger.node_row + 1
         places[ident] = (row, world, valid_from)
         children[world].append(ident)
@@ -83,14 +91,15 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
             )
         )
         records.append(node_record(ident, world_id, valid_from, valid_to))
-        if draft.aliases or draft.source:
-            notes.append((ident, row, draft))
+        if noted is not NO_NOTES:
+            notes.append((item, row, True))
         ids.append(trusted_id(ident))
     ledger.nodes.update(b"".join(records))
     ledger.writer.insert_nodes(rows)
     ledger.writer.insert_texts([(row[0], row[4], row[5]) for row in rows])
-    for ident, row, draft in notes:
-        _add_notes(ledger, ident, row, draft, fresh=True)
+    for item, row, fresh in notes:
+        ledger.add_notes(item.ident, row, "alias", item.notes[0], fresh=fresh)
+        ledger.add_notes(item.ident, row, "source", item.notes[1], fresh=fresh)
     return ids
 
 
@@ -101,8 +110,10 @@ def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_Ready]:
     types: set[str] = set()
     ready = []
     for draft in drafts:
+        if type(draft) is not NodeDraft:
+            raise InvalidInputError(f"give NodeDraft objects, not {draft!r:.100}")
         type_ = draft.type
-        if type_ not in types:
+        if type(type_) is not str or type_ not in types:
             check_type(type_, limits)
             types.add(type_)
         name = encode_text(draft.name, "name", name_max)
@@ -112,8 +123,12 @@ def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_Ready]:
             created_at = valid_from = to_micros(draft.created_at, "created_at")
         if draft.valid_from is not None or draft.valid_to is not None:
             valid_from, valid_to = _validity(draft, created_at)
-        if draft.aliases or draft.source:
-            _check_notes(draft, limits)
+        notes = NO_NOTES
+        if draft.aliases != () or draft.source is not None:
+            notes = (
+                check_notes(draft.aliases, "aliases", limits),
+                check_notes(draft.source, "source", limits),
+            )
         parent = ROOT_PARENT
         if draft.parent is not None:
             parent = ledger.place(draft.parent)[0], ledger.resolve(draft.parent)
@@ -127,16 +142,10 @@ def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_Ready]:
                 valid_from,
                 valid_to,
                 parent,
+                notes,
             )
         )
     return ready
-
-
-def _check_notes(draft: NodeDraft, limits: Limits) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return (
-        check_notes(draft.aliases, "aliases", limits),
-        check_notes(draft.source, "source", limits),
-    )
 
 
 def _validity(draft: NodeDraft, created_at: int) -> tuple[int, int | None]:
@@ -166,20 +175,10 @@ def _make_distinct(ledger: Ledger, item: _Ready) -> _Ready:
     return item._replace(ident=ident, created_at=created_at, valid_from=valid_from)
 
 
-def _known_again(ledger: Ledger, item: _Ready) -> Id:
-    """Take a draft of a node that exists: add what is new about it."""
-    row, world, _ = ledger.places[item.ident]
-    draft = item.draft
-    if draft.parent is not None and ledger.place(draft.parent)[0] != world:
+def _check_home(ledger: Ledger, item: _Ready) -> None:
+    """Refuse a draft of a node that exists, if it asks for another home than the node has."""
+    if item.draft.parent is not None and item.parent[0] != ledger.places[item.ident][1]:
         raise ConflictError(
             f"node {Id(item.ident).short} already lives in another world; make it a member of "
             "this one too with write_edge('contains', world, node)"
         )
-    _add_notes(ledger, item.ident, row, draft, fresh=False)
-    return Id(item.ident)
-
-
-def _add_notes(ledger: Ledger, ident: bytes, row: int, draft: NodeDraft, *, fresh: bool) -> None:
-    aliases, sources = _check_notes(draft, ledger.limits)
-    ledger.add_notes(ident, row, "alias", aliases, fresh=fresh)
-    ledger.add_notes(ident, row, "source", sources, fresh=fresh)

@@ -24,7 +24,7 @@ from worlddb.model.address import (
     edge_tail,
     short_key,
 )
-from worlddb.model.id import Id
+from worlddb.model.id import ID_BYTES, Id
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import edge_record
 from worlddb.model.limits import encode_metadata, premises_of
@@ -58,7 +58,7 @@ class Reconciler:
             RejectedError: a handler refused.
         """
         source = self.ledger.place(draft.source)
-        handler = self.registry.find(type_, self._worlds(source[1]))
+        handler = self._find(type_, source[1])
         before = self.ledger.edge_row
         row = self._insert(type_, [draft])
         edge = self._edge(row)
@@ -76,6 +76,8 @@ class Reconciler:
         Raises:
             InvalidInputError, NotFoundError, RejectedError: as `write`.
         """
+        if not isinstance(drafts, Iterable):
+            raise InvalidInputError(f"give a list of EdgeDraft objects, not {drafts!r:.100}")
         first = self.ledger.edge_row
         remaining = iter(drafts)
         while batch := list(islice(remaining, BATCH)):
@@ -89,26 +91,29 @@ class Reconciler:
 
     def _place_ends(self, batch: Sequence[EdgeDraft]) -> None:
         """Look up the ends of a batch at once, unless this transaction made every node there is."""
+        for draft in batch:
+            if type(draft) is not EdgeDraft:
+                raise InvalidInputError(f"give EdgeDraft objects, not {draft!r:.100}")
         if self.ledger.head.nodes == ROOT_ROW:
             return
         places = self.ledger.places
-        ends = {draft.source for draft in batch if draft.source not in places}
-        ends.update(draft.target for draft in batch if draft.target not in places)
-        self.ledger.place_all([end for end in ends if isinstance(end, bytes) and len(end) == 32])
+        ends = [end for draft in batch for end in (draft.source, draft.target)]
+        whole = {end for end in ends if isinstance(end, bytes) and len(end) == ID_BYTES}
+        self.ledger.place_all([end for end in whole if end not in places])
 
     def _by_handler(
         self, type_: str, batch: Sequence[EdgeDraft]
     ) -> Iterator[tuple[EdgeHandler, Sequence[EdgeDraft]]]:
         """Split a batch by the handler that answers where each source lives."""
         if self.registry.is_flat:
-            yield self.registry.find(type_, self._worlds(ROOT_ROW)), batch
+            yield self._find(type_, ROOT_ROW), batch
             return
         handlers: dict[int, EdgeHandler] = {}
         groups: dict[int, list[EdgeDraft]] = {}
         for draft in batch:
             world = self.ledger.place(draft.source)[1]
             if world not in handlers:
-                handlers[world] = self.registry.find(type_, self._worlds(world))
+                handlers[world] = self._find(type_, world)
             groups.setdefault(world, []).append(draft)
         for world, group in groups.items():
             yield handlers[world], group
@@ -125,12 +130,12 @@ class Reconciler:
         row = 0
         for draft in drafts:
             source_id, target_id = draft.source, draft.target
-            source = places.get(source_id) or ledger.place(source_id)  # type: ignore[arg-type]
-            target = places.get(target_id) or ledger.place(target_id)  # type: ignore[arg-type]
             if type(source_id) is not Id:
                 source_id = ledger.resolve(source_id)
             if type(target_id) is not Id:
                 target_id = ledger.resolve(target_id)
+            source = places.get(source_id) or ledger.place(source_id)
+            target = places.get(target_id) or ledger.place(target_id)
             if draft.valid_from is None and draft.valid_to is None and draft.metadata is None:
                 valid_from, valid_to, metadata = source[2], None, "{}"
             else:
@@ -221,7 +226,7 @@ class Reconciler:
         found = self.find_edge(given)
         if found.edge.known_to is not None:
             raise NotFoundError(f"edge {found.edge.id.short} was deleted already")
-        handler = self.registry.find(found.edge.type, self._worlds(found.world))
+        handler = self._find(found.edge.type, found.world)
         self.ledger.writer.delete_edge(found.row)
         self.ledger.edges_lost[found.world].add(found.edge.id)
         self.ledger.change("delete_edge", found.edge.id)
@@ -242,6 +247,16 @@ class Reconciler:
         if row is None:
             raise NotFoundError(f"no edge has the id {ident}")
         return writer.edges([row])[0]
+
+    def _find(self, type_: str, world: int) -> EdgeHandler:
+        """Return the handler of an edge type where it is used.
+
+        Raises:
+            InvalidInputError: no such type there.
+        """
+        if not isinstance(type_, str):
+            raise InvalidInputError(f"type: give the name of an edge type, not {type_!r:.100}")
+        return self.registry.find(type_, self._worlds(world))
 
     # -- handlers ----------------------------------------------------------------------------------
 

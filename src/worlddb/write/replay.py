@@ -66,6 +66,10 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
         CorruptionError: a commit does not come out with its hash; it and all after it are left out.
         ConflictError: the store has another history.
     """
+    if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
+        raise InvalidInputError("give the lines of an export: an open file, or a list of texts")
+    with store.read():
+        pass  # A closed store is the caller's mistake, not the export's.
     records = _records(lines)
     header = next(records, None)
     if header is None or "worlddb" not in header:
@@ -100,7 +104,7 @@ def _records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         if line.strip():
             try:
                 record = json.loads(line)
-            except (ValueError, RecursionError):
+            except (ValueError, RecursionError, TypeError):
                 raise FormatError(f"line {number} is not JSON; the export is damaged") from None
             if not isinstance(record, dict):
                 raise FormatError(f"line {number} is not a JSON object; the export is damaged")

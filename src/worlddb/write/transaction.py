@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant
-from worlddb.model.limits import Limits, check_notes, encode_text
+from worlddb.model.limits import Limits, check_notes, check_type, encode_text
 from worlddb.model.values import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
 from worlddb.ontology.registry import Registration, Registry
 from worlddb.store.protocol import Store, to_commit
@@ -79,9 +79,12 @@ class Transaction:
             valid_to=valid_to,
             created_at=created_at,
             source=source,
-            aliases=(aliases,) if isinstance(aliases, str) else aliases,
+            aliases=aliases,
         )
-        ident = self._do(create_nodes, self._ledger, [draft])[0]
+        return self._do(self._create, draft)
+
+    def _create(self, draft: NodeDraft) -> Node:
+        ident = create_nodes(self._ledger, [draft])[0]
         row = self._ledger.places[ident][0]
         return self._ledger.writer.nodes([row])[row]
 
@@ -99,7 +102,8 @@ class Transaction:
         Raises:
             InvalidInputError, NotFoundError: a bad alias, or no such node.
         """
-        self._add_notes(node_id, "alias", check_notes(aliases, "aliases", self._ledger.limits))
+        texts = check_notes(aliases, "aliases", self._ledger.limits)
+        self._do(self._add_notes, node_id, "alias", texts)
 
     def add_source(self, node_id: bytes | str, source: str | Sequence[str]) -> None:
         """Record a further place a node comes from.
@@ -107,10 +111,10 @@ class Transaction:
         Raises:
             InvalidInputError, NotFoundError: a bad source, or no such node.
         """
-        self._add_notes(node_id, "source", check_notes(source, "source", self._ledger.limits))
+        texts = check_notes(source, "source", self._ledger.limits)
+        self._do(self._add_notes, node_id, "source", texts)
 
     def _add_notes(self, node_id: bytes | str, kind: str, texts: tuple[str, ...]) -> None:
-        self._check_usable()
         ident = self._ledger.resolve(node_id)
         row = self._ledger.place(ident)[0]
         self._ledger.add_notes(ident, row, kind, texts, fresh=False)
@@ -121,7 +125,9 @@ class Transaction:
         Raises:
             InvalidInputError, NotFoundError: a bad time, or no such node.
         """
-        self._check_usable()
+        return self._do(self._retire, node_id, at)
+
+    def _retire(self, node_id: bytes | str, at: Instant | None) -> Node:
         ident = self._ledger.resolve(node_id)
         row = self._ledger.place(ident)[0]
         close_validity(self._ledger, ident, self._ledger.now if at is None else at, by=None)
@@ -189,12 +195,16 @@ class Transaction:
 
         Raises:
             NotFoundError: no such world.
+            InvalidInputError: the type or the version is no word.
         """
-        self._check_usable()
+        check_type(type, self._ledger.limits)
+        encode_text(version, "version", ACTOR_BYTES_MAX)
+        self._do(self._register, world, type, version, bool(functional))
+
+    def _register(self, world: bytes | str, type: str, version: str, functional: bool) -> None:
         ident = self._ledger.resolve(world)
-        self._ledger.writer.put_registration(
-            self._ledger.place(ident)[0], type, version, functional
-        )
+        row = self._ledger.place(ident)[0]
+        self._ledger.writer.put_registration(row, type, version, functional)
         self._ledger.change("register", ident, type=type, version=version, functional=functional)
 
     # -- the end of it -----------------------------------------------------------------------------

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -12,13 +15,17 @@ from worlddb.errors import (
     ConflictError,
     CorruptionError,
     FormatError,
+    InvalidInputError,
     StorageError,
     WorldDBError,
 )
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS
 
 MEMORY = ":memory:"
+MEMORY_PREFIX = "file:/worlddb-"
 CACHE_KIB = 65_536
+SMALLEST_BYTES = 512
+BUSY_PAUSE_S = 0.005
 
 
 @contextmanager
@@ -45,12 +52,14 @@ def translated(path: str) -> Iterator[None]:
         raise StorageError(
             f"{path}: cannot be opened; check that the folder exists and may be written"
         ) from error
+    except apsw.ConnectionClosedError as error:
+        raise InvalidInputError(f"{path}: is closed; open it again") from error
     except apsw.NotADBError as error:
         raise FormatError(f"{path}: is not a WorldDB store; choose another path") from error
     except apsw.CorruptError as error:
         raise CorruptionError(f"{path}: damaged: {error}; restore a backup") from error
-    except (apsw.ConstraintError, apsw.MismatchError) as error:
-        raise CorruptionError(f"{path}: {error}") from error
+    except (apsw.ConstraintError, apsw.MismatchError, apsw.SQLError) as error:
+        raise CorruptionError(f"{path}: damaged: {error}; restore a backup") from error
     except (apsw.IOError, apsw.PermissionsError) as error:
         raise StorageError(f"{path}: the disk failed: {error}; nothing was acknowledged") from error
 
@@ -58,16 +67,30 @@ def translated(path: str) -> Iterator[None]:
 def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) -> apsw.Connection:
     """Open one connection with this project's settings; the file's format is not looked at."""
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
-    if create and not read_only:
+    shared_memory = path.startswith(MEMORY_PREFIX)
+    if not read_only and (create or shared_memory):
         flags |= apsw.SQLITE_OPEN_CREATE
+    if shared_memory:
+        flags |= apsw.SQLITE_OPEN_URI
     con = apsw.Connection(path, flags=flags)
-    con.set_busy_timeout(int(busy_timeout_s * 1000))
-    # Without QPSG SQLite may re-prepare a statement for each bound value: twice as slow here.
-    con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    con.execute(f"PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY; PRAGMA threads = 2")
-    con.execute("PRAGMA trusted_schema = ON")
+    try:
+        con.set_busy_timeout(int(busy_timeout_s * 1000))
+        # Without QPSG SQLite may re-prepare a statement for each bound value: twice as slow here.
+        con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        con.execute(f"PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY")
+        con.execute("PRAGMA threads = 2; PRAGMA trusted_schema = ON")
+        con.pragma("user_version")  # The first look at the file: what cannot be read fails here.
+    except BaseException:
+        con.close()
+        raise
     return con
+
+
+def connect_immutable(path: str) -> apsw.Connection:
+    """Open a file that nobody can change, without any lock or log beside it."""
+    uri = f"{Path(path).absolute().as_uri()}?immutable=1"
+    return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def check_format(con: apsw.Connection, path: str) -> int:
@@ -76,29 +99,34 @@ def check_format(con: apsw.Connection, path: str) -> int:
     Raises:
         FormatError: another program's database, or a newer format than this version reads.
     """
-    application = con.pragma("application_id")
-    version = con.pragma("user_version")
+    # One statement, so one snapshot: another process may be making the store right now.
+    found: Any = con.execute(
+        "SELECT (SELECT application_id FROM pragma_application_id), "
+        "(SELECT user_version FROM pragma_user_version), "
+        "(SELECT count(*) FROM sqlite_schema)"
+    ).fetchone()
+    application, version, objects = found
     if application == 0 and version == 0:
-        if con.execute("SELECT count(*) FROM sqlite_schema").get:
-            raise FormatError(f"{path}: is another program's SQLite database; choose another path")
+        if objects or (path != MEMORY and 0 < os.path.getsize(path) < SMALLEST_BYTES):
+            raise FormatError(f"{path}: is another program's file; choose another path")
         return 0
-    if application != APPLICATION_ID:
+    if application != APPLICATION_ID or version < 1:
         raise FormatError(f"{path}: is not a WorldDB store; choose another path")
-    assert isinstance(version, int)
     if version > FORMAT_VERSION:
         raise FormatError(
             f"{path}: has format {version}, this version reads up to {FORMAT_VERSION}; "
             "install a newer worlddb"
         )
-    return version
+    return int(version)
 
 
-def migrate(con: apsw.Connection, path: str) -> None:
+def migrate(con: apsw.Connection, path: str, timeout_s: float) -> None:
     """Bring the file to the present format; all or nothing, also when two processes try at once."""
+    mode = "memory" if path == MEMORY else "wal"
+    if con.pragma("journal_mode") != mode:
+        _set_journal_mode(con, path, mode, timeout_s)
     if check_format(con, path) == FORMAT_VERSION:
         return
-    if path != MEMORY and con.pragma("journal_mode") != "wal":
-        con.pragma("journal_mode", "wal")
     con.execute("BEGIN IMMEDIATE")
     try:
         for number in range(check_format(con, path), FORMAT_VERSION):
@@ -109,6 +137,20 @@ def migrate(con: apsw.Connection, path: str) -> None:
         con.execute("ROLLBACK")
         raise
     con.execute("COMMIT")
+
+
+def _set_journal_mode(con: apsw.Connection, path: str, mode: str, timeout_s: float) -> None:
+    """Switch the journal's mode; SQLite does not wait for others here by itself, so we do."""
+    check_format(con, path)  # Another program's file is not ours to switch.
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            con.pragma("journal_mode", mode)
+            return
+        except (apsw.BusyError, apsw.LockedError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(BUSY_PAUSE_S)
 
 
 def refuse_bad_path(path: str) -> None:

@@ -36,6 +36,7 @@ _EDGE_COLUMNS = """
 """
 _IN = "IN (SELECT value FROM carray(?))"
 KEY_NIBBLES = 16
+FOREVER = 1 << 62
 
 
 class SqliteReader:
@@ -203,7 +204,7 @@ class SqliteReader:
                     "SELECT n.row FROM texts t CROSS JOIN nodes n ON n.row = t.rowid "
                     "WHERE n.name = ? AND texts MATCH ?"
                 )
-                values.append(f"name : {quoted(name)}")
+                values.append('name : "' + name.replace('"', '""') + '"')
             rows += [row for (row,) in self.con.execute(sql, values)]
         return rows
 
@@ -272,18 +273,19 @@ class SqliteReader:
         values = [_among(wanted)]
         return self._edges(f"e.row {_IN}", values, known, deleted=True) if wanted else []
 
-    def edges_between(self, first: int, last: int) -> list[EdgeRow]:
-        """Return the edges of a range of rows, deleted ones too."""
-        return self._edges("e.row BETWEEN ? AND ?", [first, last], None, deleted=True)
+    def edges_between(self, first: int, last: int, known: int | None = None) -> list[EdgeRow]:
+        """Return the edges of a range of rows as of commit `known`, deleted ones too."""
+        return self._edges("e.row BETWEEN ? AND ?", [first, last], known, deleted=True)
 
     def _edges(
         self, where: str, values: list[Any], known: int | None, deleted: bool = False
     ) -> list[EdgeRow]:
         if known is not None:
-            where += " AND e.born <= ? AND (e.gone IS NULL OR e.gone > ?)"
-            values += (known, known)
-        elif not deleted:
-            where += " AND e.gone IS NULL"
+            where += " AND e.born <= ?"
+            values.append(known)
+        if not deleted:
+            where += " AND (e.gone IS NULL OR e.gone > ?)"
+            values.append(FOREVER if known is None else known)
         found: list[tuple[Any, ...]] = self.con.execute(
             f"{_EDGE_COLUMNS} WHERE {where} ORDER BY e.row", values
         ).fetchall()
@@ -294,7 +296,7 @@ class SqliteReader:
         self, row: tuple[Any, ...], past: dict[tuple[str, int], Any], known: int | None
     ) -> EdgeRow:
         valid_to = past.get(("edge.valid_to", row[0]), row[9])
-        gone = row[13] if known is None else None
+        gone = None if known is not None and row[13] is not None and row[13] > known else row[13]
         edge = Edge(
             id=trusted_id(row[1]),
             type=row[2],
@@ -323,7 +325,7 @@ class SqliteReader:
     ) -> list[ProposalRow]:
         """Return proposals by status and by the nodes they concern, as of commit `known`."""
         sql = "SELECT edge, low, high, status, tier, score, evidence FROM proposals WHERE born <= ?"
-        values: list[Any] = [1 << 62 if known is None else known]
+        values: list[Any] = [FOREVER if known is None else known]
         if rows is not None:
             chosen = list(rows)
             sql += f" AND (low {_IN} OR high {_IN})"
@@ -382,11 +384,6 @@ class SqliteReader:
             (words, -1 if limit is None else limit),
         )
         return [row for (row,) in found]
-
-
-def quoted(text: str) -> str:
-    """Return text as an FTS5 string: its words in this order, never syntax."""
-    return '"' + text.replace('"', '""') + '"'
 
 
 def _among(rows: list[int]) -> Any:

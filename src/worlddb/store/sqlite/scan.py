@@ -9,9 +9,7 @@ from typing import Any
 import apsw
 
 from worlddb.store.protocol import EdgeScan, NodeScan
-from worlddb.store.sqlite.schema import TEXTS, expected_objects
-
-_VOCABULARY = "CREATE VIRTUAL TABLE temp.{} USING fts5vocab ({}, texts, row)"
+from worlddb.store.sqlite.schema import MIGRATIONS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE
 
 
 class SqliteScan:
@@ -21,9 +19,10 @@ class SqliteScan:
         self.con = con
 
     def _rows(self, table: str, first: int, last: int | None) -> Iterator[tuple[Any, ...]]:
-        end = (1 << 62) if last is None else last
+        if last is None:
+            return iter(self.con.execute(f"SELECT * FROM {table} ORDER BY row"))
         sql = f"SELECT * FROM {table} WHERE row BETWEEN ? AND ? ORDER BY row"
-        return iter(self.con.execute(sql, (first, end)))
+        return iter(self.con.execute(sql, (first, last)))
 
     def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]:
         """Yield nodes of a range of rows."""
@@ -64,13 +63,24 @@ class SqliteScan:
         """Yield (premise, inferred edge)."""
         return iter(self.con.execute("SELECT * FROM premises ORDER BY premise, edge"))
 
-    def missing_objects(self) -> list[str]:
-        """Return the indexes and guards that should be there and are not."""
-        found = {name for (name,) in self.con.execute("SELECT name FROM sqlite_schema")}
-        return sorted(expected_objects() - found)
+    def schema_problems(self) -> list[str]:
+        """Return where tables, indexes and guards differ from those of a new store."""
+        fresh = apsw.Connection(":memory:")
+        try:
+            for migration in MIGRATIONS:
+                migration(fresh)
+            sql = "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+            expected, found = dict(fresh.execute(sql)), dict(self.con.execute(sql))
+        finally:
+            fresh.close()
+        return [
+            f"{name} is not as it was made"
+            for name in sorted(expected.keys() | found.keys())
+            if expected.get(name, 0) != found.get(name, 0)
+        ]
 
     def text_problems(self) -> list[str]:
-        """Index every node's text again beside the store and compare the two vocabularies."""
+        """Index every node's text again beside the store and compare the two, word by word."""
         fresh = apsw.Connection(":memory:")
         try:
             fresh.execute(TEXTS)
@@ -80,20 +90,38 @@ class SqliteScan:
                 self.con.execute("SELECT row, name, content FROM nodes ORDER BY row"),
             )
             fresh.execute("COMMIT")
-            return _compare(_vocabulary(self.con), _vocabulary(fresh))
+            return (
+                _compare("words", _words(self.con), _words(fresh))
+                or _compare("lengths", _lengths(self.con), _lengths(fresh))
+                or _compare("settings", _settings(self.con), _settings(fresh))
+            )
         finally:
             fresh.close()
 
 
-def _vocabulary(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
-    con.execute("DROP TABLE IF EXISTS temp.vocabulary")
-    con.execute(_VOCABULARY.format("vocabulary", "main"))
-    return iter(con.execute("SELECT term, doc, cnt FROM temp.vocabulary ORDER BY term"))
+def _words(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
+    """Yield (term, row, column, offset) of every word in the index."""
+    con.execute("DROP TABLE IF EXISTS temp.words")
+    con.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, texts, instance)")
+    return iter(con.execute('SELECT term, doc, col, "offset" FROM temp.words'))
 
 
-def _compare(stored: Iterator[Any], fresh: Iterator[Any]) -> list[str]:
+def _lengths(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
+    """Yield what ranking uses: the words per node, and (row 0) the totals of the index."""
+    yield from con.execute("SELECT 0, block FROM texts_data WHERE id = 1")
+    yield from con.execute("SELECT id, sz FROM texts_docsize ORDER BY id")
+
+
+def _settings(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
+    """Yield the index's own settings; the two that a load changes go back to these defaults."""
+    usual = {"hashsize": USUAL_HASH_BYTES, "automerge": USUAL_MERGE}
+    for key, value in con.execute("SELECT k, v FROM texts_config ORDER BY k"):
+        if usual.get(str(key)) != value:
+            yield key, value
+
+
+def _compare(what: str, stored: Iterator[Any], fresh: Iterator[Any]) -> list[str]:
     for one, other in zip_longest(stored, fresh):
         if one != other:
-            term = (one or other)[0]
-            return [f"the text index says {one} of the word {term!r}, the nodes say {other}"]
+            return [f"{what}: the index says {one}, the nodes say {other}"]
     return []

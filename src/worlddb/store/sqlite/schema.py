@@ -151,6 +151,10 @@ CREATE VIRTUAL TABLE texts USING fts5 (
 );
 """
 
+USUAL_HASH_BYTES = 1 << 20
+USUAL_MERGE = 4
+"""FTS5's own defaults; a bulk load uses others for its time."""
+
 NODE_KEY_INDEX = "CREATE INDEX nodes_key ON nodes (key)"
 DEFERRED_INDEXES = {
     "nodes_parent": "CREATE INDEX nodes_parent ON nodes (parent)",
@@ -231,8 +235,3 @@ MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (m001_initial,)
 """Never edited once released; a change of layout is a further function."""
 
 FORMAT_VERSION = len(MIGRATIONS)
-
-
-def expected_objects() -> set[str]:
-    """Return the names of the indexes and guards a sound store has."""
-    return {*DEFERRED_INDEXES, "nodes_key", *guards()}

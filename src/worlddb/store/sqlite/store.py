@@ -1,14 +1,15 @@
 """SqliteStore: one file, one writer at a time, readers that nobody blocks.
 
-Each thread reads on its own connection and snapshot (WAL). Writes go through one connection behind
-a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their own,
-so no write pays for one.
+Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
+behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
+own, so no write pays for one. `:memory:` is the same over SQLite's shared memory files.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,21 +17,25 @@ from typing import Any
 
 import apsw
 
-from worlddb.errors import ConflictError, InvalidInputError, StorageError
+from worlddb.errors import StorageError
 from worlddb.store.protocol import Head
 from worlddb.store.sqlite.checkpoint import Checkpointer
 from worlddb.store.sqlite.connection import (
     MEMORY,
+    MEMORY_PREFIX,
     check_format,
     connect,
+    connect_immutable,
     migrate,
     refuse_bad_path,
     translated,
 )
+from worlddb.store.sqlite.gate import Gate
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.writer import SqliteWriter
 
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+IDLE_READERS_MAX = 8
 
 
 def _we_write(*_: Any) -> int:
@@ -54,33 +59,35 @@ class SqliteStore:
         self.path = path
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
-        self._lock = threading.RLock()
-        self._writing_thread: int | None = None
         self._local = threading.local()
-        self._readers: list[apsw.Connection] = []
-        self._closed = False
+        self._idle: list[apsw.Connection] = []
+        self._immutable = False
+        self._gate = Gate(path, busy_timeout_s)
         refuse_bad_path(path)
+        # Connections of one process share it by name; nothing of it ever reaches a disk.
+        self._file = f"{MEMORY_PREFIX}{uuid.uuid4()}?vfs=memdb" if path == MEMORY else path
         with translated(path):
             self._writer = self._open_writer(read_only, create, durability)
-        self._checkpointer = Checkpointer(path, self._writer) if self._uses_wal else None
+        keeps_log = path != MEMORY and not self.read_only
+        self._checkpointer = Checkpointer(path, self._writer) if keeps_log else None
 
     def _open_writer(self, read_only: bool, create: bool, durability: str) -> apsw.Connection:
         if read_only or not create:
-            if self.path != MEMORY and not Path(self.path).exists():
+            if self.path != MEMORY and not os.path.exists(self.path):
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
         con = self._connect_somehow(read_only, create)
         try:
             self.read_only = read_only or con.readonly("main")
+            if self.read_only or not create:
+                if check_format(con, self.path) == 0 and self.path != MEMORY:
+                    raise StorageError(f"{self.path}: is empty; there is no store to open")
             if self.read_only:
-                if check_format(con, self.path) == 0:
-                    raise StorageError(f"{self.path}: is empty and read-only; nothing to read")
                 con.execute("PRAGMA query_only = ON")
             else:
-                migrate(con, self.path)
+                migrate(con, self.path, self._busy_timeout_s)
                 con.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
-                con.create_scalar_function(
-                    "worlddb_write", _we_write, 0, flags=apsw.SQLITE_INNOCUOUS
-                )
+                flags = apsw.SQLITE_INNOCUOUS
+                con.create_scalar_function("worlddb_write", _we_write, 0, flags=flags)
         except BaseException:
             con.close()
             raise
@@ -94,71 +101,87 @@ class SqliteStore:
         """
         try:
             return connect(
-                self.path,
+                self._file,
                 read_only=False,
                 busy_timeout_s=self._busy_timeout_s,
                 create=create and not read_only,
             )
         except (apsw.CantOpenError, apsw.ReadOnlyError):
             log = Path(f"{self.path}-wal")
-            if not Path(self.path).exists() or (log.exists() and log.stat().st_size):
+            if not os.path.exists(self.path) or (log.exists() and log.stat().st_size):
                 raise
         # No log: the file alone is the whole store, and nobody can change it where it lies.
         self._immutable = True
-        return apsw.Connection(
-            f"{Path(self.path).absolute().as_uri()}?immutable=1",
-            flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
-        )
-
-    _immutable = False
-
-    @property
-    def _uses_wal(self) -> bool:
-        return self.path != MEMORY and not self.read_only
-
-    @property
-    def _shares_one_connection(self) -> bool:
-        return self.path == MEMORY or self._immutable
+        return connect_immutable(self.path)
 
     # -- sessions ----------------------------------------------------------------------------------
 
     @contextmanager
     def read(self) -> Iterator[SqliteReader]:
-        """Yield one snapshot; nested calls of the same thread share it."""
-        self._check_open()
-        if self._shares_one_connection:
-            with self._exclusive(), translated(self.path):
-                yield SqliteReader(self._writer)
-            return
+        """Yield one snapshot; nested calls of the same thread share it.
+
+        Raises:
+            InvalidInputError: the store is closed.
+        """
         reader: SqliteReader | None = getattr(self._local, "reader", None)
         if reader is not None:
             yield reader
             return
-        with translated(self.path):
-            con = self._reading_connection()
-            con.execute("BEGIN")
-            self._local.reader = SqliteReader(con)
+        with self._gate.reading(), translated(self.path):
+            con = self._take()
             try:
+                con.execute("BEGIN")
+                self._local.reader = SqliteReader(con)
                 yield self._local.reader
             finally:
                 self._local.reader = None
-                # A generator may outlive the store; then there is nothing left to end.
-                with suppress(apsw.ConnectionClosedError):
-                    if con.in_transaction:
-                        con.execute("COMMIT")
+                self._give_back(con)
 
-    def _reading_connection(self) -> apsw.Connection:
-        con: apsw.Connection | None = getattr(self._local, "con", None)
-        if con is None:
-            con = connect(
-                self.path, read_only=True, busy_timeout_s=self._busy_timeout_s, create=False
-            )
-            self._local.con = con
-            with self._lock_of_readers:
-                self._readers.append(con)
-        return con
+    def _take(self) -> apsw.Connection:
+        with suppress(IndexError):
+            return self._idle.pop()
+        if self._immutable:
+            return connect_immutable(self.path)
+        return connect(
+            self._file, read_only=True, busy_timeout_s=self._busy_timeout_s, create=False
+        )
 
-    _lock_of_readers = threading.Lock()
+    def _give_back(self, con: apsw.Connection) -> None:
+        with suppress(apsw.Error):
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+        if len(self._idle) < IDLE_READERS_MAX and not con.in_transaction:
+            self._idle.append(con)
+        else:
+            con.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteReader]:
+        """Yield a snapshot that may be read for long, by any thread, beside all other sessions.
+
+        In memory a reader would keep writers from committing, so there it is a copy.
+        """
+        with self._gate.reading(), translated(self.path):
+            if self.path == MEMORY:
+                con = apsw.Connection(MEMORY)
+                with self.read() as reader, con.backup("main", reader.con, "main") as copy:
+                    copy.step()
+            else:
+                con = self._take()
+                con.execute("BEGIN")
+                SqliteReader(con).head()
+            self._gate.adopt(con)
+        try:
+            yield SqliteReader(con)
+        finally:
+            self._gate.drop(con)
+            con.close()
+
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        """Hold the store open while a part of a snapshot is read."""
+        with self._gate.reading(), translated(self.path):
+            yield
 
     @contextmanager
     def write(self) -> Iterator[SqliteWriter]:
@@ -167,21 +190,14 @@ class SqliteStore:
         Raises:
             StorageError: the store is read-only, or the disk refused.
             ConflictError: another process kept the write lock longer than the time-out.
-            InvalidInputError: this thread already has a transaction open.
+            InvalidInputError: this thread already has a transaction open, or the store is closed.
         """
-        self._check_open()
         if self.read_only:
             raise StorageError(f"{self.path}: opened read-only; open it to write")
-        if self._writing_thread == threading.get_ident():
-            raise InvalidInputError(
-                "this thread already has a transaction open; use that one, or end it first"
-            )
-        with self._exclusive(), translated(self.path):
-            self._check_open()
+        with self._gate.writing(), translated(self.path):
             con = self._writer
-            con.execute("BEGIN IMMEDIATE")
-            self._writing_thread = threading.get_ident()
             try:
+                con.execute("BEGIN IMMEDIATE")
                 head = SqliteReader(con).head()
                 yield SqliteWriter(con, head, self._next_time(head))
                 con.execute("COMMIT")
@@ -190,25 +206,10 @@ class SqliteStore:
                     with suppress(apsw.Error):
                         con.execute("ROLLBACK")
                 raise
-            finally:
-                self._writing_thread = None
 
     def _next_time(self, head: Head) -> int:
         """Return the commit's time: the clock's, but always after the last commit's."""
         return max(self._clock(), head.time + 1)
-
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        """Hold the one connection; the thread that already holds it passes."""
-        if not self._lock.acquire(timeout=self._busy_timeout_s):
-            raise ConflictError(
-                f"{self.path}: another thread's transaction took longer than "
-                f"{self._busy_timeout_s:g} s; try again"
-            )
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     # -- the whole file ----------------------------------------------------------------------------
 
@@ -225,6 +226,8 @@ class SqliteStore:
             StorageError: the target exists already or cannot be written.
         """
         refuse_bad_path(path)
+        if path == MEMORY:
+            raise StorageError("a backup is a file; give a path")
         if os.path.exists(path):
             raise StorageError(f"{path}: exists already; choose a new path for the backup")
         partial = f"{path}.partial"
@@ -243,19 +246,16 @@ class SqliteStore:
                 Path(partial).unlink(missing_ok=True)
                 raise
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise InvalidInputError(f"{self.path}: is closed; open it again")
-
     def close(self) -> None:
-        """Close every connection. Calling it twice does nothing."""
-        if self._closed:
-            return
-        with self._exclusive():
-            self._closed = True
-            if self._checkpointer is not None:
-                self._checkpointer.stop()
-            with self._lock_of_readers:
-                for con in self._readers:
-                    con.close()
-            self._writer.close()
+        """Wait for what is under way, then close every connection. Twice does nothing.
+
+        Raises:
+            InvalidInputError: this thread has a transaction open.
+        """
+        for con in self._gate.close():
+            con.close()
+        while self._idle:
+            self._idle.pop().close()
+        if self._checkpointer is not None:
+            self._checkpointer.stop()
+        self._writer.close()

@@ -16,11 +16,9 @@ from worlddb.model.address import short_key
 from worlddb.model.values import Direction
 from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, Head, ProposalRow
 from worlddb.store.sqlite.reader import SqliteReader
-from worlddb.store.sqlite.schema import DEFERRED_INDEXES, guards
+from worlddb.store.sqlite.schema import DEFERRED_INDEXES, USUAL_HASH_BYTES, USUAL_MERGE, guards
 
 BULK_HASH_BYTES = 64 << 20
-USUAL_HASH_BYTES = 1 << 20
-USUAL_MERGE = 4
 BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
 
 

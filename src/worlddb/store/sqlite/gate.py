@@ -1,0 +1,105 @@
+"""Gate: who is inside the store right now, and when it may close."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from worlddb.errors import ConflictError, InvalidInputError
+
+
+class Gate:
+    """Counts readers, admits one writer at a time, and shuts when both are gone."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        self._path = path
+        self._timeout_s = timeout_s
+        self._state = threading.Condition()
+        self._readers = 0
+        self._writer: int | None = None
+        self._closed = False
+        self._long_lived: list[apsw.Connection] = []
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Count as a reader for the length of the block.
+
+        Raises:
+            InvalidInputError: the store is closed.
+        """
+        counted = False
+        try:
+            with self._state:
+                self._check_open()
+                self._readers += 1
+                counted = True
+            yield
+        finally:
+            if counted:
+                with self._state:
+                    self._readers -= 1
+                    self._state.notify_all()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one writer for the length of the block.
+
+        Raises:
+            InvalidInputError: the store is closed, or this thread is the writer already.
+            ConflictError: another thread stayed the writer for longer than the time-out.
+        """
+        me = threading.get_ident()
+        if self._writer == me:
+            raise InvalidInputError(
+                "this thread already has a transaction open; use that one, or end it first"
+            )
+        try:
+            with self._state:
+                self._check_open()
+                if not self._state.wait_for(lambda: self._writer is None, self._timeout_s):
+                    raise ConflictError(
+                        f"{self._path}: another thread's transaction took longer than "
+                        f"{self._timeout_s:g} s; try again"
+                    )
+                self._check_open()
+                self._writer = me
+            yield
+        finally:
+            if self._writer == me:
+                with self._state:
+                    self._writer = None
+                    self._state.notify_all()
+
+    def adopt(self, con: apsw.Connection) -> None:
+        """Remember a connection that lives outside the count, to close it with the store."""
+        with self._state:
+            self._long_lived.append(con)
+
+    def drop(self, con: apsw.Connection) -> None:
+        """Forget an adopted connection."""
+        with self._state:
+            if con in self._long_lived:
+                self._long_lived.remove(con)
+
+    def close(self) -> list[apsw.Connection]:
+        """Admit nobody more, wait until all are out, and return the adopted connections.
+
+        Raises:
+            InvalidInputError: this thread has a transaction open.
+        """
+        if self._writer == threading.get_ident():
+            raise InvalidInputError(
+                "this thread has a transaction open; leave its block, then close the store"
+            )
+        with self._state:
+            self._closed = True
+            self._state.wait_for(lambda: not self._readers and self._writer is None)
+            left, self._long_lived = self._long_lived, []
+        return left
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidInputError(f"{self._path}: is closed; open it again")
