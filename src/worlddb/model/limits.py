@@ -76,17 +76,19 @@ def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -
     return tuple(dict.fromkeys(given))
 
 
-def check_whole(value: Any, what: str, least: int, most: int = 1 << 53) -> int:
+def check_whole(value: Any, what: str, least: int, most: int | None = None) -> int:
     """Return a whole number within its bounds.
 
     Raises:
         InvalidInputError: not a whole number, or outside.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInputError(
-            f"{what}: give a whole number from {least} to {most}, not {value!r}"
-        )
-    return value
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        wanted = f"whole number between {least} and {most}"
+        if most is None:
+            wanted = "positive whole number" if least == 1 else f"whole number of at least {least}"
+        raise InvalidInputError(f"{what}: give a {wanted}, not {value!r:.40}")
+    return int(value)
 
 
 def check_words(values: Any, what: str) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ def check_words(values: Any, what: str) -> tuple[str, ...]:
         raise InvalidInputError(f"{what}: give the name of a type or several, not {values!r}")
     words = tuple(given)
     if not words:
-        raise InvalidInputError(f"{what}: give at least one type")
+        raise InvalidInputError(f"{what}: give at least one")
     for word in words:
         encode_text(word, what, Limits().type_bytes_max)
     return words

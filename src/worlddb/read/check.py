@@ -35,6 +35,7 @@ from worlddb.read.check_sets import check_sets
 from worlddb.store.protocol import CommitRow, Reader, Store
 
 PROBLEMS_MAX = 200
+BEFORE_ALL = -(1 << 63)
 UNREADABLE = (WorldDBError, ValueError, TypeError, KeyError, IndexError, struct.error)
 
 
@@ -121,9 +122,9 @@ def _check_notes(reader: Reader, rows: Rows) -> None:
 
 
 def _check_journal(reader: Reader, rows: Rows) -> None:
-    commits = reader.commits(-1, None, False)
+    commits = reader.commits(BEFORE_ALL, None, False)
     rows.commits = commits
-    if not commits or commits[0].seq != 0:
+    if not commits or commits[0].seq != 0 or min(commits[0][5:8]) < 0:
         rows.report("journal", "it does not begin with commit 0")
         return
     for before, after in pairwise(commits):
@@ -131,6 +132,7 @@ def _check_journal(reader: Reader, rows: Rows) -> None:
             rows.report(f"commit {after.seq}", "its number or time does not follow the one before")
         if any(new < old for old, new in zip(before[5:8], after[5:8], strict=True)):
             rows.report(f"commit {after.seq}", "it has fewer rows than the one before")
+            return
     last = commits[-1]
     numbers = ([*rows.node_ids], [*rows.edge_ids], [note[0] for note in rows.notes])
     for what, found, count in zip(("node", "edge", "note"), numbers, last[5:8], strict=True):

@@ -18,7 +18,7 @@ def log(reader: Reader, after: int, limit: int | None, newest_first: bool) -> li
     if isinstance(after, bool) or not isinstance(after, int):
         raise InvalidInputError(f"after: give a commit's number, not {after!r}")
     if limit is not None:
-        check_whole(limit, "limit", 0)
+        limit = min(check_whole(limit, "limit", 0), reader.head().seq + 1)
     if after >= reader.head().seq:
         return []
     rows = reader.commits(max(after, -1), limit, newest_first)

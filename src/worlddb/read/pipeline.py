@@ -121,6 +121,8 @@ class _Run:
 
     def _match(self, text: str) -> list[int]:
         """Return the rows that have any of the words, best first, of those that can be seen."""
+        if not text.split():
+            return []
         any_word = " OR ".join(quoted(word) for word in text.split())
         most = TEXT_SEEDS_MAX
         while True:

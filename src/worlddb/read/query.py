@@ -74,10 +74,11 @@ class QueryBuilder:
         Raises:
             InvalidInputError: no words, or too many.
         """
-        encode_text(words, "text", TEXT_BYTES_MAX)
+        plain = words.replace("\0", " ") if isinstance(words, str) else words
+        encode_text(plain, "text", TEXT_BYTES_MAX)
         if not words.strip():
             raise InvalidInputError("text: give at least one word")
-        return self._with(text=words)
+        return self._with(text=plain)
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -90,7 +91,7 @@ class QueryBuilder:
             InvalidInputError: no type, an unknown direction, or hops outside 1…100.
         """
         check_direction(direction)
-        chosen = check_words(types, "traverse")
+        chosen = check_words(types, "traverse: edge type")
         check_whole(hops, "hops", 1, HOPS_MAX)
         return self._then(Op(kind="traverse", types=chosen, direction=direction, hops=hops))
 
@@ -100,7 +101,7 @@ class QueryBuilder:
         Raises:
             InvalidInputError: no type, or something that is no text.
         """
-        return self._then(Op(kind="filter_type", types=check_words(types, "filter_type")))
+        return self._then(Op(kind="filter_type", types=check_words(types, "filter_type: type")))
 
     def filter_time(self, start: Instant | None = None, end: Instant | None = None) -> QueryBuilder:
         """Keep nodes that are valid at some time in `[start, end)`.
@@ -125,7 +126,7 @@ class QueryBuilder:
             InvalidInputError: an unknown direction, or no type.
         """
         check_direction(direction)
-        chosen = check_words([type], "where_connected")
+        chosen = check_words([type], "where_connected: edge type")
         builder = self._then(Op(kind="where_connected", types=chosen, direction=direction))
         return builder._with(connected=(*self._connected, node_id))
 

@@ -40,7 +40,7 @@ def decide(
         ConflictError: it was decided otherwise; the message says how to go on.
         InvalidInputError: no such status.
     """
-    if status not in ALLOWED:
+    if not isinstance(status, str) or status not in ALLOWED:
         raise InvalidInputError(f"status {status!r}: use one of {', '.join(ALLOWED)}")
     found = reconciler.find_edge(edge_id)
     row = _proposal_of(ledger, found.row, found.source, found.target)

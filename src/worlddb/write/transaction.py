@@ -199,7 +199,9 @@ class Transaction:
         """
         check_type(type, self._ledger.limits)
         encode_text(version, "version", ACTOR_BYTES_MAX)
-        self._do(self._register, world, type, version, bool(functional))
+        if not isinstance(functional, bool):
+            raise InvalidInputError(f"functional: give True or False, not {functional!r}")
+        self._do(self._register, world, type, version, functional)
 
     def _register(self, world: bytes | str, type: str, version: str, functional: bool) -> None:
         ident = self._ledger.resolve(world)
