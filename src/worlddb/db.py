@@ -31,7 +31,6 @@ from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import (
     Registry,
     check_handler,
-    default_handlers,
     plugged_handlers,
 )
 from worlddb.read import history, identity, lookup
@@ -96,9 +95,7 @@ class WorldDB:
         _check_options(path, durability, busy_timeout_s, limits, handlers, clock)
         self._clock = clock
         self._limits = limits or Limits()
-        self._registry = Registry(
-            [*default_handlers(), *plugged_handlers(), *map(check_handler, handlers)]
-        )
+        self._registry = Registry([*plugged_handlers(), *map(check_handler, handlers)])
         self._store = SqliteStore(
             os.fspath(path),
             clock=clock,

@@ -3,8 +3,8 @@
     python cut.py FOLDER HOW DURABILITY STEP
 
 Each life is a child process with the files FOLDER/n/store.db and FOLDER/n/acks (one line for each
-acknowledged commit). SQLite writes through a VFS of our own, which counts writes, syncs, truncations
-and deletions. HOW says what is left at the nth:
+acknowledged commit). SQLite writes through a VFS of our own, which counts writes, syncs,
+truncations and deletions. HOW says what is left at the nth:
 
     kill    everything that was handed to the operating system: the process died
     power   what was synced, and a random part of what was not: the machine died
@@ -56,7 +56,7 @@ class Disk(apsw.VFS):
 
     def note(self, path: str, offset: int, data: bytes | None) -> None:
         """Remember what a write (or, without data, a truncation) is about to replace."""
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(offset)
             before = file.read(-1 if data is None else len(data))
@@ -66,13 +66,13 @@ class Disk(apsw.VFS):
         """Undo what was not synced, then let a random part of it have reached the disk."""
         luck = random.Random(self.last)
         for path, offset, _, before, size in reversed(self.unsynced):
-            with open(path, "r+b") as file:  # noqa: PTH123
+            with open(path, "r+b") as file:
                 file.seek(offset)
                 file.write(before)
                 file.truncate(size)
         for path, offset, data, _, _ in self.unsynced:
             if luck.random() < 0.5:
-                with open(path, "r+b") as file:  # noqa: PTH123
+                with open(path, "r+b") as file:
                     file.seek(offset)
                     file.write(data or b"")
                     if data is None:
@@ -85,7 +85,7 @@ class DiskFile(apsw.VFSFile):
     def __init__(self, disk: Disk, name: apsw.URIFilename | str | None, flags: list[int]) -> None:
         self.disk = disk
         self.path = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
-        super().__init__("unix", name, flags)  # type: ignore[arg-type]
+        super().__init__("unix", name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         self.disk.step()

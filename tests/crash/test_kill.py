@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import random
 import subprocess
@@ -39,6 +40,12 @@ def lines_of(pipe: IO[str] | None) -> Iterator[Any]:
             yield json.loads(line)
 
 
+def last_words(writer: subprocess.Popen[str]) -> str:
+    """Return what a writer that should not have ended complained about."""
+    writer.kill()
+    return writer.communicate()[1]
+
+
 class Witness:
     """Remembers every acknowledged commit of a file and holds the file to it."""
 
@@ -51,11 +58,12 @@ class Witness:
         """Let a writer live for some commits and a moment; return how many it acknowledged."""
         with doomed(self.path, seed) as writer:
             said = lines_of(writer.stdout)
-            assert next(said) == "opening", writer.stderr and writer.stderr.read()
+            assert next(said) == "opening"
             heard: list[Any] = []
             if acks:
-                assert next(said) == self.head
-                heard += [next(said) for _ in range(acks)]
+                assert next(said, None) == self.head, last_words(writer)
+                heard += itertools.islice(said, acks)
+                assert len(heard) == acks, last_words(writer)
             # Not a wait for anything: the moment of death is what varies.
             time.sleep(delay_s)
             writer.kill()

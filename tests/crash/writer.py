@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from itertools import pairwise
 from typing import Any
 
 import worlddb
@@ -96,8 +97,8 @@ class Writer:
             for i in range(self.random.randrange(200, 400))
         ]
         ids = tx.create_nodes(drafts)
-        pairs = zip(ids, ids[1:], strict=False)
-        tx.write_edges("refers_to", [worlddb.EdgeDraft(source=a, target=b) for a, b in pairs])
+        links = [worlddb.EdgeDraft(source=a, target=b) for a, b in pairwise(ids)]
+        tx.write_edges("refers_to", links)
         return world
 
 

@@ -72,6 +72,8 @@ class Fuzzer:
         self.alive: set[Id] = set()
         self.merges: list[Id] = []
         self.inferred: set[Id] = set()
+        self.known: dict[Id, Node] = {}
+        self.written: dict[Id, Edge] = {}
         self.born: dict[Id, tuple[object, ...]] = {}
         self.ends: dict[Id, datetime | None] = {}
         self.done: dict[str, int] = {}
@@ -119,10 +121,14 @@ class Fuzzer:
             source=d.source,
         )
         self.nodes.append(node.id)
+        self.known[node.id] = node
 
     def same_again(self, tx: Transaction) -> None:
         """Write a node that is there already: it stays one node."""
-        old = self.db.get(self.rng.choice(self.nodes))
+        before = [ident for ident in self.nodes if ident in self.known]
+        if not before:
+            return
+        old = self.known[self.rng.choice(before)]
         again = tx.create_node(
             type=old.type,
             name=old.name,
@@ -143,6 +149,7 @@ class Fuzzer:
         )
         self.edges.append(edge.id)
         self.alive.add(edge.id)
+        self.written[edge.id] = edge
         if type_ == "same_as":
             self.merges.append(edge.id)
         if metadata.get("inferred"):
@@ -174,14 +181,13 @@ class Fuzzer:
 
     def infer(self, tx: Transaction) -> None:
         """Write an edge that rests on another one at the same end."""
-        premise = self._some_edge()
-        if premise is not None and premise.type in RESTED_ON:
+        if not self.alive:
+            return
+        premise = self.written[self.rng.choice(sorted(self.alive))]
+        if premise.type in RESTED_ON:
             metadata = {"inferred": True, "premises": [str(premise.id)]}
             target = self.rng.choice(self.nodes)
             self.edge(tx, premise.type, premise.source, target, **metadata)
-
-    def _some_edge(self) -> Edge | None:
-        return self.db.get_edge(self.rng.choice(sorted(self.alive))) if self.alive else None
 
     def delete(self, tx: Transaction) -> None:
         for _ in range(3 if len(self.alive) > ENOUGH_EDGES else 1):
@@ -479,10 +485,16 @@ def test_a_score_that_is_no_number_is_refused_as_such(score: object) -> None:
 def test_a_read_inside_a_transaction_says_the_same_in_memory_as_on_disk(tmp_path: Path) -> None:
     said = []
     for path in (tmp_path / "store.db", Path(":memory:")):
-        with worlddb.open(path, clock=lambda: BASE) as db, db.transaction() as tx:
-            node = tx.create_node(type="Fact", name="not yet")
-            try:
-                said.append(db.get(node.id).to_dict())
-            except NotFoundError:
-                said.append({})
+        with worlddb.open(path, clock=lambda: BASE, busy_timeout_s=1) as db:
+            with db.transaction() as tx:
+                before = tx.create_node(type="Fact", name="before")
+            with db.transaction() as tx:
+                node = tx.create_node(type="Fact", name="not yet")
+                assert db.get(before.id).name == "before"
+                assert db.query().execute().ids >= {before.id}
+                try:
+                    said.append(db.get(node.id).to_dict())
+                except NotFoundError:
+                    said.append({})
+            assert len(db.children()) == 2
     assert said[0] == said[1]

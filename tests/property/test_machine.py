@@ -188,7 +188,7 @@ TestStoreMachine.settings = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=40,
-    stateful_step_count=25,
+    max_examples=30,
+    stateful_step_count=20,
     suppress_health_check=list(HealthCheck),
 )

@@ -765,7 +765,7 @@ def test_a_wrong_step_of_a_spec_is_refused(db: WorldDB, s: SimpleNamespace, titl
 
 SYNTAX = (
     *('"', "'", "a AND", "OR", "NOT a", "a*", "name:a", "^a", "(a", "a)", "-a", "+a", "NEAR(a b)"),
-    *("{name}: a", "\0", "a\0b", "\ud800", "!!!", "…", "a" * 100_000, "a " * 5_000),
+    *("{name}: a", "\0", "a\0b", "!!!", "…", "a" * 60_000, "a " * 5_000),
 )
 
 

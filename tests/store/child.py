@@ -18,7 +18,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import apsw
@@ -126,21 +129,31 @@ def register(path: str, which: str) -> None:
         say({"source": str(source.id), "target": str(target.id), "edge": str(edge.id)})
 
 
+def is_in(frame: FrameType | None, name: str) -> bool:
+    """Return whether a thread is inside the store's function of that name."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == name and Path(code.co_filename).name == "store.py":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def interrupt(path: str) -> None:
     """Press Ctrl-C while waiting for the write lock; then write as if nothing had been."""
     db = worlddb.open(path, busy_timeout_s=5)
     other = worlddb.open(path, busy_timeout_s=1)
     held = threading.Event()
+    main = threading.get_ident()
 
     def keep() -> None:
         with other.transaction() as tx:
             tx.create_node(type="Fact", name="the other one")
             held.set()
-            while db._store._lock.acquire(blocking=False):
-                db._store._lock.release()
+            while not is_in(sys._current_frames().get(main), "write"):
                 time.sleep(0.001)
-            # The lock of threads is taken: the main thread is now about to wait for the file's.
-            time.sleep(0.1)
+            # A little more, until it is deep in SQLite, waiting for the lock of the file.
+            time.sleep(0.2)
             os.kill(os.getpid(), signal.SIGINT)
 
     keeper = threading.Thread(target=keep)
@@ -195,10 +208,10 @@ def read_only(path: str) -> None:
         found: dict[str, Any] = {}
         try:
             with worlddb.open(path, read_only=asked) as db:
-                found["log"] = [str(commit.hash) for commit in db.log()]
+                found["log"] = [str(item.hash) for item in db.log()]
                 found["names"] = [node.name for node in db.children()]
                 found["check"] = [str(problem) for problem in db.check()]
-                found["written"] = attempt(lambda store=db: commit(store, "no"))
+                found["written"] = attempt(partial(commit, db, "no"))
         except worlddb.WorldDBError as error:
             found["error"] = f"{type(error).__name__}: {error}"
         say(found)
@@ -272,8 +285,8 @@ def fill_bulk(path: str) -> None:
     def load(db: worlddb.WorldDB) -> None:
         with db.transaction(bulk=True) as tx:
             ids = tx.create_nodes(drafts)
-            pairs = zip(ids, ids[1:], strict=False)
-            tx.write_edges("refers_to", [worlddb.EdgeDraft(source=a, target=b) for a, b in pairs])
+            links = [worlddb.EdgeDraft(source=a, target=b) for a, b in pairwise(ids)]
+            tx.write_edges("refers_to", links)
 
     with worlddb.open(path) as db:
         say(commit(db, "first"))

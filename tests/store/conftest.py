@@ -42,5 +42,6 @@ def db(path: Path) -> Iterator[worlddb.WorldDB]:
 @pytest.fixture(params=["file", "memory"])
 def any_db(request: pytest.FixtureRequest, path: Path) -> Iterator[worlddb.WorldDB]:
     """Return an open store, in a file and in memory in turn."""
-    with worlddb.open(":memory:" if request.param == "memory" else path) as opened:
+    place = ":memory:" if request.param == "memory" else path
+    with worlddb.open(place, busy_timeout_s=5) as opened:
         yield opened

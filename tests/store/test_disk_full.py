@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +26,17 @@ def limit_pages(db: worlddb.WorldDB, extra: int | None) -> None:
 
 def fill(db: worlddb.WorldDB) -> list[worlddb.Id]:
     """Commit until the disk is full; return what was acknowledged."""
-    landed = []
-    for number in range(FILL_MAX):
-        try:
+    landed: list[worlddb.Id] = []
+
+    def commit_until_full() -> None:
+        for number in range(FILL_MAX):
             with db.transaction() as tx:
                 node = tx.create_node(type="Fact", name=f"{number}", content=f"{number} " * 600)
-        except worlddb.StorageError as error:
-            assert "full" in str(error)
-            return landed
-        landed.append(node.id)
-    raise AssertionError("the disk never filled up")
+            landed.append(node.id)
+
+    with pytest.raises(worlddb.StorageError, match="full"):
+        commit_until_full()
+    return landed
 
 
 # -- full by count of pages ----------------------------------------------------------------------
@@ -48,7 +51,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_what_was_acknowledged(
     assert landed
     before = picture(any_db)
     assert any_db.check() == []
-    with pytest.raises(worlddb.StorageError, match="disk is full.*nothing was lost"):
+    with pytest.raises(worlddb.StorageError, match=r"disk is full.*nothing was lost"):
         fill_at_once(any_db)
     assert picture(any_db) == before
     limit_pages(any_db, None)
@@ -64,8 +67,8 @@ def fill_at_once(db: worlddb.WorldDB, *, bulk: bool = False) -> None:
     ]
     with db.transaction(bulk=bulk) as tx:
         ids = tx.create_nodes(drafts)
-        pairs = zip(ids, ids[1:], strict=False)
-        tx.write_edges("refers_to", [worlddb.EdgeDraft(source=a, target=b) for a, b in pairs])
+        links = [worlddb.EdgeDraft(source=a, target=b) for a, b in pairwise(ids)]
+        tx.write_edges("refers_to", links)
 
 
 @pytest.mark.parametrize("bulk", [False, True])
@@ -97,13 +100,21 @@ def test_a_full_disk_that_the_block_swallows_still_rolls_back(any_db: worlddb.Wo
     kept = commit_one(any_db, "before")
     before = picture(any_db)
     limit_pages(any_db, 20)
-    with pytest.raises(worlddb.StorageError), any_db.transaction() as tx:
-        with pytest.raises(worlddb.StorageError):
-            for number in range(FILL_MAX):
-                tx.create_node(type="Fact", name=f"{number}", content=f"{number} " * 600)
-        limit_pages(any_db, None)
-        with pytest.raises(worlddb.WorldDBError):
-            tx.add_aliases(kept.id, ["late"])
+
+    def fill_inside(tx: worlddb.Transaction) -> None:
+        for number in range(FILL_MAX):
+            tx.create_node(type="Fact", name=f"{number}", content=f"{number} " * 600)
+
+    def swallow() -> None:
+        with any_db.transaction() as tx:
+            with contextlib.suppress(Exception):
+                fill_inside(tx)
+            limit_pages(any_db, None)
+            with contextlib.suppress(worlddb.WorldDBError):
+                tx.add_aliases(kept.id, ["late"])
+
+    with pytest.raises(worlddb.StorageError):
+        swallow()
     assert picture(any_db) == before
     assert any_db.check() == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +50,15 @@ def attacks(table: str) -> list[str]:
 @pytest.fixture
 def full(path: Path) -> Path:
     """Return the path of a closed store with a row in every table."""
-    with worlddb.open(path) as db:
-        with db.transaction() as tx:
-            old = tx.create_node(type="Fact", name="old", aliases=["o"], source="a diary")
-            new = tx.create_node(type="Fact", name="new")
-            tx.write_edge("supersedes", new.id, old.id)
-            tx.write_edge("same_as", new.id, old.id)
-            link = tx.write_edge("contradicts", new.id, old.id)
-            inferred = {"inferred": True, "premises": [str(link.id)]}
-            tx.write_edge("implies", new.id, old.id, metadata=inferred)
-            tx.register(old.id, "likes", "1", False)
+    with worlddb.open(path) as db, db.transaction() as tx:
+        old = tx.create_node(type="Fact", name="old", aliases=["o"], source="a diary")
+        new = tx.create_node(type="Fact", name="new")
+        tx.write_edge("supersedes", new.id, old.id)
+        tx.write_edge("same_as", new.id, old.id)
+        link = tx.write_edge("contradicts", new.id, old.id)
+        inferred = {"inferred": True, "premises": [str(link.id)]}
+        tx.write_edge("implies", new.id, old.id, metadata=inferred)
+        tx.register(old.id, "likes", "1", False)
     return path
 
 
@@ -163,8 +163,8 @@ def load(tx: worlddb.Transaction) -> None:
     ids = tx.create_nodes(
         worlddb.NodeDraft(type="Turn", name=f"turn {i}", content="words") for i in range(300)
     )
-    pairs = zip(ids, ids[1:], strict=False)
-    tx.write_edges("refers_to", [worlddb.EdgeDraft(source=a, target=b) for a, b in pairs])
+    links = [worlddb.EdgeDraft(source=a, target=b) for a, b in pairwise(ids)]
+    tx.write_edges("refers_to", links)
 
 
 def attack(child: Child) -> None:

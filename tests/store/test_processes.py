@@ -137,12 +137,13 @@ def test_a_process_that_waits_too_long_for_the_lock_is_told_and_loses_nothing(
 
 
 def test_a_process_with_patience_gets_its_turn(path: Path, start: StartChild) -> None:
-    children = [start("hold", path), start("write", path, "patient", "1")]
-    assert children[1].hear() == "ready"
-    assert children[0].hear() == "held"
-    children[1].go()
-    children[0].go()
-    assert children[1].hear()["name"] == "patient 0"
+    patient = start("write", path, "patient", "1")
+    assert patient.hear() == "ready"
+    holder = start("hold", path)
+    assert holder.hear() == "held"
+    patient.go()
+    holder.go()
+    assert patient.hear()["name"] == "patient 0"
     with worlddb.open(path) as db:
         assert sorted(node.name for node in db.children()) == ["held", "patient 0"]
 

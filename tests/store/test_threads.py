@@ -133,9 +133,12 @@ def test_readers_see_both_of_a_pair_or_neither(any_db: worlddb.WorldDB) -> None:
         try:
             for number in range(120):
                 with any_db.transaction(bulk=number % 40 == 39) as tx:
-                    fields = {"type": "Fact", "parent": world, "content": "pair"}
-                    left = tx.create_node(**fields, name=f"left {number}")
-                    right = tx.create_node(**fields, name=f"right {number}")
+                    left, right = (
+                        tx.create_node(
+                            type="Fact", parent=world, content="pair", name=f"{side} {number}"
+                        )
+                        for side in ("left", "right")
+                    )
                     tx.write_edge("refers_to", left.id, right.id)
         finally:
             stop.set()
@@ -203,6 +206,24 @@ def test_in_memory_a_reader_waits_for_the_writer_and_then_sees_it_all() -> None:
         assert reading.result(PATIENCE_S) == ["held"]
 
 
+def test_a_reader_gets_its_turn_although_the_writer_never_pauses(path: Path) -> None:
+    for place in (path, ":memory:"):
+        with worlddb.open(place, busy_timeout_s=2) as db, ThreadPoolExecutor(1) as pool:
+            stop = threading.Event()
+
+            def write(db: worlddb.WorldDB = db, stop: threading.Event = stop) -> None:
+                while not stop.is_set():
+                    commit_one(db)
+
+            writing = pool.submit(write)
+            try:
+                for _ in range(30):
+                    assert len(db.log(limit=3)) <= 3
+            finally:
+                stop.set()
+            writing.result()
+
+
 def test_a_thread_that_waits_too_long_for_the_lock_is_told_and_loses_nothing(path: Path) -> None:
     with worlddb.open(path, busy_timeout_s=0.05) as db:
         before = picture(db)
@@ -240,7 +261,7 @@ def test_a_commit_is_seen_by_its_own_thread_while_an_export_is_half_read(
     node = commit_one(any_db, "written meanwhile")
     assert any_db.get(node.id).name == "written meanwhile"
     assert [found.name for found in any_db.children()] == ["a node", "written meanwhile"]
-    lines.close()
+    del lines
 
 
 def test_other_reads_work_while_an_export_is_half_read(any_db: worlddb.WorldDB) -> None:
@@ -279,7 +300,7 @@ def test_an_export_that_nobody_finishes_blocks_no_writer(path: Path) -> None:
                 next(lines)
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(commit_one, db, "not blocked").result()
-            lines.close()
+            del lines
 
 
 # -- many threads, and the end -------------------------------------------------------------------

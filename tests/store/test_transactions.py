@@ -49,14 +49,20 @@ def test_an_exception_in_the_block_rolls_everything_back(
 ) -> None:
     kept = commit_one(any_db)
     before = picture(any_db)
-    with pytest.raises(kind), any_db.transaction() as tx:
-        new = tx.create_node(type="Fact", name="new", source="a diary")
-        tx.write_edge("supersedes", new.id, kept.id)
-        raise kind
+    made: list[worlddb.Id] = []
+
+    def fail() -> None:
+        with any_db.transaction() as tx:
+            made.append(tx.create_node(type="Fact", name="new", source="a diary").id)
+            tx.write_edge("supersedes", made[0], kept.id)
+            raise kind
+
+    with pytest.raises(kind):
+        fail()
     assert picture(any_db) == before
     assert any_db.get(kept.id).valid_to is None
     with pytest.raises(worlddb.NotFoundError):
-        any_db.get(new.id)
+        any_db.get(made[0])
     commit_one(any_db, "after")
     assert any_db.check() == []
 
@@ -65,9 +71,9 @@ def test_a_bulk_load_rolls_back_too(any_db: worlddb.WorldDB) -> None:
     commit_one(any_db)
     before = picture(any_db)
     drafts = [worlddb.NodeDraft(type="Turn", name=f"turn {i}") for i in range(500)]
-    with pytest.raises(ValueError, match="stop"), any_db.transaction(bulk=True) as tx:
+    with contextlib.suppress(ValueError), any_db.transaction(bulk=True) as tx:
         tx.create_nodes(drafts)
-        raise ValueError("stop")
+        raise ValueError
     assert picture(any_db) == before
     assert any_db.check() == []
     assert len(any_db.query().text("turn").execute().nodes) == 0
@@ -76,12 +82,19 @@ def test_a_bulk_load_rolls_back_too(any_db: worlddb.WorldDB) -> None:
 def test_a_refusal_that_the_block_swallows_still_rolls_back(any_db: worlddb.WorldDB) -> None:
     node = commit_one(any_db)
     before = picture(any_db)
-    with pytest.raises(worlddb.RejectedError, match="itself"), any_db.transaction() as tx:
-        tx.create_node(type="Fact", name="innocent")
-        with pytest.raises(worlddb.RejectedError):
-            tx.write_edge("supersedes", node.id, node.id)
+    ended: list[worlddb.Transaction] = []
+
+    def swallow() -> None:
+        with any_db.transaction() as tx:
+            ended.append(tx)
+            tx.create_node(type="Fact", name="innocent")
+            with contextlib.suppress(worlddb.RejectedError):
+                tx.write_edge("supersedes", node.id, node.id)
+
+    with pytest.raises(worlddb.RejectedError, match="itself"):
+        swallow()
     assert picture(any_db) == before
-    assert tx.commit is None
+    assert ended[0].commit is None
     assert any_db.check() == []
 
 
@@ -100,12 +113,17 @@ def test_a_refusal_that_another_handler_swallows_still_rolls_back(
 def test_a_transaction_that_failed_refuses_every_further_call(any_db: worlddb.WorldDB) -> None:
     node = commit_one(any_db)
     before = picture(any_db)
-    with pytest.raises(worlddb.RejectedError), any_db.transaction() as tx:
-        with pytest.raises(worlddb.RejectedError):
-            tx.write_edge("supersedes", node.id, node.id)
-        for call in calls_of(tx, node.id):
-            with pytest.raises(worlddb.ConflictError, match="rolled back"):
-                call()
+
+    def go_on() -> None:
+        with any_db.transaction() as tx:
+            with contextlib.suppress(worlddb.RejectedError):
+                tx.write_edge("supersedes", node.id, node.id)
+            for call in calls_of(tx, node.id):
+                with pytest.raises(worlddb.ConflictError, match="rolled back"):
+                    call()
+
+    with pytest.raises(worlddb.RejectedError):
+        go_on()
     assert picture(any_db) == before
 
 
@@ -210,8 +228,9 @@ def test_the_transaction_knows_the_commit_it_became(any_db: worlddb.WorldDB) -> 
     with any_db.transaction(actor="me") as tx:
         tx.create_node(type="Fact", name="a node")
         assert tx.commit is None
-    assert tx.commit == any_db.log()[-1]
-    assert tx.commit.actor == "me"
+    last = any_db.log()[-1]
+    assert tx.commit == last
+    assert last.actor == "me"
 
 
 # -- nesting -------------------------------------------------------------------------------------
@@ -258,6 +277,17 @@ def test_reads_inside_the_block_do_not_see_it_before_it_lands(db: worlddb.WorldD
     assert db.get(node.id).name == "not yet"
 
 
+def test_reads_inside_the_block_work_in_memory_too() -> None:
+    with worlddb.open(":memory:", busy_timeout_s=1) as db:
+        kept = commit_one(db, "landed")
+        with db.transaction() as tx:
+            tx.create_node(type="Fact", name="open")
+            assert db.get(kept.id).name == "landed"
+            assert len(db.log()) == 2
+            assert db.query().text("landed").execute().ids == {kept.id}
+        assert [node.name for node in db.children()] == ["landed", "open"]
+
+
 def test_backing_up_inside_the_block_copies_nothing_half_done(
     any_db: worlddb.WorldDB, tmp_path: Path
 ) -> None:
@@ -298,13 +328,13 @@ def test_a_process_without_the_handler_reads_a_custom_type_and_is_told_how_to_wr
     assert [item.type for item in db.ontology().types()] == ["likes"]
     before = picture(db)
     wanted = r"'likes' \(version 3\).*handler is not loaded.*register"
-    for write in (
+    draft = worlddb.EdgeDraft(source=made["target"], target=made["source"])
+    writes: list[Callable[[worlddb.Transaction], object]] = [
         lambda tx: tx.write_edge("likes", made["target"], made["source"]),
-        lambda tx: tx.write_edges(
-            "likes", [worlddb.EdgeDraft(source=made["target"], target=made["source"])]
-        ),
+        lambda tx: tx.write_edges("likes", [draft]),
         lambda tx: tx.delete_edge(made["edge"]),
-    ):
+    ]
+    for write in writes:
         with pytest.raises(worlddb.InvalidInputError, match=wanted), db.transaction() as tx:
             write(tx)
     assert picture(db) == before
@@ -336,11 +366,19 @@ def test_a_disk_error_is_a_storage_error_inside_the_block_too(any_db: worlddb.Wo
             raise apsw.IOError("injected")
         return True
 
-    with pytest.raises(worlddb.StorageError), any_db.transaction() as tx:
-        con.exec_trace = refuse
-        try:
-            with pytest.raises(worlddb.StorageError):
+    inside: list[type[Exception]] = []
+
+    def swallow() -> None:
+        with any_db.transaction() as tx:
+            con.exec_trace = refuse
+            try:
                 tx.create_node(type="Fact", name="a node")
-        finally:
-            con.exec_trace = None
+            except Exception as error:
+                inside.append(type(error))
+            finally:
+                con.exec_trace = None
+
+    with pytest.raises(worlddb.StorageError):
+        swallow()
+    assert inside == [worlddb.StorageError]
     assert picture(any_db) == before

@@ -79,9 +79,10 @@ class Registration:
 
 
 class Registry:
-    """The handlers of one open store: defaults and plug-ins at the root, the rest per world."""
+    """The handlers of one open store: those given, per world, and the defaults below them all."""
 
     def __init__(self, handlers: Iterable[EdgeHandler]) -> None:
+        self._defaults = {handler.type: handler for handler in default_handlers()}
         self._loaded: dict[bytes, dict[str, EdgeHandler]] = {ROOT_ID: {}}
         self._recorded: dict[bytes, dict[str, Registration]] = {}
         for handler in handlers:
@@ -119,7 +120,9 @@ class Registry:
                     "store, but its handler is not loaded; install the package that offers it or "
                     "register it with db.ontology(world).register(handler)"
                 )
-        known = ", ".join(sorted(self._loaded[ROOT_ID]))
+        if edge_type in self._defaults:
+            return self._defaults[edge_type]
+        known = ", ".join(sorted(self._loaded[ROOT_ID] | self._defaults))
         raise InvalidInputError(
             f"unknown edge type {edge_type!r}; known here: {known}; a custom type needs "
             "db.ontology(world).register(handler) first"
@@ -131,6 +134,8 @@ class Registry:
         for world in worlds:
             for edge_type, handler in self._loaded.get(world, {}).items():
                 chosen.setdefault(edge_type, handler)
+        for edge_type, handler in self._defaults.items():
+            chosen.setdefault(edge_type, handler)
         for edge_type in sorted(chosen):
             yield chosen[edge_type]
 

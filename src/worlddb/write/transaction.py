@@ -35,9 +35,9 @@ class Transaction:
     does with the error.
     """
 
-    def __init__(self, ledger: Ledger, registry: Registry, actor: str) -> None:
+    def __init__(self, store: Store, ledger: Ledger, registry: Registry, actor: str) -> None:
+        self._store = store
         self._ledger = ledger
-        self._registry = registry
         self._reconciler = Reconciler(ledger, registry)
         self._failed: BaseException | None = None
         self.actor = actor
@@ -224,7 +224,8 @@ class Transaction:
         ledger = self._ledger
         before = (ledger.node_row, ledger.edge_row, ledger.note_row, len(ledger.changes))
         try:
-            result = call(*args)
+            with self._store.using():
+                result = call(*args)
             if ledger.broken is not None:
                 raise ledger.broken
             return result
@@ -255,7 +256,7 @@ def transact(
         )
         if bulk:
             writer.defer_indexes()
-        tx = Transaction(ledger, registry, actor)
+        tx = Transaction(store, ledger, registry, actor)
         try:
             yield tx
             if tx._failed is not None:

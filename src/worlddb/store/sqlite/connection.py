@@ -22,7 +22,6 @@ from worlddb.errors import (
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS
 
 MEMORY = ":memory:"
-MEMORY_PREFIX = "file:/worlddb-"
 CACHE_KIB = 65_536
 SMALLEST_BYTES = 512
 BUSY_PAUSE_S = 0.005
@@ -67,11 +66,8 @@ def translated(path: str) -> Iterator[None]:
 def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) -> apsw.Connection:
     """Open one connection with this project's settings; the file's format is not looked at."""
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
-    shared_memory = path.startswith(MEMORY_PREFIX)
-    if not read_only and (create or shared_memory):
+    if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
-    if shared_memory:
-        flags |= apsw.SQLITE_OPEN_URI
     con = apsw.Connection(path, flags=flags)
     try:
         con.set_busy_timeout(int(busy_timeout_s * 1000))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import apsw
 
@@ -21,6 +22,7 @@ class Gate:
         self._readers = 0
         self._writer: int | None = None
         self._closed = False
+        self._queue: deque[object] = deque()
         self._long_lived: list[apsw.Connection] = []
 
     @contextmanager
@@ -56,10 +58,12 @@ class Gate:
             raise InvalidInputError(
                 "this thread already has a transaction open; use that one, or end it first"
             )
+        ticket = object()
         try:
             with self._state:
                 self._check_open()
-                if not self._state.wait_for(lambda: self._writer is None, self._timeout_s):
+                self._queue.append(ticket)
+                if not self._state.wait_for(lambda: self._is_next(ticket), self._timeout_s):
                     raise ConflictError(
                         f"{self._path}: another thread's transaction took longer than "
                         f"{self._timeout_s:g} s; try again"
@@ -68,10 +72,25 @@ class Gate:
                 self._writer = me
             yield
         finally:
-            if self._writer == me:
-                with self._state:
+            with self._state:
+                with suppress(ValueError):
+                    self._queue.remove(ticket)
+                if self._writer == me:
                     self._writer = None
-                    self._state.notify_all()
+                self._state.notify_all()
+
+    def _is_next(self, ticket: object) -> bool:
+        """Return whether it is a waiting writer's turn: first come, first served."""
+        return self._writer is None and self._queue[0] is ticket
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every other thread out for the length of the block; the writer passes."""
+        if self._writer == threading.get_ident():
+            yield
+            return
+        with self.writing():
+            yield
 
     def adopt(self, con: apsw.Connection) -> None:
         """Remember a connection that lives outside the count, to close it with the store."""

@@ -2,7 +2,7 @@
 
 Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
 behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
-own, so no write pays for one. `:memory:` is the same over SQLite's shared memory files.
+own, so no write pays for one. A store in memory has one connection for all, one at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from worlddb.store.protocol import Head
 from worlddb.store.sqlite.checkpoint import Checkpointer
 from worlddb.store.sqlite.connection import (
     MEMORY,
-    MEMORY_PREFIX,
     check_format,
     connect,
     connect_immutable,
@@ -41,6 +40,14 @@ IDLE_READERS_MAX = 8
 def _we_write(*_: Any) -> int:
     """Answer the guards: this connection is the engine's own."""
     return 1
+
+
+def _copy(reader: SqliteReader, target: apsw.Connection) -> None:
+    """Copy the whole snapshot of `reader`."""
+    reader.head()  # Only the first read takes the snapshot; without one, writers get in between.
+    with target.backup("main", reader.con, "main") as copy:
+        while not copy.done:
+            copy.step(4096)
 
 
 class SqliteStore:
@@ -64,8 +71,10 @@ class SqliteStore:
         self._immutable = False
         self._gate = Gate(path, busy_timeout_s)
         refuse_bad_path(path)
-        # Connections of one process share it by name; nothing of it ever reaches a disk.
-        self._file = f"{MEMORY_PREFIX}{uuid.uuid4()}?vfs=memdb" if path == MEMORY else path
+        # The process may change its folder while the store is open.
+        self._file = MEMORY if path == MEMORY else os.path.abspath(path)
+        if read_only and path == MEMORY:
+            raise StorageError(":memory: is new and empty; open it to write")
         with translated(path):
             self._writer = self._open_writer(read_only, create, durability)
         keeps_log = path != MEMORY and not self.read_only
@@ -120,12 +129,18 @@ class SqliteStore:
     def read(self) -> Iterator[SqliteReader]:
         """Yield one snapshot; nested calls of the same thread share it.
 
+        In memory other threads wait meanwhile, and a read inside a transaction sees its writes.
+
         Raises:
             InvalidInputError: the store is closed.
         """
         reader: SqliteReader | None = getattr(self._local, "reader", None)
         if reader is not None:
             yield reader
+            return
+        if self.path == MEMORY:
+            with self._gate.alone(), translated(self.path):
+                yield SqliteReader(self._writer)
             return
         with self._gate.reading(), translated(self.path):
             con = self._take()
@@ -161,16 +176,16 @@ class SqliteStore:
 
         In memory a reader would keep writers from committing, so there it is a copy.
         """
-        with self._gate.reading(), translated(self.path):
-            if self.path == MEMORY:
-                con = apsw.Connection(MEMORY)
-                with self.read() as reader, con.backup("main", reader.con, "main") as copy:
-                    copy.step()
-            else:
+        if self.path == MEMORY:
+            con = apsw.Connection(MEMORY)
+            with self.read() as reader:
+                _copy(reader, con)
+        else:
+            with self.using():
                 con = self._take()
                 con.execute("BEGIN")
                 SqliteReader(con).head()
-            self._gate.adopt(con)
+        self._gate.adopt(con)
         try:
             yield SqliteReader(con)
         finally:
@@ -179,7 +194,7 @@ class SqliteStore:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Hold the store open while a part of a snapshot is read."""
+        """Hold the store open for a moment, and turn what the database raises into our errors."""
         with self._gate.reading(), translated(self.path):
             yield
 
@@ -230,21 +245,19 @@ class SqliteStore:
             raise StorageError("a backup is a file; give a path")
         if os.path.exists(path):
             raise StorageError(f"{path}: exists already; choose a new path for the backup")
-        partial = f"{path}.partial"
+        partial = f"{path}.{uuid.uuid4().hex}.partial"
         with self.read() as reader, translated(path):
-            Path(partial).unlink(missing_ok=True)
             target = apsw.Connection(partial)
             try:
-                with target.backup("main", reader.con, "main") as copy:
-                    while not copy.done:
-                        copy.step(4096)
+                _copy(reader, target)
                 target.close()
                 # Under its name only when it is whole: a killed backup is never taken for one.
-                os.rename(partial, path)
-            except BaseException:
+                os.link(partial, path)
+            except FileExistsError:
+                raise StorageError(f"{path}: exists already; choose a new path") from None
+            finally:
                 target.close()
                 Path(partial).unlink(missing_ok=True)
-                raise
 
     def close(self) -> None:
         """Wait for what is under way, then close every connection. Twice does nothing.
