@@ -1,6 +1,6 @@
 """Adding one child to a world: does it cost more when the world is large?
 
-    python -m bench.sets [--large 100000]
+python -m bench.sets [--large 100000]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Small calls on a large store: one durable write, one hop, opening.
 
-    python -m bench.small FILE        (FILE: a store that bench.load --keep left)
+python -m bench.small FILE        (FILE: a store that bench.load --keep left)
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ print((time.perf_counter() - started) * 1e6)
 
 def opening(path: str, count: int = 5) -> list[float]:
     """Return how long a new process takes to open the store and read one node, in microseconds."""
-    return [
-        float(subprocess.run([sys.executable, "-c", OPEN, path], capture_output=True, check=True).stdout)
-        for _ in range(count)
-    ]
+    command = [sys.executable, "-c", OPEN, path]
+    runs = [subprocess.run(command, capture_output=True, check=True) for _ in range(count)]
+    return [float(run.stdout) for run in runs]
 
 
 def main() -> None:

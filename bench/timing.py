@@ -39,5 +39,5 @@ def machine() -> str:
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         commit = "no git"
-    cores = os.cpu_count()
-    return f"commit {commit}, Python {platform.python_version()}, {cores} cores, {platform.machine()}"
+    python, cores = platform.python_version(), os.cpu_count()
+    return f"commit {commit}, Python {python}, {cores} cores, {platform.machine()}"

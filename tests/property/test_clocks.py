@@ -100,6 +100,8 @@ def compare_lookups(
         assert db.children(ident, as_of=as_of) == answers.children(view, ident)
         assert db.edges(ident, as_of=as_of) == answers.edges_out(view, ident)
         assert db.edges(ident, "in", as_of=as_of) == answers.edges_in(view, ident)
+        around = {*answers.edges_out(view, ident), *answers.edges_in(view, ident)}
+        assert set(db.edges(ident, "both", as_of=as_of)) == around
 
 
 def compare_queries(db: WorldDB, answers: Answers, view: View, as_of: AsOf, seed: Id) -> None:
@@ -317,6 +319,20 @@ def test_text_is_found_as_it_was_valid_however_much_is_valid_now() -> None:
                 tx.create_node(type="Fact", content="apple")
         asked = db.query().text("apple").as_of(valid=long_ago + timedelta(days=1))
         assert asked.execute().ids == {ended.id}
+
+
+def test_edges_of_both_directions_come_in_the_order_of_writing() -> None:
+    with worlddb.open(":memory:") as db:
+        with db.transaction() as tx:
+            one = tx.create_node(type="Fact", name="one")
+            other = tx.create_node(type="Fact", name="other")
+            written = [
+                tx.write_edge("refers_to", other.id, one.id).id,
+                tx.write_edge("refers_to", one.id, other.id).id,
+                tx.write_edge("refers_to", one.id, one.id).id,
+                tx.write_edge("implies", other.id, one.id).id,
+            ]
+        assert [edge.id for edge in db.edges(one.id, "both")] == written
 
 
 def test_before_the_first_commit_nothing_is_known_but_the_root() -> None:

@@ -69,6 +69,7 @@ class SqliteStore:
         self._local = threading.local()
         self._idle: list[apsw.Connection] = []
         self._immutable = False
+        self._pending_time = 0
         self._gate = Gate(path, busy_timeout_s)
         refuse_bad_path(path)
         # The process may change its folder while the store is open.
@@ -140,7 +141,9 @@ class SqliteStore:
             return
         if self.path == MEMORY:
             with self._gate.alone(), translated(self.path):
-                yield SqliteReader(self._writer)
+                reader = SqliteReader(self._writer)
+                reader.time = self._pending_time
+                yield reader
             return
         with self._gate.reading(), translated(self.path):
             con = self._take()
@@ -214,7 +217,8 @@ class SqliteStore:
             try:
                 con.execute("BEGIN IMMEDIATE")
                 head = SqliteReader(con).head()
-                yield SqliteWriter(con, head, self._next_time(head))
+                self._pending_time = self._next_time(head)
+                yield SqliteWriter(con, head, self._pending_time)
                 con.execute("COMMIT")
             except BaseException:
                 if con.in_transaction:
