@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from types import TracebackType
 
-from worlddb.errors import InvalidInputError
 from worlddb.model.address import ROOT_ID
 from worlddb.model.id import Id
 from worlddb.model.limits import Limits
@@ -40,7 +39,8 @@ from worlddb.read.moment import moment_of
 from worlddb.read.prove import prove
 from worlddb.read.query import QueryBuilder, QuerySpec
 from worlddb.read.subgraph import Subgraph
-from worlddb.store.sqlite.store import SYNCHRONOUS, SqliteStore
+from worlddb.store.sqlite.options import check_options
+from worlddb.store.sqlite.store import SqliteStore
 from worlddb.write.ontology import Ontology
 from worlddb.write.replay import replay
 from worlddb.write.transaction import DEFAULT_ACTOR, Transaction, transact
@@ -51,30 +51,6 @@ EXPORT_BATCH = 256
 def wall_clock() -> int:
     """Return the machine's time in microseconds since 1970."""
     return time.time_ns() // 1000
-
-
-def _check_options(
-    path: object,
-    durability: object,
-    patience: object,
-    limits: object,
-    handlers: object,
-    clock: object,
-) -> None:
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidInputError(f"path: give text or a Path, not {path!r}")
-    if not isinstance(durability, str) or durability not in SYNCHRONOUS:
-        raise InvalidInputError(f"durability {durability!r}: use 'full' or 'normal'")
-    if isinstance(patience, bool) or not isinstance(patience, int | float):
-        raise InvalidInputError(f"busy_timeout_s: give seconds, not {patience!r}")
-    if not 0 <= patience <= 1_000_000:
-        raise InvalidInputError(f"busy_timeout_s: give 0 to 1,000,000 seconds, not {patience!r}")
-    if limits is not None and not isinstance(limits, Limits):
-        raise InvalidInputError(f"limits: give worlddb.Limits(…), not {limits!r}")
-    if not isinstance(handlers, Iterable):
-        raise InvalidInputError(f"handlers: give a list of edge handlers, not {handlers!r}")
-    if not callable(clock):
-        raise InvalidInputError(f"clock: give a function of microseconds, not {clock!r}")
 
 
 class WorldDB:
@@ -92,7 +68,7 @@ class WorldDB:
         handlers: Iterable[EdgeHandler] = (),
         clock: Callable[[], int] = wall_clock,
     ) -> None:
-        _check_options(path, durability, busy_timeout_s, limits, handlers, clock)
+        check_options(path, durability, busy_timeout_s, limits, handlers, clock)
         self._clock = clock
         self._limits = limits or Limits()
         self._registry = Registry([*plugged_handlers(), *map(check_handler, handlers)])

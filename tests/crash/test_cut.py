@@ -13,10 +13,10 @@ import worlddb
 
 CUT = Path(__file__).with_name("cut.py")
 COMMITS = 4
-STEP = 11
-"""Every 11th write: a life has some 500, and 1 takes two minutes. Odd, so that it meets both
+STEP = 17
+"""Every 17th write: a life has some 500, and 1 takes two minutes. Odd, so that it meets both
 the headers and the pages of the log."""
-STEP_NORMAL = 31
+STEP_NORMAL = 61
 
 
 class Life(NamedTuple):

@@ -21,7 +21,7 @@ from worlddb.store.sqlite.writer import SqliteWriter
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 CALLS_MAX = 5_000
 LINES_MAX = 50_000
-LINES_STEP = 3
+LINES_STEP = 7
 DOORS = ("store.py", "gate.py")
 """Where the clean-up of a session is; an interrupt in the middle of it is another matter."""
 

@@ -405,7 +405,7 @@ class World:
         staged = self.proposals.get(ident) or next(reversed(near), None)
         if staged is None:
             raise NotFoundError("no proposal")
-        if staged.status == status:
+        if staged.status == status and status != "pending":
             return
         if status not in DECISIONS[staged.status]:
             raise ConflictError("decided already")

@@ -157,18 +157,18 @@ def compare_all(player: Player, ids_per_pair: int, queries_every: int) -> int:
     return pairs
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_every_node_answers_as_it_was_known_at_every_pair_of_instants(seed: int) -> None:
-    player = random_history(seed, commits=11, steps_max=4)
+    player = random_history(seed, commits=10, steps_max=4)
     assert len(player.history) > 5
-    assert compare_all(player, ids_per_pair=1_000, queries_every=1) > 300
+    assert compare_all(player, ids_per_pair=1_000, queries_every=3) > 300
 
 
 @pytest.mark.parametrize("seed", [100, 101])
 def test_long_histories_answer_as_they_were_known_at_every_pair_of_instants(seed: int) -> None:
     player = random_history(seed, commits=30)
     assert len(player.history) > 18
-    assert compare_all(player, ids_per_pair=2, queries_every=5) > 1_000
+    assert compare_all(player, ids_per_pair=2, queries_every=10) > 1_000
     assert player.db.check() == []
 
 
@@ -204,9 +204,9 @@ def identity_history(seed: int, commits: int) -> Player:
     return player
 
 
-@pytest.mark.parametrize("seed", range(200, 203))
+@pytest.mark.parametrize("seed", [200, 201])
 def test_identity_and_conflicts_answer_as_they_were_known(seed: int) -> None:
-    player = identity_history(seed, commits=150)
+    player = identity_history(seed, commits=110)
     statuses = {item.status for w in player.history for item in w.proposals.values()}
     assert statuses == {"pending", "accepted", "rejected", "withdrawn"}
     assert any(item.settled for item in player.world.conflicts.values())

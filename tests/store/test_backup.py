@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -243,6 +245,23 @@ def test_a_file_beside_the_target_is_left_alone(db: worlddb.WorldDB, tmp_path: P
         neighbour.write_bytes(b"mine")
     db.backup(tmp_path / "copy.db")
     assert [neighbour.read_bytes() for neighbour in neighbours] == [b"mine"] * 4
+
+
+def test_a_backup_works_on_a_disk_that_knows_no_hard_links(
+    db: worlddb.WorldDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    # What a memory stick says; none can be mounted here.
+    monkeypatch.setattr(os, "link", refuse)
+    commit_one(db)
+    folder = tmp_path / "stick"
+    folder.mkdir()
+    db.backup(folder / "copy.db")
+    assert [item.name for item in folder.iterdir()] == ["copy.db"]
+    with worlddb.open(folder / "copy.db") as copy:
+        assert picture(copy) == picture(db)
 
 
 def test_a_store_opened_to_read_can_be_backed_up(path: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_processes_that_write_at_once_lose_no_commit(
 def test_processes_that_make_the_same_file_at_once_all_succeed(
     tmp_path: Path, start: StartChild
 ) -> None:
-    for attempt in range(6):
+    for attempt in range(4):
         path = tmp_path / f"{attempt}.db"
         children = [start("make", path, f"{name}") for name in range(6)]
         for child in children:

@@ -46,6 +46,8 @@ def decide(
     row = _proposal_of(ledger, found.row, found.source, found.target)
     if row is None:
         raise NotFoundError(f"edge {found.edge.id.short} has no merge proposal")
+    if status == "pending" and row.status == "pending":
+        raise ConflictError("this merge was not accepted; there is nothing to undo")
     if row.status != status:
         if status not in ALLOWED[row.status]:
             raise ConflictError(f"this merge is {row.status} already; {WAY_OUT[row.status]}")

@@ -257,7 +257,8 @@ class SqliteReader:
             out = self.edges_at(wanted, "out", chosen, known)
             seen = {item.row for item in out}
             into = self.edges_at(wanted, "in", chosen, known)
-            return out + [item for item in into if item.row not in seen]
+            both = out + [item for item in into if item.row not in seen]
+            return sorted(both, key=lambda item: item.row)
         end = "source" if direction == "out" else "target"
         values: list[Any] = [_among(wanted)]
         where = f"e.{end} {_IN}"

@@ -30,10 +30,10 @@ from worlddb.store.sqlite.connection import (
     translated,
 )
 from worlddb.store.sqlite.gate import Gate
+from worlddb.store.sqlite.options import SYNCHRONOUS
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.writer import SqliteWriter
 
-SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 IDLE_READERS_MAX = 8
 
 
