@@ -14,8 +14,8 @@ import worlddb
 CUT = Path(__file__).with_name("cut.py")
 COMMITS = 4
 STEP = 17
-"""Every 17th write: a life has some 500, and 1 takes two minutes. Odd, so that it meets both
-the headers and the pages of the log."""
+"""Every 17th write: a life has some 300, and all of them take two minutes. Odd, so that it meets
+both the headers and the pages of the log."""
 STEP_NORMAL = 61
 
 

@@ -57,6 +57,11 @@ def nibble(member: bytes, depth: int) -> int:
 
 def split(members: Sequence[bytes], depth: int) -> list[Sequence[bytes]]:
     """Split sorted members that agree on the first `depth` nibbles by the next one."""
+    if len(members) <= BUCKET_MAX:
+        few: list[list[bytes]] = [[] for _ in range(FORK_WIDTH)]
+        for member in members:
+            few[nibble(member, depth)].append(member)
+        return few  # type: ignore[return-value]
     parts: list[Sequence[bytes]] = []
     start = 0
     prefix = members[0][: depth >> 1]

@@ -110,7 +110,7 @@ class Ledger:
         for text in texts:
             if fresh or not self.writer.has_note(row, kind, text):
                 self.note_row += 1
-                rows.append((self.note_row, row, kind, text))
+                rows.append((self.note_row, row, kind, text, self.writer.seq))
                 self.notes.update(note_record(ident, kind, text))
         if rows:
             self.writer.insert_notes(rows)

@@ -63,7 +63,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
         ledger.place_all([item[0] for item in ready])
     rows: list[tuple[Any, ...]] = []
     records, notes, ids = [], [], []
-    places, children = ledger.places, ledger.children_put
+    places, children, seq = ledger.places, ledger.children_put, ledger.writer.seq
     for item in ready:
         if item[0] in places:
             if item[1].created_at is not None:
@@ -88,6 +88,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
                 world,
                 valid_from,
                 valid_to,
+                seq,
             )
         )
         records.append(node_record(ident, world_id, valid_from, valid_to))

@@ -124,7 +124,7 @@ class Reconciler:
         places, seen = ledger.places, ledger.edges_seen
         # An edge can be known from before only if edges are, and its source is.
         old_nodes = ledger.head.nodes if ledger.head.edges else 0
-        head = edge_head(type_)
+        head, seq = edge_head(type_), ledger.writer.seq
         tails: dict[tuple[int, str], bytes] = {}
         rows: list[tuple[Any, ...]] = []
         row = 0
@@ -169,6 +169,7 @@ class Reconciler:
                     valid_to,
                     metadata,
                     generation,
+                    seq,
                 )
             )
         self._flush(rows)

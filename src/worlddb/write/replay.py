@@ -212,6 +212,7 @@ def _replay_edges(ledger: Ledger, records: Iterator[dict[str, Any]]) -> None:
                     valid_to,
                     metadata,
                     record["generation"],
+                    ledger.writer.seq,
                 )
             )
         ledger.writer.insert_edges(rows)

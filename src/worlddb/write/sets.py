@@ -24,6 +24,8 @@ from worlddb.model.digest import FORK_WIDTH, fork_digest, split
 from worlddb.store.protocol import Writer
 
 SORT_WITH_NUMPY_MIN = 20_000
+LOOK_AHEAD_MAX = 16
+LOOK_AHEAD_DEPTH = 5
 
 
 class Laid(NamedTuple):
@@ -53,9 +55,13 @@ def update(
     change = _Update(writer, world, kind)
     dropped = sorted(drop)
     if laid is not None and not dropped and writer.page(world, kind, "") is None:
-        change.put_pages(laid.pages)
-        return laid.digest
-    return change.apply("", sort_members(put), dropped)[0]
+        change.put = laid.pages
+        digest = laid.digest
+    else:
+        change.look_ahead(put, dropped)
+        digest = change.apply("", sort_members(put), dropped)[0]
+    change.write()
+    return digest
 
 
 def sort_members(members: list[bytes]) -> list[bytes]:
@@ -74,15 +80,43 @@ def sort_members(members: list[bytes]) -> list[bytes]:
 
 
 class _Update:
+    """One change of one set: pages are read at once where it can be, and written at the end."""
+
     def __init__(self, writer: Writer, world: int, kind: int) -> None:
         self.writer = writer
         self.world = world
         self.kind = kind
         self.width = WIDTH[kind]
+        self.read: dict[str, tuple[bool, bytes] | None] = {}
+        self.put: dict[str, tuple[int, bytes]] = {}
+        self.gone: set[str] = set()
+
+    def look_ahead(self, put: Sequence[bytes], drop: Sequence[bytes]) -> None:
+        """Read the pages on the way to a few members in one statement instead of one by one."""
+        if len(put) + len(drop) > LOOK_AHEAD_MAX:
+            return
+        names = [member[:LOOK_AHEAD_DEPTH].hex()[:LOOK_AHEAD_DEPTH] for member in (*put, *drop)]
+        paths = {name[:depth] for name in names for depth in range(LOOK_AHEAD_DEPTH + 1)}
+        found = self.writer.pages(self.world, self.kind, sorted(paths))
+        self.read = {path: found.get(path) for path in paths}
+
+    def page(self, path: str) -> tuple[bool, bytes] | None:
+        """Return a page as it was before this change."""
+        if path not in self.read:
+            self.read[path] = self.writer.page(self.world, self.kind, path)
+        return self.read[path]
+
+    def write(self) -> None:
+        """Write what changed."""
+        for path in self.gone - self.put.keys():
+            self.writer.delete_page(self.world, self.kind, path)
+        self.writer.put_pages(
+            (self.world, self.kind, path, fork, body) for path, (fork, body) in self.put.items()
+        )
 
     def apply(self, path: str, put: Sequence[bytes], drop: Sequence[bytes]) -> tuple[bytes, int]:
         """Change the part of the set below `path`; return its digest and size."""
-        page = self.writer.page(self.world, self.kind, path)
+        page = self.page(path)
         if page is None or not page[0]:
             before = members_of(page[1], self.width) if page else []
             return self._store(path, _merge(before, put, drop), page is not None)
@@ -101,29 +135,26 @@ class _Update:
     def _store(self, path: str, members: Sequence[bytes], existed: bool) -> tuple[bytes, int]:
         """Write sorted members below `path` as one leaf page or as a fork over smaller ones."""
         digest, pages = digest_and_pages(members, path)
-        self.put_pages(pages)
+        self.put.update(pages)
         if existed and not pages:
-            self.writer.delete_page(self.world, self.kind, path)
+            self.gone.add(path)
         return digest, len(members)
 
-    def put_pages(self, pages: dict[str, tuple[int, bytes]]) -> None:
-        """Write pages as they were laid out."""
-        for path, (fork, body) in pages.items():
-            self.writer.put_page(self.world, self.kind, path, bool(fork), body)
-
     def _put_fork(self, path: str, digests: list[bytes], sizes: list[int]) -> None:
-        self.writer.put_page(self.world, self.kind, path, True, fork_body(digests, sizes))
+        self.put[path] = (1, fork_body(digests, sizes))
 
     def _take_in(self, path: str, sizes: list[int]) -> list[bytes]:
         """Remove the small pages below a fork that has become small; return their members."""
         members: list[bytes] = []
         for i, size in enumerate(sizes):
-            if size:
-                page = self.writer.page(self.world, self.kind, path + NIBBLES[i])
+            below = path + NIBBLES[i]
+            if below in self.put:
+                members += members_of(self.put.pop(below)[1], self.width)
+            elif size:
+                page = self.page(below)
                 assert page is not None
-                assert not page[0]
                 members += members_of(page[1], self.width)
-                self.writer.delete_page(self.world, self.kind, path + NIBBLES[i])
+            self.gone.add(below)
         return members
 
 

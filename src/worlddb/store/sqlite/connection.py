@@ -22,7 +22,7 @@ from worlddb.errors import (
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS
 
 MEMORY = ":memory:"
-CACHE_KIB = 65_536
+CACHE_KIB = 262_144
 SMALLEST_BYTES = 512
 BUSY_PAUSE_S = 0.005
 

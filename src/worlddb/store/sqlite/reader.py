@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -320,6 +320,16 @@ class SqliteReader:
             (world, kind, path),
         ).fetchone()
         return None if found is None else (bool(found[0]), found[1])
+
+    def pages(self, world: int, kind: int, paths: Sequence[str]) -> dict[str, tuple[bool, bytes]]:
+        """Return those of several pages of a world's set that there are."""
+        marks = ", ".join("?" * len(paths))
+        found = self.con.execute(
+            "SELECT path, fork, body FROM pages WHERE world = ? AND kind = ? "
+            f"AND path IN ({marks})",
+            (world, kind, *paths),
+        )
+        return {path: (bool(fork), body) for path, fork, body in found}
 
     def proposals(
         self, status: str | None = None, rows: Iterable[int] | None = None, known: int | None = None

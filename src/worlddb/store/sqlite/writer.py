@@ -82,10 +82,10 @@ class SqliteWriter(SqliteReader):
     # -- nodes and edges -------------------------------------------------------------------------
 
     def insert_nodes(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Insert (row, key, id, type, name, content, created_at, parent, valid_from, valid_to)."""
+        """Insert all columns of `nodes` but the state, which a new node has not."""
         self.con.executemany(
             "INSERT INTO nodes (row, key, id, type, name, content, created_at, parent, valid_from, "
-            f"valid_to, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {self.seq})",
+            "valid_to, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
 
@@ -95,19 +95,19 @@ class SqliteWriter(SqliteReader):
             self.con.executemany("INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", rows)
 
     def insert_edges(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Insert (row, key, id, type, source, target, world, valid_from, valid_to, metadata, gen).
+        """Insert all columns of `edges` but `gone`.
 
         The one raw insert of edges; only the reconciler and the replay of a journal call it.
         """
         self.con.executemany(
             "INSERT INTO edges (row, key, id, type, source, target, world, valid_from, valid_to, "
-            f"metadata, generation, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {self.seq})",
+            "metadata, generation, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
 
     def insert_notes(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Insert (row, node, kind, text)."""
-        self.con.executemany(f"INSERT INTO notes VALUES (?, ?, ?, ?, {self.seq})", rows)
+        """Insert all columns of `notes`."""
+        self.con.executemany("INSERT INTO notes VALUES (?, ?, ?, ?, ?)", rows)
 
     def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None:
         """Remember (premise, inferred edge)."""
@@ -161,13 +161,13 @@ class SqliteWriter(SqliteReader):
 
     # -- digests, proposals, conflicts, ontology ---------------------------------------------------
 
-    def put_page(self, world: int, kind: int, path: str, fork: bool, body: bytes) -> None:
-        """Write one page of a world's set."""
-        self.con.execute(
+    def put_pages(self, rows: Iterable[tuple[int, int, str, int, bytes]]) -> None:
+        """Write pages of sets: (world, kind, path, is fork, body)."""
+        self.con.executemany(
             "INSERT INTO pages (world, kind, path, fork, body) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (world, kind, path) DO UPDATE SET fork = excluded.fork, "
             "body = excluded.body",
-            (world, kind, path, int(fork), body),
+            rows,
         )
 
     def delete_page(self, world: int, kind: int, path: str) -> None:
