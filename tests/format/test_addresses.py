@@ -48,7 +48,7 @@ def integer(number: int) -> bytes:
 
 def set_of(members: Iterable[bytes], depth: int = 0) -> bytes:
     ordered = sorted(set(members))
-    if len(ordered) <= 16:
+    if len(ordered) <= 64:
         width = len(ordered[0]) if ordered else 0
         return b3(field(b"worlddb.bucket.1"), width.to_bytes(4, "big"), *ordered)
     parts = (

@@ -52,7 +52,7 @@ def stranger(proof: Any, root_state: str) -> bool:
         ident, state = unhex(proof["id"], 32), unhex(proof["state"], 32)
         for step in proof["steps"]:
             bucket = [unhex(member, 64) for member in step["bucket"]]
-            if ident + state not in bucket or len(bucket) > 16 or bucket != sorted(set(bucket)):
+            if ident + state not in bucket or len(bucket) > 64 or bucket != sorted(set(bucket)):
                 return False
             digest = b3(field(b"worlddb.bucket.1"), (64).to_bytes(4, "big"), *bucket)
             for depth, fork in zip(range(len(step["forks"]))[::-1], step["forks"], strict=True):

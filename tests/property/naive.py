@@ -62,7 +62,7 @@ def _hash(*fields: bytes) -> Id:
 def naive_digest(members: Iterable[bytes], depth: int = 0) -> bytes:
     """Return the digest of a set of members, by its definition."""
     found = sorted(set(members))
-    if len(found) <= 16:
+    if len(found) <= 64:
         width = len(found[0]) if found else 0
         head = _field(b"worlddb.bucket.1") + width.to_bytes(4, "big")
         return blake3(head + b"".join(found)).digest()

@@ -1,7 +1,7 @@
 """Pages: how a world's sets of children and edges lie in the store.
 
-A leaf page is its sorted members, one after the other; a fork page is the digests of its 16 parts
-and then their sizes, 4 bytes big-endian each.
+A page is a node of the set digest's tree. A leaf page is a bucket: its sorted members, one after
+the other. A fork page is the digests of its 16 parts, then their sizes, 4 bytes big-endian each.
 """
 
 from __future__ import annotations
@@ -9,11 +9,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from worlddb.model.digest import EMPTY, FORK_WIDTH, fork_digest, nibble, set_digest, split
+from worlddb.model.digest import (
+    BUCKET_MAX,
+    EMPTY,
+    FORK_WIDTH,
+    bucket_digest,
+    fork_digest,
+    nibble,
+    split,
+)
 from worlddb.store.protocol import CHILDREN, EDGES, Reader
 
 WIDTH = {CHILDREN: 64, EDGES: 32}
-PAGE_MEMBERS_MAX = 128
 NIBBLES = "0123456789abcdef"
 
 _SIZES = struct.Struct(f">{FORK_WIDTH}I")
@@ -42,7 +49,7 @@ def digest_of(reader: Reader, world: int, kind: int) -> bytes:
     if page is None:
         return EMPTY
     fork, body = page
-    return fork_digest(parts_of(body)[0]) if fork else set_digest(members_of(body, WIDTH[kind]))
+    return fork_digest(parts_of(body)[0]) if fork else bucket_digest(members_of(body, WIDTH[kind]))
 
 
 def digest_and_pages(
@@ -50,11 +57,11 @@ def digest_and_pages(
 ) -> tuple[bytes, dict[str, tuple[int, bytes]]]:
     """Return the digest of sorted members and the pages they lie on: path → (is fork, body).
 
-    The layout follows from the set alone: one leaf up to 128 members, a fork above.
+    A page is a bucket or a fork of the digest, so the layout follows from the set alone.
     """
-    if len(members) <= PAGE_MEMBERS_MAX:
+    if len(members) <= BUCKET_MAX:
         pages = {path: (0, b"".join(members))} if members else {}
-        return set_digest(members, len(path)), pages
+        return bucket_digest(members), pages
     digests, sizes, pages = [], [], {}
     for i, part in enumerate(split(members, len(path))):
         digest, below = digest_and_pages(part, path + NIBBLES[i])

@@ -4,7 +4,7 @@ A member is a fixed-width byte string that begins with a 32-byte address: `id �
 `id` for an interior edge.
 
     digest(S) at depth d =
-        |S| ≤ 16   blake3( field("worlddb.bucket.1") ‖ width as 4 bytes ‖ sorted members )
+        |S| ≤ 64   blake3( field("worlddb.bucket.1") ‖ width as 4 bytes ‖ sorted members )
         else       blake3( field("worlddb.fork.1") ‖ digest(S₀) ‖ … ‖ digest(S₁₅) )
 
 where Sᵢ holds the members whose address has nibble i at depth d, and the empty set is the bucket
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from blake3 import blake3
 
-BUCKET_MAX = 16
+BUCKET_MAX = 64
 FORK_WIDTH = 16
 
 _LENGTH = struct.Struct(">I").pack
@@ -35,7 +35,7 @@ _FORK = _domain(b"worlddb.fork.1")
 
 
 def bucket_digest(members: Sequence[bytes]) -> bytes:
-    """Return the digest of at most 16 sorted members."""
+    """Return the digest of at most 64 sorted members."""
     width = len(members[0]) if members else 0
     return blake3(b"".join((_BUCKET, _LENGTH(width), *members))).digest()
 
@@ -57,7 +57,7 @@ def nibble(member: bytes, depth: int) -> int:
 
 def split(members: Sequence[bytes], depth: int) -> list[Sequence[bytes]]:
     """Split sorted members that agree on the first `depth` nibbles by the next one."""
-    if len(members) <= BUCKET_MAX:
+    if len(members) <= FORK_WIDTH:
         few: list[list[bytes]] = [[] for _ in range(FORK_WIDTH)]
         for member in members:
             few[nibble(member, depth)].append(member)

@@ -64,6 +64,8 @@ def encode_changes(changes: Sequence[Change]) -> str:
 
 def decode_changes(text: str) -> tuple[Change, ...]:
     """Return the changes that `encode_changes` wrote."""
+    if text == "[]":
+        return ()
     return tuple(
         Change(kind=kind, id=Id(ident), detail=detail) for kind, ident, detail in json.loads(text)
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from worlddb.index.pages import digest_of, leaf_and_forks
-from worlddb.model.digest import BUCKET_MAX, nibble, set_digest, split
 from worlddb.model.proof import Proof, Step
 from worlddb.store.protocol import CHILDREN, EDGES, Reader, World
 
@@ -22,13 +21,6 @@ def prove(reader: Reader, row: int) -> Proof:
 
 def _step(reader: Reader, world: World, child: World) -> Step:
     members, forks = leaf_and_forks(reader, world.row, CHILDREN, child.id)
-    # What lies on one page may still be several levels of the digest: open those too.
-    depth = len(forks)
-    while len(members) > BUCKET_MAX:
-        parts = split(members, depth)
-        forks.append([set_digest(part, depth + 1) for part in parts])
-        members = list(parts[nibble(child.id, depth)])
-        depth += 1
     return Step(
         id=world.id.hex(),
         type=world.type,

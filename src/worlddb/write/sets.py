@@ -1,26 +1,25 @@
 """Sets on disk: the children and the interior edges of a world, with their digest.
 
-A set is a tree of pages in the store. A leaf page holds up to 128 sorted members; a fork page
-holds the digests and sizes of its 16 parts. One change reads and writes one leaf and the forks
-above it, so it costs O(log n). How members lie on pages does not matter to the digest: that is
-defined by `model/digest.py` over the members alone.
+A set is a tree of pages in the store, the tree of `model/digest.py`: a leaf page holds the members
+of a bucket, a fork page the digests and sizes of its 16 parts. One change reads and writes one leaf
+and the forks above it, so it costs O(log n).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from worlddb.index.pages import (
     NIBBLES,
-    PAGE_MEMBERS_MAX,
     WIDTH,
     digest_and_pages,
     fork_body,
     members_of,
     parts_of,
 )
-from worlddb.model.digest import FORK_WIDTH, fork_digest, split
+from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, fork_digest, split
 from worlddb.store.protocol import Writer
 
 SORT_WITH_NUMPY_MIN = 20_000
@@ -127,7 +126,7 @@ class _Update:
         for i in range(FORK_WIDTH):
             if put_parts[i] or drop_parts[i]:
                 digests[i], sizes[i] = self.apply(path + NIBBLES[i], put_parts[i], drop_parts[i])
-        if sum(sizes) <= PAGE_MEMBERS_MAX:
+        if sum(sizes) <= BUCKET_MAX:
             return self._store(path, self._take_in(path, sizes), True)
         self._put_fork(path, digests, sizes)
         return fork_digest(digests), sum(sizes)
@@ -159,11 +158,19 @@ class _Update:
 
 
 def _merge(before: list[bytes], put: Sequence[bytes], drop: Sequence[bytes]) -> Sequence[bytes]:
+    """Return sorted members with others put in, replacing those of the same address, or dropped."""
     if not before and not drop:
         return put
-    merged = {member[:32]: member for member in before}
-    for member in put:
-        merged[member[:32]] = member
-    for ident in drop:
-        merged.pop(ident, None)
-    return sorted(merged.values())
+    if len(put) > len(before):
+        merged = {member[:32]: member for member in before}
+        merged.update((member[:32], member) for member in put)
+        before = sorted(merged.values())
+    else:
+        for member in put:
+            place = bisect_left(before, member[:32])
+            if place < len(before) and before[place].startswith(member[:32]):
+                before[place] = member
+            else:
+                before.insert(place, member)
+    gone = set(drop)
+    return [member for member in before if member[:32] not in gone] if gone else before
