@@ -62,15 +62,20 @@ def _build_and_lay_out(ledger: Ledger) -> Ahead:
         ledger.writer.build_indexes()
         return {}
     with ThreadPoolExecutor(max_workers=1) as pool:
-        building = pool.submit(ledger.writer.build_indexes)
-        ahead: Ahead = {}
-        for world, idents in ledger.edges_put.items():
-            if len(idents) > LAY_OUT_MIN:
-                ahead[world, EDGES] = lay_out(idents)
-        for world, idents in ledger.children_put.items():
-            if len(idents) > LAY_OUT_MIN:
-                ahead[world, CHILDREN] = lay_out([ident + ident for ident in idents])
-        building.result()
+        laying = pool.submit(_lay_out_large, ledger)
+        ledger.writer.build_indexes()
+        return laying.result()
+
+
+def _lay_out_large(ledger: Ledger) -> Ahead:
+    """Lay out the sets that are worth it, as if every new child were a leaf."""
+    ahead: Ahead = {}
+    for world, idents in ledger.edges_put.items():
+        if len(idents) > LAY_OUT_MIN:
+            ahead[world, EDGES] = lay_out(idents)
+    for world, idents in ledger.children_put.items():
+        if len(idents) > LAY_OUT_MIN:
+            ahead[world, CHILDREN] = lay_out([ident + ident for ident in idents])
     return ahead
 
 

@@ -10,6 +10,7 @@ R3  Equal transactions on equal stores have equal effects: handlers have no cloc
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, overload
@@ -25,7 +26,7 @@ from worlddb.model.address import (
     short_key,
 )
 from worlddb.model.id import ID_BYTES, Id
-from worlddb.model.instant import to_micros
+from worlddb.model.instant import from_micros, to_micros
 from worlddb.model.journal import edge_record
 from worlddb.model.limits import encode_metadata, premises_of
 from worlddb.model.values import Edge, EdgeDraft
@@ -46,6 +47,7 @@ class Reconciler:
         self.ledger = ledger
         self.registry = registry
         self._chain = 0
+        self._last: tuple[Any, ...] = ()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -61,14 +63,30 @@ class Reconciler:
         handler = self._find(type_, source[1])
         before = self.ledger.edge_row
         row = self._insert(type_, [draft])
-        edge = self._edge(row)
-        if self.ledger.edge_row > before:
+        is_new = self.ledger.edge_row > before
+        edge = self._new_edge(draft) if is_new else self._edge(row)
+        if is_new:
             changes = len(self.ledger.changes)
             self._run(handler, "on_insert", edge)
             if len(self.ledger.changes) > changes:
                 # The handler may have closed or deleted this very edge: return it as it now is.
                 edge = self._edge(row)
         return edge
+
+    def _new_edge(self, draft: EdgeDraft) -> Edge:
+        """Return the edge that was just written, without asking the store for it."""
+        _, _, ident, type_, _, _, _, valid_from, valid_to, metadata, _, _ = self._last
+        return Edge(
+            id=Id(ident),
+            type=type_,
+            source=self.ledger.resolve(draft.source),
+            target=self.ledger.resolve(draft.target),
+            valid_from=from_micros(valid_from),
+            valid_to=None if valid_to is None else from_micros(valid_to),
+            known_from=self.ledger.now,
+            known_to=None,
+            metadata=json.loads(metadata),
+        )
 
     def write_many(self, type_: str, drafts: Iterable[EdgeDraft]) -> int:
         """Write edges of one type in batches; return how many were new.
@@ -125,7 +143,7 @@ class Reconciler:
         # An edge can be known from before only if edges are, and its source is.
         old_nodes = ledger.head.nodes if ledger.head.edges else 0
         head, seq = edge_head(type_), ledger.writer.seq
-        tails: dict[tuple[int, str], bytes] = {}
+        tails: dict[int, bytes] = {}
         rows: list[tuple[Any, ...]] = []
         row = 0
         for draft in drafts:
@@ -138,11 +156,12 @@ class Reconciler:
             target = places.get(target_id) or ledger.place(target_id)
             if draft.valid_from is None and draft.valid_to is None and draft.metadata is None:
                 valid_from, valid_to, metadata = source[2], None, "{}"
+                tail = tails.get(valid_from)
+                if tail is None:
+                    tail = tails[valid_from] = edge_tail(valid_from, b"{}")
             else:
                 valid_from, valid_to, metadata = self._details(draft, source[2])
-            tail = tails.get((valid_from, metadata))
-            if tail is None:
-                tail = tails[valid_from, metadata] = edge_tail(valid_from, metadata.encode())
+                tail = edge_tail(valid_from, metadata.encode())
             ident = edge_address_of(head, source_id, target_id, tail)
             key = short_key(ident)
             generation = 0
@@ -190,9 +209,9 @@ class Reconciler:
         if rows:
             self.ledger.edges.update(b"".join([edge_record(row[2], row[8]) for row in rows]))
             self.ledger.writer.insert_edges(rows)
-            for row in rows:
-                if row[9] != "{}":
-                    keep_premises(self.ledger, row[0], row[9])
+            for row in [row for row in rows if row[9] != "{}"]:
+                keep_premises(self.ledger, row[0], row[9])
+            self._last = rows[-1]
             rows.clear()
 
     def _next_generation(

@@ -74,8 +74,8 @@ def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) 
         # Without QPSG SQLite may re-prepare a statement for each bound value: twice as slow here.
         con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        con.execute(f"PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY")
-        con.execute("PRAGMA threads = 2; PRAGMA trusted_schema = ON")
+        con.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        con.execute("PRAGMA threads = 2")
         con.pragma("user_version")  # The first look at the file: what cannot be read fails here.
     except BaseException:
         con.close()

@@ -155,8 +155,8 @@ USUAL_HASH_BYTES = 1 << 20
 USUAL_MERGE = 4
 """FTS5's own defaults; a bulk load uses others for its time."""
 
-NODE_KEY_INDEX = "CREATE INDEX nodes_key ON nodes (key)"
 DEFERRED_INDEXES = {
+    "nodes_key": "CREATE INDEX nodes_key ON nodes (key)",
     "nodes_parent": "CREATE INDEX nodes_parent ON nodes (parent)",
     "edges_key": "CREATE INDEX edges_key ON edges (key)",
     "edges_source": "CREATE INDEX edges_source ON edges (source, type)",
@@ -226,7 +226,6 @@ def m001_initial(con: apsw.Connection) -> None:
     """Create every table, the root world, and the indexes and guards."""
     con.execute(NODES + EDGES + THE_REST + TEXTS)
     write_genesis(con)
-    con.execute(NODE_KEY_INDEX)
     for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
         con.execute(statement)
 

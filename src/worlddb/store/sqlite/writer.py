@@ -13,12 +13,15 @@ from typing import Any
 import apsw
 
 from worlddb.model.address import short_key
+from worlddb.model.id import Id
 from worlddb.model.values import Direction
-from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, Head, ProposalRow
+from worlddb.store.protocol import ROOT_ROW, CommitRow, ConflictRow, EdgeRow, Head, ProposalRow
+from worlddb.store.sqlite.connection import CACHE_KIB
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import DEFERRED_INDEXES, USUAL_HASH_BYTES, USUAL_MERGE, guards
 
 BULK_HASH_BYTES = 64 << 20
+SORTING_CACHE_KIB = 2_000
 BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
 
 
@@ -38,6 +41,17 @@ class SqliteWriter(SqliteReader):
         return self._head
 
     # -- reads that need an index wait for a deferred one -----------------------------------------
+
+    def node_row(self, ident: bytes) -> int | None:
+        """Return the row of a node by its whole id."""
+        if "nodes_key" in self._deferred:
+            self.build_indexes()
+        return super().node_row(ident)
+
+    def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
+        """Return ids that begin with a prefix."""
+        self.build_indexes()
+        return super().ids_like(table, prefix, limit)
 
     def edge_row(self, ident: bytes) -> int | None:
         """Return the row of an edge by its whole id."""
@@ -65,6 +79,8 @@ class SqliteWriter(SqliteReader):
 
     def lookup(self, idents: Sequence[bytes]) -> dict[bytes, tuple[int, int, int]]:
         """Return (row, parent row, valid_from) of the nodes among `idents` that exist."""
+        if "nodes_key" in self._deferred:
+            self.build_indexes()
         sql = "SELECT id, row, parent, valid_from FROM nodes WHERE key "
         wanted = set(idents)
         if len(idents) == 1:
@@ -215,9 +231,10 @@ class SqliteWriter(SqliteReader):
         """Drop what is cheaper to build once at the end; the transaction hides it from others."""
         if self._deferred:
             return
-        # Where there are edges already, a new one may equal an old one: its key must be found.
-        known = {"edges_key"} if self.head().edges else set()
-        self._deferred = {name for name in DEFERRED_INDEXES if name not in known}
+        # What is there already may be what is loaded again: its keys must be found.
+        head = self.head()
+        kept = {name for name in ("nodes_key", "edges_key") if head.nodes > ROOT_ROW}
+        self._deferred = DEFERRED_INDEXES.keys() - kept
         self._texts_from = self.con.execute("SELECT max(row) FROM nodes").get + 1
         for name in self._deferred:
             self.con.execute(f"DROP INDEX {name}")
@@ -229,9 +246,12 @@ class SqliteWriter(SqliteReader):
         """Build what was deferred; does nothing otherwise."""
         if not self._deferred:
             return
+        # SQLite sorts in runs as large as its cache; small runs suit the processor's far better.
+        self.con.execute(f"PRAGMA cache_size = -{SORTING_CACHE_KIB}")
         for name in DEFERRED_INDEXES:
             if name in self._deferred:
                 self.con.execute(DEFERRED_INDEXES[name])
+        self.con.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         self._deferred = set()
         for name in BULK_GUARDS:
             self.con.execute(guards()[name])
