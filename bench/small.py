@@ -9,10 +9,12 @@ import argparse
 import random
 import subprocess
 import sys
+import tempfile
 import time
 
 import worlddb
 from bench.timing import line, percentile, timed
+from worlddb import Id, NodeDraft, WorldDB
 
 PAPER_HOP_P95_US = 12_800
 OPEN = """
@@ -31,6 +33,30 @@ def opening(path: str, count: int = 5) -> list[float]:
     command = [sys.executable, "-c", OPEN, path]
     runs = [subprocess.run(command, capture_output=True, check=True) for _ in range(count)]
     return [float(run.stdout) for run in runs]
+
+
+def new_scope(db: WorldDB, size: int) -> Id:
+    """Make a world with `size` memories in it."""
+    with db.transaction(actor="bench") as tx:
+        scope = tx.create_node(type="Scope", name="a user").id
+        tx.create_nodes(
+            NodeDraft(type="Memory", content=f"an old memory, number {i}", parent=scope)
+            for i in range(size)
+        )
+    return scope
+
+
+def writing(db: WorldDB, where: str, ids: list[Id], parent: Id | None, count: int) -> None:
+    """Time single durable writes and print them."""
+
+    def write(i: int) -> None:
+        with db.transaction(actor="bench") as tx:
+            text = f"memory {i} about the {i % 97} things we spoke of"
+            node = tx.create_node(type="Memory", content=text, parent=parent)
+            for j in range(3):
+                tx.write_edge("refers_to", node.id, ids[(3 * i + j) % len(ids)])
+
+    print(line(where, timed(write, count)))
 
 
 def main() -> None:
@@ -57,16 +83,13 @@ def main() -> None:
         print(line("edges(id)", timed(lambda i: db.edges(ids[i]), args.count)))
         print(line("get(id)", timed(lambda i: db.get(ids[i]), args.count)))
 
-        def write(i: int) -> None:
-            with db.transaction(actor="bench") as tx:
-                node = tx.create_node(
-                    type="Memory", content=f"memory {i} about the {i % 97} things we spoke of"
-                )
-                for other in ids[3 * i : 3 * i + 3]:
-                    tx.write_edge("refers_to", node.id, other)
-
-        taken = timed(write, args.count)
-        print(line("durable write: node, 3 edges, text, journal, states", taken))
+        print("durable write: a node and 3 edges, with text, journal and ancestors' states")
+        scope = new_scope(db, 1_000)
+        writing(db, "into a scope of 1,000 in that store", ids, scope, args.count)
+        writing(db, "into the root world itself", ids, None, args.count)
+        with tempfile.TemporaryDirectory() as folder, worlddb.open(f"{folder}/small.db") as other:
+            near = other.children(new_scope(other, 1_000))
+            writing(other, "into a store of 1,000", [n.id for n in near], near[0].parent, 1_000)
         started = time.perf_counter()
         db.close()
         print(f"  closing {1000 * (time.perf_counter() - started):.0f} ms")

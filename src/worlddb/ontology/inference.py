@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from worlddb.model.query import Query
 from worlddb.model.values import Edge
-from worlddb.ontology.order import refuse_cycle, retire_inferred
+from worlddb.ontology.order import refuse_circles, refuse_cycle, retire_inferred
 from worlddb.ontology.protocol import WriteContext
 
 
@@ -19,6 +20,10 @@ class Implies:
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
         """Refuse circular reasoning."""
         refuse_cycle(ctx, edge)
+
+    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        """The same for a batch."""
+        refuse_circles(ctx, edges)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
         """Retire the inferred edges that rest on this one."""
@@ -38,6 +43,10 @@ class DerivedFrom:
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
         """Refuse cycles; the edge itself is the provenance."""
         refuse_cycle(ctx, edge)
+
+    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        """The same for a batch."""
+        refuse_circles(ctx, edges)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
         """Retire the inferred edges that rest on this one."""

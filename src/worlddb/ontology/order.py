@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
+from worlddb.model.id import Id
 from worlddb.model.query import Query
 from worlddb.model.values import Edge
 from worlddb.ontology.protocol import WriteContext
@@ -13,6 +16,12 @@ def refuse_cycle(ctx: WriteContext, edge: Edge) -> None:
     """Refuse an edge that would close a circle of its own type."""
     if edge.source == edge.target or ctx.reaches(edge.target, edge.source, (edge.type,)):
         ctx.refuse("this edge would close a circle")
+
+
+def refuse_circles(ctx: WriteContext, edges: Sequence[Edge]) -> None:
+    """Refuse a batch that closes a circle; one look at what lies downstream serves all of it."""
+    if ctx.has_circle({edge.source for edge in edges}, {edge.type for edge in edges}):
+        ctx.refuse("one of these edges would close a circle")
 
 
 def retire_inferred(ctx: WriteContext, edge: Edge) -> None:
@@ -37,6 +46,17 @@ class _Ordered:
         refuse_cycle(ctx, edge)
         if ctx.get(edge.target).valid_from < ctx.get(edge.source).valid_from:
             ctx.refuse("the target begins before the source; check both valid_from times")
+
+    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        """The same for a batch."""
+        refuse_circles(ctx, edges)
+        begins: dict[Id, datetime] = {}
+        for edge in edges:
+            for end in (edge.source, edge.target):
+                if end not in begins:
+                    begins[end] = ctx.get(end).valid_from
+            if begins[edge.target] < begins[edge.source]:
+                ctx.refuse("the target begins before the source; check both valid_from times")
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
         """Retire the inferred edges that rest on this one."""

@@ -37,6 +37,9 @@ class WriteContext(Protocol):
     def reaches(self, start: Id, goal: Id, types: Iterable[str]) -> bool:
         """Return whether `goal` can be reached from `start` along edges of `types`."""
 
+    def has_circle(self, starts: Iterable[Id], types: Iterable[str]) -> bool:
+        """Return whether edges of `types` run in a circle anywhere downstream of `starts`."""
+
     def encloses(self, world: Id, node_id: Id) -> bool:
         """Return whether `world` is `node_id` or holds it, as parent or by membership."""
 

@@ -58,18 +58,50 @@ class Context:
         return [item.edge for item in self._writer.edges_at([row], direction, types)]
 
     def reaches(self, start: Id, goal: Id, types: Iterable[str]) -> bool:
-        """Return whether `goal` can be reached from `start` along edges of `types`."""
+        """Return whether `goal` can be reached from `start` along edges of `types`.
+
+        Walks from both ends in turn: a chain is cheap to write in either order.
+        """
         chosen = list(types)
-        wanted = self._ledger.place(goal)[0]
-        seen: set[int] = set()
-        frontier = {self._ledger.place(start)[0]}
-        while frontier:
-            seen |= frontier
-            found = self._writer.edges_at(frontier, "out", chosen)
-            frontier = {item.target for item in found} - seen
-            if wanted in frontier:
+        ahead, behind = {self._ledger.place(start)[0]}, {self._ledger.place(goal)[0]}
+        seen_ahead, seen_behind = set(ahead), set(behind)
+        while ahead and behind:
+            if len(seen_ahead) <= len(seen_behind):
+                found = self._writer.edges_at(ahead, "out", chosen)
+                ahead = {item.target for item in found} - seen_ahead
+                seen_ahead |= ahead
+                met = ahead & seen_behind
+            else:
+                found = self._writer.edges_at(behind, "in", chosen)
+                behind = {item.source for item in found} - seen_behind
+                seen_behind |= behind
+                met = behind & seen_ahead
+            if met:
                 return True
         return False
+
+    def has_circle(self, starts: Iterable[Id], types: Iterable[str]) -> bool:
+        """Return whether edges of `types` run in a circle anywhere downstream of `starts`."""
+        chosen = list(types)
+        frontier = {self._ledger.place(start)[0] for start in starts}
+        seen = set(frontier)
+        below: dict[int, list[int]] = {}
+        into: dict[int, int] = {}
+        while frontier:
+            for item in self._writer.edges_at(frontier, "out", chosen):
+                below.setdefault(item.source, []).append(item.target)
+                into[item.target] = into.get(item.target, 0) + 1
+            frontier = {row for row in into if row not in seen}
+            seen |= frontier
+        free = [row for row in seen if not into.get(row)]
+        while free:
+            row = free.pop()
+            seen.discard(row)
+            for target in below.get(row, ()):
+                into[target] -= 1
+                if not into[target]:
+                    free.append(target)
+        return bool(seen)
 
     def encloses(self, world: Id, node_id: Id) -> bool:
         """Return whether `world` is `node_id` or holds it, as parent or by membership."""

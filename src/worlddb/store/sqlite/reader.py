@@ -7,7 +7,6 @@ after the asked commit says what was there before.
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,8 +18,9 @@ from worlddb.model.address import short_key
 from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import from_micros
 from worlddb.model.values import Direction, Edge, Node
-from worlddb.store.protocol import CommitRow, ConflictRow, EdgeRow, Head, ProposalRow, World
+from worlddb.store.protocol import CommitRow, EdgeRow, Head, World
 from worlddb.store.sqlite.scan import SqliteScan
+from worlddb.store.sqlite.staged import FOREVER, IN, Staged, among
 
 _NODE_COLUMNS = """
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
@@ -34,16 +34,14 @@ _EDGE_COLUMNS = """
     FROM edges e CROSS JOIN nodes s ON s.row = e.source CROSS JOIN nodes t ON t.row = e.target
     LEFT JOIN commits b ON b.seq = e.born LEFT JOIN commits g ON g.seq = e.gone
 """
-_IN = "IN (SELECT value FROM carray(?))"
 KEY_NIBBLES = 16
-FOREVER = 1 << 62
 
 
-class SqliteReader:
+class SqliteReader(Staged):
     """One snapshot of the file."""
 
     def __init__(self, con: apsw.Connection) -> None:
-        self.con = con
+        super().__init__(con)
         self.seq = 0
         self.time = 0
 
@@ -122,7 +120,7 @@ class SqliteReader:
         if not wanted:
             return {}
         found: list[tuple[Any, ...]] = self.con.execute(
-            f"{_NODE_COLUMNS} WHERE n.row {_IN}", (_among(wanted),)
+            f"{_NODE_COLUMNS} WHERE n.row {IN}", (among(wanted),)
         ).fetchall()
         if known is not None:
             found = [row for row in found if row[11] <= known]
@@ -161,26 +159,12 @@ class SqliteReader:
         return tuple(values)
 
     def _notes(self, rows: list[int], known: int | None) -> dict[int, dict[str, list[str]]]:
-        sql = f"SELECT node, kind, text, born FROM notes WHERE node {_IN} ORDER BY row"
+        sql = f"SELECT node, kind, text, born FROM notes WHERE node {IN} ORDER BY row"
         found: dict[int, dict[str, list[str]]] = {}
-        for node, kind, text, born in self.con.execute(sql, (_among(rows),)):
+        for node, kind, text, born in self.con.execute(sql, (among(rows),)):
             if known is None or born <= known:
                 found.setdefault(node, {}).setdefault(kind, []).append(text)
         return found
-
-    def _past(
-        self, fields: tuple[str, ...], rows: list[int], known: int | None
-    ) -> dict[tuple[str, int], Any]:
-        """Return what each field said at commit `known`, where it has changed since."""
-        if known is None:
-            return {}
-        marks = ", ".join("?" * len(fields))
-        sql = (
-            f"SELECT field, row, was, min(seq) FROM history WHERE field IN ({marks}) "
-            f"AND row {_IN} AND seq > ? GROUP BY field, row"
-        )
-        found = self.con.execute(sql, [*fields, _among(rows), known])
-        return {(field, row): was for field, row, was, _ in found}
 
     def world(self, row: int) -> World:
         """Return the fields that a world's state is hashed from."""
@@ -233,8 +217,8 @@ class SqliteReader:
         wanted = list(rows)
         if not wanted:
             return {}
-        sql = f"SELECT row, parent, born FROM nodes WHERE row {_IN}"
-        found = self.con.execute(sql, (_among(wanted),))
+        sql = f"SELECT row, parent, born FROM nodes WHERE row {IN}"
+        found = self.con.execute(sql, (among(wanted),))
         parents = {row: parent for row, parent, born in found if known is None or born <= known}
         for (_, row), was in self._past(("node.parent",), wanted, known).items():
             if row in parents:
@@ -260,8 +244,8 @@ class SqliteReader:
             both = out + [item for item in into if item.row not in seen]
             return sorted(both, key=lambda item: item.row)
         end = "source" if direction == "out" else "target"
-        values: list[Any] = [_among(wanted)]
-        where = f"e.{end} {_IN}"
+        values: list[Any] = [among(wanted)]
+        where = f"e.{end} {IN}"
         if types is not None:
             chosen = list(types)
             where += f" AND e.type IN ({', '.join('?' * len(chosen))})"
@@ -271,8 +255,8 @@ class SqliteReader:
     def edges(self, rows: Iterable[int], known: int | None = None) -> list[EdgeRow]:
         """Return edges by row, deleted ones too unless `known` is given."""
         wanted = list(rows)
-        values = [_among(wanted)]
-        return self._edges(f"e.row {_IN}", values, known, deleted=True) if wanted else []
+        values = [among(wanted)]
+        return self._edges(f"e.row {IN}", values, known, deleted=True) if wanted else []
 
     def edges_between(self, first: int, last: int, known: int | None = None) -> list[EdgeRow]:
         """Return the edges of a range of rows as of commit `known`, deleted ones too."""
@@ -331,62 +315,6 @@ class SqliteReader:
         )
         return {path: (bool(fork), body) for path, fork, body in found}
 
-    def proposals(
-        self, status: str | None = None, rows: Iterable[int] | None = None, known: int | None = None
-    ) -> list[ProposalRow]:
-        """Return proposals by status and by the nodes they concern, as of commit `known`."""
-        sql = "SELECT edge, low, high, status, tier, score, evidence FROM proposals WHERE born <= ?"
-        values: list[Any] = [FOREVER if known is None else known]
-        if rows is not None:
-            chosen = list(rows)
-            sql += f" AND (low {_IN} OR high {_IN})"
-            values += (_among(chosen), _among(chosen))
-        if status is not None and known is None:
-            sql += " AND status = ?"
-            values.append(status)
-        found = [ProposalRow(*row) for row in self.con.execute(sql + " ORDER BY edge", values)]
-        past = self._past(("proposal.status",), [row.edge for row in found], known)
-        then = [
-            row._replace(status=past.get(("proposal.status", row.edge), row.status))
-            for row in found
-        ]
-        return [row for row in then if status is None or row.status == status]
-
-    def has_proposals(self) -> bool:
-        """Return whether any merge was ever proposed; most stores can skip looking further."""
-        return self.con.execute("SELECT 1 FROM proposals LIMIT 1").get is not None
-
-    def conflicts(
-        self, rows: Iterable[int] | None = None, known: int | None = None
-    ) -> list[ConflictRow]:
-        """Return the conflicts open at commit `known`, or with `rows` None all ever recorded."""
-        sql = "SELECT edge, low, high, reason, gone FROM conflicts WHERE "
-        values: list[Any] = []
-        if known is None:
-            sql += "1"
-        else:
-            sql += "born <= ?"
-            values.append(known)
-        if rows is not None:
-            chosen = list(rows)
-            sql += f" AND (low {_IN} OR high {_IN})"
-            values += (_among(chosen), _among(chosen))
-        found = [ConflictRow(*row) for row in self.con.execute(sql + " ORDER BY edge", values)]
-        if known is not None:
-            found = [
-                row._replace(gone=None) if row.gone is not None and row.gone > known else row
-                for row in found
-            ]
-        return found
-
-    def registrations(self) -> list[tuple[bytes, str, str, bool]]:
-        """Return the custom edge types the store remembers: world, type, version, functional."""
-        found = self.con.execute(
-            "SELECT n.id, r.type, r.version, r.functional FROM registrations r "
-            "JOIN nodes n ON n.row = r.world ORDER BY r.world, r.type"
-        )
-        return [(world, type_, version, bool(flag)) for world, type_, version, flag in found]
-
     def match_text(self, words: str, limit: int | None) -> list[int]:
         """Return the rows of nodes that match an FTS5 expression, best first, ties by id."""
         found = self.con.execute(
@@ -395,8 +323,3 @@ class SqliteReader:
             (words, -1 if limit is None else limit),
         )
         return [row for (row,) in found]
-
-
-def _among(rows: list[int]) -> Any:
-    """Return rows as the array that `IN (SELECT value FROM carray(?))` reads; 0 is no row."""
-    return apsw.carray(array("q", rows or (0,)))

@@ -50,6 +50,18 @@ def _copy(reader: SqliteReader, target: apsw.Connection) -> None:
             copy.step(4096)
 
 
+def _land(partial: str, path: str) -> None:
+    """Give a finished copy its name, never taking another file's."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise StorageError(f"{path}: exists already; choose a new path") from None
+    except OSError:  # A disk without hard links: a small gap between the look and the move.
+        if os.path.exists(path):
+            raise StorageError(f"{path}: exists already; choose a new path") from None
+        os.rename(partial, path)
+
+
 class SqliteStore:
     """A WorldDB store in a SQLite file, or in memory."""
 
@@ -165,6 +177,8 @@ class SqliteStore:
         )
 
     def _give_back(self, con: apsw.Connection) -> None:
+        # Rolled back, not committed: that also drops what FTS5 remembers of its own structure,
+        # which would be stale once somebody else has written.
         with suppress(apsw.Error):
             if con.in_transaction:
                 con.execute("ROLLBACK")
@@ -256,9 +270,7 @@ class SqliteStore:
                 _copy(reader, target)
                 target.close()
                 # Under its name only when it is whole: a killed backup is never taken for one.
-                os.link(partial, path)
-            except FileExistsError:
-                raise StorageError(f"{path}: exists already; choose a new path") from None
+                _land(partial, path)
             finally:
                 target.close()
                 Path(partial).unlink(missing_ok=True)
