@@ -35,21 +35,40 @@ def retire_inferred(ctx: WriteContext, edge: Edge) -> None:
             ctx.delete_edge(other.id)
 
 
-class _Ordered:
-    """An acyclic relation in which the source may not begin after the target."""
+class Acyclic:
+    """What every relation has that must not run in circles and that inferences rest on."""
 
-    type: str
     pierces = False
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse cycles, and an effect that is valid before its cause."""
+        """Refuse an edge that closes a circle."""
         refuse_cycle(ctx, edge)
-        if ctx.get(edge.target).valid_from < ctx.get(edge.source).valid_from:
-            ctx.refuse("the target begins before the source; check both valid_from times")
+
+    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        """Refuse a batch that closes a circle."""
+        refuse_circles(ctx, edges)
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """Retire the inferred edges that rest on this one."""
+        retire_inferred(ctx, edge)
+
+
+class _Ordered(Acyclic):
+    """An acyclic relation in which the source may not begin after the target."""
+
+    type: str
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Refuse cycles, and an effect that is valid before its cause."""
+        super().on_insert(ctx, edge)
+        self._check_times(ctx, [edge])
 
     def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
         """The same for a batch."""
-        refuse_circles(ctx, edges)
+        super().on_insert_many(ctx, edges)
+        self._check_times(ctx, edges)
+
+    def _check_times(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
         begins: dict[Id, datetime] = {}
         for edge in edges:
             for end in (edge.source, edge.target):
@@ -57,10 +76,6 @@ class _Ordered:
                     begins[end] = ctx.get(end).valid_from
             if begins[edge.target] < begins[edge.source]:
                 ctx.refuse("the target begins before the source; check both valid_from times")
-
-    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Retire the inferred edges that rest on this one."""
-        retire_inferred(ctx, edge)
 
     def on_query_rewrite(self, query: Query) -> Query:
         """Order a traversal along this type by time."""

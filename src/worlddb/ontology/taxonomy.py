@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from worlddb.model.query import Query
 from worlddb.model.values import Edge
-from worlddb.ontology.order import refuse_circles, refuse_cycle, retire_inferred
+from worlddb.ontology.order import Acyclic, retire_inferred
 from worlddb.ontology.protocol import WriteContext
 
 
@@ -31,23 +30,10 @@ class InstanceOf:
         return replace(query, type_edges=query.type_edges | {self.type})
 
 
-class SubtypeOf:
-    """`type node --subtype_of--> wider type node`; acyclic."""
+class SubtypeOf(Acyclic):
+    """`type node --subtype_of--> wider type node`."""
 
     type = "subtype_of"
-    pierces = False
-
-    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse cycles."""
-        refuse_cycle(ctx, edge)
-
-    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
-        """The same for a batch."""
-        refuse_circles(ctx, edges)
-
-    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Retire the inferred edges that rest on this one."""
-        retire_inferred(ctx, edge)
 
     def on_query_rewrite(self, query: Query) -> Query:
         """Let `filter_type` include subtypes."""
