@@ -85,6 +85,8 @@ class Registry:
         self._defaults = {handler.type: handler for handler in default_handlers()}
         self._loaded: dict[bytes, dict[str, EdgeHandler]] = {ROOT_ID: {}}
         self._recorded: dict[bytes, dict[str, Registration]] = {}
+        self.recorded_at = -1
+        """The commit whose registrations are known here; another process may have added some."""
         for handler in handlers:
             self._loaded[ROOT_ID][handler.type] = handler
 

@@ -38,6 +38,7 @@ class Ledger:
         self.places: dict[bytes, tuple[int, int, int]] = {ROOT_ID: (ROOT_ROW, ROOT_ROW, 0)}
         self.edges_seen: dict[int, int] = {}
         self.moved: dict[bytes, int] = {}
+        self.last_node: Any = None
         self.children_put: defaultdict[int, list[bytes]] = defaultdict(list)
         self.children_lost: defaultdict[int, set[bytes]] = defaultdict(set)
         self.edges_put: defaultdict[int, list[bytes]] = defaultdict(list)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import ROOT_ID, node_address, short_key
 from worlddb.model.id import Id, trusted_id
-from worlddb.model.instant import to_micros
+from worlddb.model.instant import from_micros, to_micros
 from worlddb.model.journal import node_record
 from worlddb.model.limits import check_notes, check_type, encode_text
-from worlddb.model.values import NodeDraft
+from worlddb.model.values import Node, NodeDraft
 from worlddb.store.protocol import ROOT_ROW
 from worlddb.write.ledger import Ledger
 
@@ -95,6 +95,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
         if noted is not NO_NOTES:
             notes.append((item, row, True))
         ids.append(trusted_id(ident))
+        ledger.last_node = item
     ledger.nodes.update(b"".join(records))
     ledger.writer.insert_nodes(rows)
     ledger.writer.insert_texts([(row[0], row[4], row[5]) for row in rows])
@@ -102,6 +103,26 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
         ledger.add_notes(item.ident, row, "alias", item.notes[0], fresh=fresh)
         ledger.add_notes(item.ident, row, "source", item.notes[1], fresh=fresh)
     return ids
+
+
+def new_node(ledger: Ledger) -> Node:
+    """Return the node that was just created, without asking the store for it."""
+    item: _Ready = ledger.last_node
+    ends = item.valid_to
+    return Node(
+        id=Id(item.ident),
+        state=Id(item.ident),
+        type=item.draft.type,
+        name=item.draft.name,
+        content=item.draft.content,
+        created_at=from_micros(item.created_at),
+        parent=Id(item.parent[1]),
+        valid_from=from_micros(item.valid_from),
+        valid_to=None if ends is None else from_micros(ends),
+        known_from=ledger.now,
+        aliases=item.notes[0],
+        provenance=item.notes[1],
+    )
 
 
 def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_Ready]:

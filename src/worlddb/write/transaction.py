@@ -18,7 +18,7 @@ from worlddb.write.commit import seal
 from worlddb.write.context import close_validity
 from worlddb.write.identity import decide
 from worlddb.write.ledger import Ledger
-from worlddb.write.nodes import create_nodes
+from worlddb.write.nodes import create_nodes, new_node
 from worlddb.write.reconcile import Reconciler
 
 R = TypeVar("R")
@@ -84,8 +84,11 @@ class Transaction:
         return self._do(self._create, draft)
 
     def _create(self, draft: NodeDraft) -> Node:
+        before = self._ledger.node_row
         ident = create_nodes(self._ledger, [draft])[0]
         row = self._ledger.places[ident][0]
+        if self._ledger.node_row > before:
+            return new_node(self._ledger)
         return self._ledger.writer.nodes([row])[row]
 
     def create_nodes(self, drafts: Iterable[NodeDraft]) -> list[Id]:
@@ -250,10 +253,12 @@ def transact(
     encode_text(actor, "actor", ACTOR_BYTES_MAX)
     with _without_collector(bulk), store.write() as writer:
         ledger = Ledger(writer, limits)
-        registry.record(
-            Registration(world=Id(world), type=type_, version=version, functional=functional)
-            for world, type_, version, functional in writer.registrations()
-        )
+        if registry.recorded_at != ledger.head.seq:
+            registry.record(
+                Registration(world=Id(world), type=type_, version=version, functional=functional)
+                for world, type_, version, functional in writer.registrations()
+            )
+            registry.recorded_at = ledger.head.seq
         if bulk:
             writer.defer_indexes()
         tx = Transaction(store, ledger, registry, actor)
@@ -268,6 +273,8 @@ def transact(
             row = seal(ledger, actor)
         finally:
             ledger.close()
+    if not any(change.kind == "register" for change in ledger.changes):
+        registry.recorded_at = row.seq
     tx.commit = to_commit(row, ledger.head)
 
 
