@@ -76,7 +76,9 @@ FORGERIES: dict[str, Forge] = {
     "another birth time": lambda proof: proof["steps"][0].update(created_at=1),
     "a step left out": lambda proof: proof["steps"].pop(),
     "the first step left out": lambda proof: proof["steps"].pop(0),
-    "a sibling left out": lambda proof: proof["steps"][0]["forks"][0].pop(),
+    "the siblings left out": lambda proof: proof["steps"][0].update(
+        bucket=[item for item in proof["steps"][0]["bucket"] if item.startswith(proof["id"])]
+    ),
     "no steps, and the root's state": lambda proof: proof.update(
         id="ab" * 32, state=proof["root_state"], steps=[]
     ),
