@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from worlddb.index.pages import digest_of
-from worlddb.model.address import node_address
+from worlddb.model.address import ROOT_ID, node_address
 from worlddb.model.journal import commit_hash, encode_changes, state_digest
-from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, CommitRow
+from worlddb.store.protocol import CHILDREN, EDGES, CommitRow, PageRow, World
 from worlddb.write.ledger import Ledger
 from worlddb.write.sets import Laid, lay_out, update
 
@@ -25,15 +25,14 @@ def seal(ledger: Ledger, actor: str) -> CommitRow:
     """Compute states, write the journal's row, and return it."""
     writer = ledger.writer
     states = restate(ledger, _build_and_lay_out(ledger))
-    root = writer.world(ROOT_ROW)
+    root_state = states.get(ROOT_ID, ledger.head.root_state)
     digests = {
         "nodes": ledger.nodes.digest(),
         "edges": ledger.edges.digest(),
         "notes": ledger.notes.digest(),
-        "states": state_digest(states),
+        "states": state_digest(states.items()),
     }
     changes = encode_changes(ledger.changes)
-    root_state = root.state or root.id
     row = CommitRow(
         seq=writer.seq,
         time=writer.time,
@@ -79,86 +78,102 @@ def _lay_out_large(ledger: Ledger) -> Ahead:
     return ahead
 
 
-def restate(ledger: Ledger, ahead: Ahead) -> list[tuple[bytes, bytes]]:
-    """Give new states to all touched worlds and their ancestors; return (id, state) of each."""
-    parents = _with_ancestors(ledger)
-    waiting = dict.fromkeys(parents, 0)
-    for parent in parents.values():
-        if parent is not None:
-            waiting[parent] += 1
-    ready = [world for world, count in waiting.items() if not count]
+def restate(ledger: Ledger, ahead: Ahead) -> dict[bytes, bytes]:
+    """Give new states to all touched worlds and their ancestors; return id → state of each."""
+    worlds = _with_ancestors(ledger)
+    waiting = dict.fromkeys(worlds, 0)
+    for world in worlds.values():
+        if world.parent is not None:
+            waiting[world.parent] += 1
+    ready = [row for row, count in waiting.items() if not count]
     restated: dict[int, dict[bytes, bytes]] = {}
-    done: list[tuple[bytes, bytes]] = []
+    work = _Work(ledger, ahead)
     while ready:
-        row = ready.pop()
-        parent = parents[row]
-        change = _restate(ledger, row, restated.pop(row, {}), ahead)
-        if change is not None:
-            done.append(change)
-            if parent is not None:
-                restated.setdefault(parent, {})[change[0]] = change[1]
-        if parent is not None:
-            waiting[parent] -= 1
-            if not waiting[parent]:
-                ready.append(parent)
-    return done
+        world = worlds[ready.pop()]
+        state = work.restate(world, restated.pop(world.row, {}))
+        if world.parent is not None:
+            if state is not None:
+                restated.setdefault(world.parent, {})[world.id] = state
+            waiting[world.parent] -= 1
+            if not waiting[world.parent]:
+                ready.append(world.parent)
+    ledger.writer.put_pages(work.pages)
+    ledger.writer.set_states(work.changes)
+    return work.states
 
 
-def _with_ancestors(ledger: Ledger) -> dict[int, int | None]:
-    """Return every touched world and every world above one, each with its parent."""
+def _with_ancestors(ledger: Ledger) -> dict[int, World]:
+    """Return every touched world and every world above one."""
     sets = (ledger.children_put, ledger.children_lost, ledger.edges_put, ledger.edges_lost)
-    frontier: set[int] = {world for touched in sets for world, ids in touched.items() if ids}
-    parents: dict[int, int | None] = {}
+    frontier = {world for touched in sets for world, ids in touched.items() if ids}
+    worlds: dict[int, World] = {}
     while frontier:
-        parents.update(ledger.writer.parents(frontier))
-        frontier = {parents[row] for row in frontier} - parents.keys() - {None}  # type: ignore[assignment]
-    return parents
+        found = ledger.writer.worlds(frontier)
+        worlds.update(found)
+        above = {world.parent for world in found.values() if world.parent is not None}
+        frontier = above - worlds.keys()
+    return worlds
 
 
-def _restate(
-    ledger: Ledger, row: int, restated: dict[bytes, bytes], ahead: Ahead
-) -> tuple[bytes, bytes] | None:
-    """Hash one world again; return its id and state if the state is a new one."""
-    writer = ledger.writer
-    put, lost = ledger.children_put.get(row, ()), ledger.children_lost.get(row, ())
-    if put or lost or restated:
-        members = _members(ledger, put, restated)
-        laid = None if restated else ahead.get((row, CHILDREN))
-        children = update(writer, row, CHILDREN, members, lost, laid)
-    else:
-        children = digest_of(writer, row, CHILDREN)
-    put, lost = ledger.edges_put.get(row, ()), ledger.edges_lost.get(row, ())
-    if put or lost:
+class _Work:
+    """What restating has worked out so far; written at the end, in one go."""
+
+    def __init__(self, ledger: Ledger, ahead: Ahead) -> None:
+        self.ledger = ledger
+        self.ahead = ahead
+        self.states: dict[bytes, bytes] = {}
+        self.changes: list[tuple[int, bytes | None, bytes]] = []
+        self.pages: list[PageRow] = []
+
+    def restate(self, world: World, restated: dict[bytes, bytes]) -> bytes | None:
+        """Hash one world again; return its state if that is a new one."""
+        children = self._children(world.row, restated)
+        edges = self._edges(world.row)
+        state = node_address(
+            world.type,
+            world.name.encode(),
+            world.content.encode(),
+            world.created_at,
+            children,
+            edges,
+        )
+        if state == (world.state or world.id):
+            return None
+        self.states[world.id] = state
+        self.changes.append((world.row, world.state, state))
+        return state
+
+    def _children(self, row: int, restated: dict[bytes, bytes]) -> bytes:
+        ledger = self.ledger
+        put, lost = ledger.children_put.get(row, ()), ledger.children_lost.get(row, ())
+        if not (put or lost or restated):
+            return digest_of(ledger.writer, row, CHILDREN)
+        members = self._members(put, restated)
+        laid = None if restated else self.ahead.get((row, CHILDREN))
+        return update(ledger.writer, row, CHILDREN, members, lost, laid=laid, pages=self.pages)
+
+    def _edges(self, row: int) -> bytes:
+        ledger = self.ledger
+        put, lost = ledger.edges_put.get(row, ()), ledger.edges_lost.get(row, ())
+        if not (put or lost):
+            return digest_of(ledger.writer, row, EDGES)
         idents = list(dict.fromkeys(put) if ledger.moved else put)
-        edges = update(writer, row, EDGES, idents, lost, ahead.get((row, EDGES)))
-    else:
-        edges = digest_of(writer, row, EDGES)
-    world = writer.world(row)
-    state = node_address(
-        world.type,
-        world.name.encode(),
-        world.content.encode(),
-        world.created_at,
-        children,
-        edges,
-    )
-    if state == (world.state or world.id):
-        return None
-    writer.set_state(row, world.state, state)
-    return world.id, state
+        laid = self.ahead.get((row, EDGES))
+        return update(ledger.writer, row, EDGES, idents, lost, laid=laid, pages=self.pages)
 
+    def _members(self, put: Iterable[bytes], restated: dict[bytes, bytes]) -> list[bytes]:
+        """Return the children to put as `id ‖ state`.
 
-def _members(ledger: Ledger, put: Iterable[bytes], restated: dict[bytes, bytes]) -> list[bytes]:
-    """Return the children to put as `id ‖ state`.
-
-    A new child is a leaf unless it was restated; one that moved here keeps the state it has.
-    """
-    if not restated and not ledger.moved:
-        return [ident + ident for ident in put]
-    new = dict.fromkeys(put)
-    states = dict(restated)
-    for ident in new.keys() & ledger.moved.keys():
-        states.setdefault(ident, ledger.writer.world(ledger.moved[ident]).state or ident)
-    return [ident + states.pop(ident, ident) for ident in new] + [
-        ident + state for ident, state in states.items()
-    ]
+        A new child is a leaf unless it was restated; one that moved here keeps the state it has.
+        """
+        moved = self.ledger.moved
+        if not restated and not moved:
+            return [ident + ident for ident in put]
+        new = dict.fromkeys(put)
+        states = dict(restated)
+        for ident in new.keys() & moved.keys():
+            before = self.ledger.writer.world(moved[ident]).state
+            states.setdefault(ident, self.states.get(ident) or before or ident)
+        return [ident + states.pop(ident, ident) for ident in new] + [
+            ident + state for ident, state in states.items()
+        ]

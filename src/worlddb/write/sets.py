@@ -20,7 +20,7 @@ from worlddb.index.pages import (
     parts_of,
 )
 from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, fork_digest, split
-from worlddb.store.protocol import Writer
+from worlddb.store.protocol import PageRow, Writer
 
 SORT_WITH_NUMPY_MIN = 20_000
 LOOK_AHEAD_MAX = 16
@@ -45,10 +45,13 @@ def update(
     kind: int,
     put: list[bytes],
     drop: Iterable[bytes],
+    *,
     laid: Laid | None = None,
+    pages: list[PageRow] | None = None,
 ) -> bytes:
     """Put members (replacing those with the same address), drop addresses, return the digest.
 
+    Pages to be written are added to `pages`, if given, for one statement at the commit's end.
     `laid` is `put` worked out ahead; it is used if the world had nothing there before.
     """
     change = _Update(writer, world, kind)
@@ -59,7 +62,10 @@ def update(
     else:
         change.look_ahead(put, dropped)
         digest = change.apply("", sort_members(put), dropped)[0]
-    change.write()
+    collected: list[PageRow] = [] if pages is None else pages
+    change.collect(collected)
+    if pages is None:
+        writer.put_pages(collected)
     return digest
 
 
@@ -105,13 +111,12 @@ class _Update:
             self.read[path] = self.writer.page(self.world, self.kind, path)
         return self.read[path]
 
-    def write(self) -> None:
-        """Write what changed."""
+    def collect(self, pages: list[PageRow]) -> None:
+        """Remove what is gone and hand over what is to be written."""
         for path in self.gone - self.put.keys():
             self.writer.delete_page(self.world, self.kind, path)
-        self.writer.put_pages(
-            (self.world, self.kind, path, fork, body) for path, (fork, body) in self.put.items()
-        )
+        for path, (fork, body) in self.put.items():
+            pages.append((self.world, self.kind, path, fork, body))
 
     def apply(self, path: str, put: Sequence[bytes], drop: Sequence[bytes]) -> tuple[bytes, int]:
         """Change the part of the set below `path`; return its digest and size."""

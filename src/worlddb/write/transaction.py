@@ -227,7 +227,7 @@ class Transaction:
         ledger = self._ledger
         before = (ledger.node_row, ledger.edge_row, ledger.note_row, len(ledger.changes))
         try:
-            with self._store.using():
+            with self._store.translating():
                 result = call(*args)
             if ledger.broken is not None:
                 raise ledger.broken

@@ -168,14 +168,19 @@ class SqliteReader(Staged):
 
     def world(self, row: int) -> World:
         """Return the fields that a world's state is hashed from."""
-        found = self.con.execute(
-            "SELECT row, id, state, type, name, content, created_at, parent FROM nodes "
-            "WHERE row = ?",
-            (row,),
-        ).fetchone()
-        if found is None:
+        found = self.worlds([row])
+        if row not in found:
             raise CorruptionError(f"node row {row} is missing; run `worlddb check`")
-        return World._make(found)
+        return found[row]
+
+    def worlds(self, rows: Iterable[int]) -> dict[int, World]:
+        """Return the fields that the states of worlds are hashed from."""
+        sql = (
+            "SELECT row, id, state, type, name, content, created_at, parent FROM nodes "
+            f"WHERE row {IN}"
+        )
+        found = map(World._make, self.con.execute(sql, (among(list(rows)),)))
+        return {world.row: world for world in found}
 
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows of the nodes with exactly one of these names, found by their words."""

@@ -11,7 +11,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +214,10 @@ class SqliteStore:
         """Hold the store open for a moment, and turn what the database raises into our errors."""
         with self._gate.reading(), translated(self.path):
             yield
+
+    def translating(self) -> AbstractContextManager[None]:
+        """Turn what the database raises inside a transaction into our errors."""
+        return translated(self.path)
 
     @contextmanager
     def write(self) -> Iterator[SqliteWriter]:

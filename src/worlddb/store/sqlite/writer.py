@@ -15,7 +15,15 @@ import apsw
 from worlddb.model.address import short_key
 from worlddb.model.id import Id
 from worlddb.model.values import Direction
-from worlddb.store.protocol import ROOT_ROW, CommitRow, ConflictRow, EdgeRow, Head, ProposalRow
+from worlddb.store.protocol import (
+    ROOT_ROW,
+    CommitRow,
+    ConflictRow,
+    EdgeRow,
+    Head,
+    PageRow,
+    ProposalRow,
+)
 from worlddb.store.sqlite.connection import CACHE_KIB
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import DEFERRED_INDEXES, USUAL_HASH_BYTES, USUAL_MERGE, guards
@@ -166,10 +174,15 @@ class SqliteWriter(SqliteReader):
         sql = "SELECT id FROM edges WHERE source = ? AND gone IS NULL"
         return [ident for (ident,) in self.con.execute(sql, (row,))]
 
-    def set_state(self, row: int, was: bytes | None, state: bytes) -> None:
-        """Give a world its new state."""
-        self._remember("node.state", row, was)
-        self.con.execute("UPDATE nodes SET state = ? WHERE row = ?", (state, row))
+    def set_states(self, rows: Sequence[tuple[int, bytes | None, bytes]]) -> None:
+        """Give worlds their new states: (row, state before, state)."""
+        self.con.executemany(
+            "INSERT OR IGNORE INTO history VALUES ('node.state', ?, ?, ?)",
+            [(row, self.seq, was) for row, was, _ in rows],
+        )
+        self.con.executemany(
+            "UPDATE nodes SET state = ? WHERE row = ?", [(state, row) for row, _, state in rows]
+        )
 
     def delete_edge(self, row: int) -> None:
         """Close an edge on the known axis."""
@@ -177,8 +190,8 @@ class SqliteWriter(SqliteReader):
 
     # -- digests, proposals, conflicts, ontology ---------------------------------------------------
 
-    def put_pages(self, rows: Iterable[tuple[int, int, str, int, bytes]]) -> None:
-        """Write pages of sets: (world, kind, path, is fork, body)."""
+    def put_pages(self, rows: Iterable[PageRow]) -> None:
+        """Write pages of sets."""
         self.con.executemany(
             "INSERT INTO pages (world, kind, path, fork, body) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (world, kind, path) DO UPDATE SET fork = excluded.fork, "
