@@ -215,21 +215,21 @@ def fail_each(db: worlddb.WorldDB, injector: Injector, body: Step, *, after: boo
 def test_a_transaction_that_fails_at_any_store_call_changes_nothing(
     db: worlddb.WorldDB, injector: Injector, after: bool
 ) -> None:
-    assert fail_each(db, injector, lambda: write(db), after=after) > 100
+    assert fail_each(db, injector, lambda: write(db), after=after) > 50
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_bulk_transaction_that_fails_at_any_store_call_changes_nothing(
     db: worlddb.WorldDB, injector: Injector, after: bool
 ) -> None:
-    assert fail_each(db, injector, lambda: write(db, bulk=True), after=after) > 100
+    assert fail_each(db, injector, lambda: write(db, bulk=True), after=after) > 50
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_failed_store_call_that_the_block_swallows_still_rolls_back(
     db: worlddb.WorldDB, injector: Injector, after: bool
 ) -> None:
-    assert fail_each(db, injector, lambda: write_and_swallow(db), after=after) > 100
+    assert fail_each(db, injector, lambda: write_and_swallow(db), after=after) > 50
 
 
 def test_a_replay_that_fails_at_any_store_call_keeps_whole_commits_only(
