@@ -85,7 +85,7 @@ class Reconciler:
             valid_to=None if valid_to is None else from_micros(valid_to),
             known_from=self.ledger.now,
             known_to=None,
-            metadata=json.loads(metadata),
+            metadata={} if metadata == "{}" else json.loads(metadata),
         )
 
     def write_many(self, type_: str, drafts: Iterable[EdgeDraft]) -> int:

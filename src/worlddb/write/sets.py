@@ -23,8 +23,6 @@ from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, fork_digest, split
 from worlddb.store.protocol import PageRow, Writer
 
 SORT_WITH_NUMPY_MIN = 20_000
-LOOK_AHEAD_MAX = 16
-LOOK_AHEAD_DEPTH = 5
 
 
 class Laid(NamedTuple):
@@ -60,7 +58,6 @@ def update(
         change.put = laid.pages
         digest = laid.digest
     else:
-        change.look_ahead(put, dropped)
         digest = change.apply("", sort_members(put), dropped)[0]
     collected: list[PageRow] = [] if pages is None else pages
     change.collect(collected)
@@ -85,7 +82,7 @@ def sort_members(members: list[bytes]) -> list[bytes]:
 
 
 class _Update:
-    """One change of one set: pages are read at once where it can be, and written at the end."""
+    """One change of one set: pages are read as it goes down, and written at the end."""
 
     def __init__(self, writer: Writer, world: int, kind: int) -> None:
         self.writer = writer
@@ -95,15 +92,6 @@ class _Update:
         self.read: dict[str, tuple[bool, bytes] | None] = {}
         self.put: dict[str, tuple[int, bytes]] = {}
         self.gone: set[str] = set()
-
-    def look_ahead(self, put: Sequence[bytes], drop: Sequence[bytes]) -> None:
-        """Read the pages on the way to a few members in one statement instead of one by one."""
-        if len(put) + len(drop) > LOOK_AHEAD_MAX:
-            return
-        names = [member[:LOOK_AHEAD_DEPTH].hex()[:LOOK_AHEAD_DEPTH] for member in (*put, *drop)]
-        paths = {name[:depth] for name in names for depth in range(LOOK_AHEAD_DEPTH + 1)}
-        found = self.writer.pages(self.world, self.kind, sorted(paths))
-        self.read = {path: found.get(path) for path in paths}
 
     def page(self, path: str) -> tuple[bool, bytes] | None:
         """Return a page as it was before this change."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import apsw
@@ -27,40 +26,63 @@ SMALLEST_BYTES = 512
 BUSY_PAUSE_S = 0.005
 
 
-@contextmanager
-def translated(path: str) -> Iterator[None]:
+Meaning = tuple[type[Exception] | tuple[type[Exception], ...], type[WorldDBError], str]
+MEANINGS: tuple[Meaning, ...] = (
+    (
+        (apsw.BusyError, apsw.LockedError),
+        ConflictError,
+        "another process kept the write lock too long; try again, or open with a larger "
+        "busy_timeout_s",
+    ),
+    (apsw.FullError, StorageError, "the disk is full; free some space, nothing was lost"),
+    (
+        apsw.ReadOnlyError,
+        StorageError,
+        "the file or its folder is read-only; change its permissions to write",
+    ),
+    (
+        apsw.CantOpenError,
+        StorageError,
+        "cannot be opened; check that the folder exists and may be written",
+    ),
+    (apsw.ConnectionClosedError, InvalidInputError, "is closed; open it again"),
+    (apsw.NotADBError, FormatError, "is not a WorldDB store; choose another path"),
+    (
+        (apsw.CorruptError, apsw.ConstraintError, apsw.MismatchError, apsw.SQLError),
+        CorruptionError,
+        "damaged: {}; restore a backup",
+    ),
+    (
+        (apsw.IOError, apsw.PermissionsError),
+        StorageError,
+        "the disk failed: {}; nothing was acknowledged",
+    ),
+)
+"""What SQLite's errors mean here, in the order they are tried."""
+
+
+class translated:  # noqa: N801 - it reads as what it does: `with translated(path):`
     """Turn what SQLite raises into the error tree, naming the file and the way out."""
-    try:
-        yield
-    except WorldDBError:
-        raise
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise ConflictError(
-            f"{path}: another process kept the write lock too long; try again, or open with a "
-            "larger busy_timeout_s"
-        ) from error
-    except apsw.FullError as error:
-        raise StorageError(
-            f"{path}: the disk is full; free some space, nothing was lost"
-        ) from error
-    except apsw.ReadOnlyError as error:
-        raise StorageError(
-            f"{path}: the file or its folder is read-only; change its permissions to write"
-        ) from error
-    except apsw.CantOpenError as error:
-        raise StorageError(
-            f"{path}: cannot be opened; check that the folder exists and may be written"
-        ) from error
-    except apsw.ConnectionClosedError as error:
-        raise InvalidInputError(f"{path}: is closed; open it again") from error
-    except apsw.NotADBError as error:
-        raise FormatError(f"{path}: is not a WorldDB store; choose another path") from error
-    except apsw.CorruptError as error:
-        raise CorruptionError(f"{path}: damaged: {error}; restore a backup") from error
-    except (apsw.ConstraintError, apsw.MismatchError, apsw.SQLError) as error:
-        raise CorruptionError(f"{path}: damaged: {error}; restore a backup") from error
-    except (apsw.IOError, apsw.PermissionsError) as error:
-        raise StorageError(f"{path}: the disk failed: {error}; nothing was acknowledged") from error
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None or isinstance(error, WorldDBError):
+            return
+        for kinds, ours, says in MEANINGS:
+            if isinstance(error, kinds):
+                raise ours(f"{self._path}: {says.format(error)}") from error
 
 
 def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) -> apsw.Connection:

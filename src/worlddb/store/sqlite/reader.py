@@ -7,7 +7,7 @@ after the asked commit says what was there before.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -63,9 +63,20 @@ class SqliteReader(Staged):
         return Head(*found)
 
     def commit_at(self, time: int) -> int | None:
-        """Return the last commit at or before `time`, None before the first."""
-        sql = "SELECT seq FROM commits WHERE time <= ? ORDER BY time DESC LIMIT 1"
-        return self._one(sql, (time,))
+        """Return the last commit at or before `time`, None before the first.
+
+        Commits are numbered without gaps and their times increase, so halving finds it; an index
+        by time would cost every commit a page.
+        """
+        low, high = -1, self.head().seq
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = self._one("SELECT time FROM commits WHERE seq = ?", (middle,))
+            if found is not None and found <= time:
+                low = middle
+            else:
+                high = middle - 1
+        return None if low < 0 else low
 
     def _one(self, sql: str, values: tuple[Any, ...]) -> int | None:
         """Return the first column of the first row as the integer it is, or None."""
@@ -309,16 +320,6 @@ class SqliteReader(Staged):
             (world, kind, path),
         ).fetchone()
         return None if found is None else (bool(found[0]), found[1])
-
-    def pages(self, world: int, kind: int, paths: Sequence[str]) -> dict[str, tuple[bool, bytes]]:
-        """Return those of several pages of a world's set that there are."""
-        marks = ", ".join("?" * len(paths))
-        found = self.con.execute(
-            "SELECT path, fork, body FROM pages WHERE world = ? AND kind = ? "
-            f"AND path IN ({marks})",
-            (world, kind, *paths),
-        )
-        return {path: (bool(fork), body) for path, fork, body in found}
 
     def match_text(self, words: str, limit: int | None) -> list[int]:
         """Return the rows of nodes that match an FTS5 expression, best first, ties by id."""

@@ -30,6 +30,7 @@ from worlddb.store.sqlite.connection import (
     translated,
 )
 from worlddb.store.sqlite.gate import Gate
+from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.options import SYNCHRONOUS
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.writer import SqliteWriter
@@ -82,6 +83,7 @@ class SqliteStore:
         self._idle: list[apsw.Connection] = []
         self._immutable = False
         self._pending_time = 0
+        self._kept = KeptPages()
         self._gate = Gate(path, busy_timeout_s)
         refuse_bad_path(path)
         # The process may change its folder while the store is open.
@@ -236,8 +238,10 @@ class SqliteStore:
                 con.execute("BEGIN IMMEDIATE")
                 head = SqliteReader(con).head()
                 self._pending_time = self._next_time(head)
-                yield SqliteWriter(con, head, self._pending_time)
+                self._kept.begin(head.hash)
+                yield SqliteWriter(con, head, self._pending_time, self._kept)
                 con.execute("COMMIT")
+                self._kept.landed()
             except BaseException:
                 if con.in_transaction:
                     with suppress(apsw.Error):

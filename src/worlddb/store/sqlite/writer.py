@@ -25,6 +25,7 @@ from worlddb.store.protocol import (
     ProposalRow,
 )
 from worlddb.store.sqlite.connection import CACHE_KIB
+from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import DEFERRED_INDEXES, USUAL_HASH_BYTES, USUAL_MERGE, guards
 
@@ -36,8 +37,9 @@ BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
 class SqliteWriter(SqliteReader):
     """The open write transaction; `seq` and `time` are those of the commit it will become."""
 
-    def __init__(self, con: apsw.Connection, head: Head, time: int) -> None:
+    def __init__(self, con: apsw.Connection, head: Head, time: int, kept: KeptPages) -> None:
         super().__init__(con)
+        self._kept = kept
         self._head = head
         self.seq = head.seq + 1
         self.time = time
@@ -190,8 +192,18 @@ class SqliteWriter(SqliteReader):
 
     # -- digests, proposals, conflicts, ontology ---------------------------------------------------
 
-    def put_pages(self, rows: Iterable[PageRow]) -> None:
+    def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None:
+        """Return one page of a world's set."""
+        key = (world, kind, path)
+        if key not in self._kept:
+            self._kept[key] = super().page(world, kind, path)
+        return self._kept[key]
+
+    def put_pages(self, rows: Sequence[PageRow]) -> None:
         """Write pages of sets."""
+        self._kept.update(
+            ((world, kind, path), (bool(fork), body)) for world, kind, path, fork, body in rows
+        )
         self.con.executemany(
             "INSERT INTO pages (world, kind, path, fork, body) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (world, kind, path) DO UPDATE SET fork = excluded.fork, "
@@ -201,6 +213,7 @@ class SqliteWriter(SqliteReader):
 
     def delete_page(self, world: int, kind: int, path: str) -> None:
         """Remove a page that its parent page has taken in."""
+        self._kept[world, kind, path] = None
         self.con.execute(
             "DELETE FROM pages WHERE world = ? AND kind = ? AND path = ?", (world, kind, path)
         )
@@ -285,4 +298,5 @@ class SqliteWriter(SqliteReader):
 
     def insert_commit(self, row: CommitRow) -> None:
         """Write the journal's row; the transaction is complete with it."""
+        self._kept.leads_to(row.hash)
         self.con.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
