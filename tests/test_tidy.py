@@ -19,12 +19,16 @@ SOURCE = REPOSITORY / "src" / "worlddb"
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "ontology": {"model"},
-    "store": {"model"},
-    "index": {"store", "model"},
-    "write": {"index", "store", "ontology", "model"},
-    "read": {"index", "store", "ontology", "model"},
-    "db": {"write", "read", "index", "store", "ontology", "model"},
-    "faces": {"db", "model"},
+    "language": set(),
+    "store": {"language", "model"},
+    "index": {"embed", "store", "language", "model"},
+    "write": {"index", "store", "ontology", "language", "model"},
+    "read": {"index", "embed", "store", "ontology", "language", "model"},
+    "api": {"write", "read", "index", "embed", "store", "ontology", "language", "model"},
+    "db": {"api", "write", "read", "index", "embed", "store", "ontology", "language", "model"},
+    "embed": {"model"},
+    "evaluate": {"db", "read", "embed", "model"},
+    "faces": {"db", "evaluate", "embed", "model"},
 }
 SHARED = {"errors"}
 FUNCTION_LINES_MAX = 70

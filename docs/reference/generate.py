@@ -23,7 +23,11 @@ Ids go in as `Id`, 32 bytes, 64 hex digits or a unique prefix of at least 4 digi
 """
 GROUPS = {
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
-    "Asking": ["QueryBuilder", "QuerySpec", "Subgraph", "AsOf", "NOW"],
+    "Asking": [
+        *("QueryBuilder", "QuerySpec", "Subgraph", "Plan", "AsOf", "NOW"),
+        *("Recall", "Hit", "LaneRank", "RecallSettings", "Weights"),
+    ],
+    "Embedders": ["embedder_named", "Embedder"],
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
         *("Proposal", "Conflict", "Problem", "Proof", "Limits"),
@@ -58,7 +62,14 @@ def members(cls: type) -> list[str]:
     if dataclasses.is_dataclass(cls):
         fields = ", ".join(f"`{item.name}`" for item in dataclasses.fields(cls))
         parts.append(f"Fields: {fields}.\n")
-    for name, member in vars(cls).items():
+    # A class made of parts shows all of them; what they share with every value it does not.
+    shown = {
+        name: member
+        for part in (cls, *cls.__bases__)
+        if part.__module__.startswith("worlddb.") and part.__name__ != "Plain"
+        for name, member in vars(part).items()
+    }
+    for name, member in shown.items():
         if name.startswith("_") or name == "to_dict":
             continue
         if isinstance(member, property):
@@ -81,6 +92,10 @@ def page() -> str:
             parts.append(f"### `{name}`\n")
             if name == "NOW":
                 parts.append("`AsOf()`: the present on both clocks.\n")
+            elif name == "open":
+                title = signature("open", value.__init__)
+                parts.append(f"`{title.removesuffix(' -> None')} -> WorldDB`\n")
+                parts.append("Another name of `WorldDB`: opening a store is making the object.\n")
             elif inspect.isclass(value):
                 parts += [paragraphs(value.__doc__) + "\n", *members(value)]
             else:

@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from worlddb.db import WorldDB, open
+    from worlddb.embed.names import embedder_named
+    from worlddb.embed.protocol import Embedder
     from worlddb.errors import (
         ConflictError,
         CorruptionError,
@@ -43,8 +45,12 @@ if TYPE_CHECKING:
         Proposal,
     )
     from worlddb.ontology.protocol import EdgeHandler, WriteContext
+    from worlddb.read.hits import Hit, LaneRank, Recall
+    from worlddb.read.plan import Plan
     from worlddb.read.query import QueryBuilder, QuerySpec
+    from worlddb.read.recall import RecallSettings
     from worlddb.read.subgraph import Subgraph
+    from worlddb.read.weigh import Weights
     from worlddb.write.ontology import Ontology
     from worlddb.write.transaction import Transaction
 
@@ -60,14 +66,18 @@ __all__ = [
     "Edge",
     "EdgeDraft",
     "EdgeHandler",
+    "Embedder",
     "FormatError",
+    "Hit",
     "Id",
     "InvalidInputError",
+    "LaneRank",
     "Limits",
     "Node",
     "NodeDraft",
     "NotFoundError",
     "Ontology",
+    "Plan",
     "Problem",
     "Proof",
     "Proposal",
@@ -75,13 +85,17 @@ __all__ = [
     "Query",
     "QueryBuilder",
     "QuerySpec",
+    "Recall",
+    "RecallSettings",
     "RejectedError",
     "StorageError",
     "Subgraph",
     "Transaction",
+    "Weights",
     "WorldDB",
     "WorldDBError",
     "WriteContext",
+    "embedder_named",
     "open",
     "verify_proof",
 ]
@@ -100,7 +114,13 @@ _NAMES_OF = {
         "NOW AsOf Change Commit Conflict Diff Edge EdgeDraft Node NodeDraft Problem Proposal"
     ),
     "worlddb.ontology.protocol": "EdgeHandler WriteContext",
+    "worlddb.embed.names": "embedder_named",
+    "worlddb.embed.protocol": "Embedder",
+    "worlddb.read.hits": "Hit LaneRank Recall",
+    "worlddb.read.plan": "Plan",
     "worlddb.read.query": "QueryBuilder QuerySpec",
+    "worlddb.read.recall": "RecallSettings",
+    "worlddb.read.weigh": "Weights",
     "worlddb.read.subgraph": "Subgraph",
     "worlddb.write.ontology": "Ontology",
     "worlddb.write.transaction": "Transaction",

@@ -66,6 +66,9 @@ def test_every_command_file_is_listed_and_has_the_two_functions() -> None:
     assert set(cli.COMMANDS) == files
     parser = cli.make_parser()
     for name in files:
-        arguments = {"read": ["ab"], "diff": ["0"], "backup": ["x"], "import_": ["x"]}
+        arguments = {"read": ["ab"], "diff": ["0"], "backup": ["x"], "import_": ["x"]} | {
+            "recall": ["x"],
+            "eval": ["retrieval", "--data", "x"],
+        }
         args = parser.parse_args([name.removesuffix("_"), *arguments.get(name, [])])
         assert args.run.__module__ == f"worlddb.faces.cli.commands.{name}"

@@ -35,6 +35,7 @@ class Query:
 
     seeds: tuple[Id, ...] = ()
     text: str | None = None
+    vector: tuple[float, ...] | None = None
     ops: tuple[Op, ...] = ()
     world: Id | None = None
     as_of: AsOf = NOW

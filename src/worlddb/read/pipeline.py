@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from worlddb.errors import NotFoundError
-from worlddb.index.text import quoted
 from worlddb.model.address import ROOT_ID
 from worlddb.model.instant import from_micros, to_micros
 from worlddb.model.query import Op, Query
@@ -19,15 +18,16 @@ from worlddb.model.values import Conflict, Direction, Edge, Node
 from worlddb.ontology.registry import Registry
 from worlddb.read.identity import accepted_class, conflict_values
 from worlddb.read.moment import Moment, moment_of
+from worlddb.read.search import Search
 from worlddb.read.subgraph import Subgraph
 from worlddb.read.visible import inside, interior
 from worlddb.store.protocol import ROOT_ROW, EdgeRow, Reader
 
-TEXT_SEEDS_MAX = 100
-TEXT_DEEPER = 8
+START_MAX = 100
+"""How many nodes a search by text or vector starts from, unless the limit is higher."""
 
 
-def execute(reader: Reader, registry: Registry, query: Query, now: int) -> Subgraph:
+def execute(reader: Reader, registry: Registry, search: Search, query: Query, now: int) -> Subgraph:
     """Answer a query on one snapshot.
 
     Raises:
@@ -35,7 +35,7 @@ def execute(reader: Reader, registry: Registry, query: Query, now: int) -> Subgr
     """
     moment = moment_of(reader, query.as_of, now)
     query = rewrite(reader, registry, query, moment)
-    return _Run(reader, query, moment).answer()
+    return _Run(reader, search, query, moment).answer()
 
 
 def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) -> Query:
@@ -53,11 +53,17 @@ def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) ->
     return query
 
 
+def shows_ended(query: Query, moment: Moment) -> bool:
+    """Return whether nodes that are not true at the moment are shown all the same."""
+    return query.include_superseded or not (query.hides_closed or moment.valid is not None)
+
+
 class _Run:
     """One execution: the snapshot, the rewritten query, and what was read so far."""
 
-    def __init__(self, reader: Reader, query: Query, moment: Moment) -> None:
+    def __init__(self, reader: Reader, search: Search, query: Query, moment: Moment) -> None:
         self.reader = reader
+        self.search = search
         self.query = query
         self.moment = moment
         self.world = ROOT_ROW if query.world is None else self._row(query.world)
@@ -89,7 +95,8 @@ class _Run:
     def _order(self, start: list[int]) -> Callable[[int], tuple[Any, ...]]:
         """Return how answers are ordered: best match, or time, and always by id at last."""
         nodes = self.nodes
-        if self.query.text is not None and not self.query.seeds and not self.query.ops:
+        found_by_rank = self.query.text is not None or self.query.vector is not None
+        if found_by_rank and not self.query.seeds and not self.query.ops:
             rank = {row: number for number, row in enumerate(start)}
             return lambda row: (rank.get(row, len(rank)), nodes[row].id)
         if self.query.orders_by_time:
@@ -108,31 +115,33 @@ class _Run:
     # -- the start set -----------------------------------------------------------------------------
 
     def _seed(self) -> list[int]:
-        """Return the start rows: seeds before text, and without either all that is visible."""
+        """Return the start rows: seeds before text before vector; without any all that is seen."""
         if self.query.seeds:
             # A node named by id is a place to start from, also when it has ended or not begun:
             # "what replaced this?" starts at what was replaced. The answer is filtered at the end.
             rows = self._classes({self._row(ident) for ident in self.query.seeds})
             return sorted(self._inside(rows))
-        if self.query.text is not None:
-            return self._match(self.query.text)
+        if self.query.text is not None or self.query.vector is not None:
+            return self._found()
         rows = interior(self.reader, self.world, self.moment, self.query.widens_to_members)
         return sorted(self._seen(rows))
 
-    def _match(self, text: str) -> list[int]:
-        """Return the rows that have any of the words, best first, of those that can be seen."""
-        if not text.split():
-            return []
-        any_word = " OR ".join(quoted(word) for word in text.split())
-        most = TEXT_SEEDS_MAX
-        while True:
-            rows = self.reader.match_text(any_word, most)
-            seen = self._seen(rows)
-            found = [row for row in rows if row in seen]
-            # The best matches of the whole store may all be out of sight here: look further.
-            if len(found) >= TEXT_SEEDS_MAX or len(rows) < most:
-                return found[:TEXT_SEEDS_MAX]
-            most *= TEXT_DEEPER
+    def _found(self) -> list[int]:
+        """Return what can be seen and matches the text, or is nearest the vector, best first."""
+        from worlddb.read.find import View, find_rows
+
+        view = View(
+            self.reader,
+            self.moment,
+            worlds=[self.world],
+            members=self.query.widens_to_members,
+            ended=shows_ended(self.query, self.moment),
+        )
+        text, vector = self.query.text, self.query.vector
+        most = max(START_MAX, self.query.limit or 0)
+        if self.query.limit is not None and not self.query.ops and not self.query.summary_edges:
+            most = self.query.limit  # Nothing further can take any of them away.
+        return find_rows(self.search, view, text=text, vector=vector, most=most)
 
     def _row(self, ident: bytes) -> int:
         row = self.reader.node_row(ident)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -14,7 +15,10 @@ from worlddb.model.query import Op, Query
 from worlddb.model.values import AsOf, Direction
 from worlddb.ontology.registry import Registry
 from worlddb.read.lookup import find
-from worlddb.read.pipeline import execute
+from worlddb.read.moment import moment_of
+from worlddb.read.pipeline import execute, rewrite
+from worlddb.read.plan import Plan, plan
+from worlddb.read.search import Search
 from worlddb.read.subgraph import Subgraph
 from worlddb.store.protocol import Reader, Store
 
@@ -32,6 +36,7 @@ class QueryBuilder:
         self,
         store: Store,
         registry: Registry,
+        search: Search,
         clock: Callable[[], int],
         query: Query | None = None,
         seeds: tuple[bytes | str, ...] = (),
@@ -40,6 +45,7 @@ class QueryBuilder:
     ) -> None:
         self._store = store
         self._registry = registry
+        self._search = search
         self._clock = clock
         self._query = query or Query()
         self._seeds = seeds
@@ -50,7 +56,14 @@ class QueryBuilder:
         own = {"seeds": self._seeds, "world": self._world, "connected": self._connected}
         own.update((key, changes.pop(key)) for key in list(changes) if key in own)
         query = replace(self._query, **changes)
-        return QueryBuilder(self._store, self._registry, self._clock, query, **own)  # type: ignore[arg-type]
+        return QueryBuilder(
+            self._store,
+            self._registry,
+            self._search,
+            self._clock,
+            query,
+            **own,  # type: ignore[arg-type]
+        )
 
     def _then(self, op: Op) -> QueryBuilder:
         return self._with(ops=(*self._query.ops, op))
@@ -58,7 +71,7 @@ class QueryBuilder:
     # -- where to start ----------------------------------------------------------------------------
 
     def seeds(self, ids: bytes | str | Sequence[bytes | str]) -> QueryBuilder:
-        """Start at these nodes. Wins over `text`.
+        """Start at these nodes. Wins over `text` and `vector`.
 
         Raises:
             InvalidInputError: no ids.
@@ -71,6 +84,8 @@ class QueryBuilder:
     def text(self, words: str) -> QueryBuilder:
         """Start at the nodes whose name or content has these words; they are never syntax.
 
+        Wins over `vector`.
+
         Raises:
             InvalidInputError: no words, or too many.
         """
@@ -79,6 +94,22 @@ class QueryBuilder:
         if not words.strip():
             raise InvalidInputError("text: give at least one word")
         return self._with(text=plain)
+
+    def vector(self, vector: Sequence[float]) -> QueryBuilder:
+        """Start at the nodes nearest in meaning to a vector of the store's embedder.
+
+        Raises:
+            InvalidInputError: no list of finite numbers. Its length is checked when asked.
+        """
+        if isinstance(vector, str | bytes) or not isinstance(vector, Iterable):
+            raise InvalidInputError(f"vector: give a list of numbers, not {vector!r:.100}")
+        try:
+            numbers = tuple(map(float, vector))
+        except (TypeError, ValueError):
+            raise InvalidInputError("vector: give a flat list of numbers") from None
+        if not numbers or not all(map(math.isfinite, numbers)) or not any(numbers):
+            raise InvalidInputError("vector: give finite numbers, not all of them zero")
+        return self._with(vector=numbers)
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -170,9 +201,26 @@ class QueryBuilder:
 
         Raises:
             InvalidInputError, NotFoundError: an id is wrong or names nothing.
+            ProviderError: a search by vector, and the embedder failed.
+        """
+        if self._query.vector is not None and self._query.text is None and not self._seeds:
+            self._search.vectors().catch_up()
+        with self._store.read() as reader:
+            query = self._resolved(reader)
+            return execute(reader, self._registry, self._search, query, self._clock())
+
+    def explain(self) -> Plan:
+        """Return how the question would be answered, without answering it.
+
+        Raises:
+            InvalidInputError, NotFoundError: an id is wrong or names nothing.
         """
         with self._store.read() as reader:
-            return execute(reader, self._registry, self._resolved(reader), self._clock())
+            query = self._resolved(reader)
+            moment = moment_of(reader, query.as_of, self._clock())
+            return plan(
+                reader, self._search, rewrite(reader, self._registry, query, moment), moment
+            )
 
     def _resolved(self, reader: Reader) -> Query:
         """Return the query with every given id or prefix looked up."""
@@ -197,11 +245,12 @@ class QuerySpec:
     """A query as plain data: what `query()` builds step by step, JSON-able.
 
     `steps` are mappings with an `op` (traverse, filter_type, filter_time, where_connected) and
-    that op's arguments. The start set is planned: seeds before text.
+    that op's arguments. The start set is planned: seeds before text before vector.
     """
 
     seeds: Sequence[str] = ()
     text: str | None = None
+    vector: Sequence[float] | None = None
     steps: Sequence[Mapping[str, Any]] = ()
     world: str | None = None
     valid: str | None = None
@@ -238,6 +287,8 @@ class QuerySpec:
             query = query.seeds(self.seeds)
         if self.text is not None:
             query = query.text(self.text)
+        if self.vector is not None:
+            query = query.vector(self.vector)
         if not isinstance(self.steps, list | tuple):
             raise InvalidInputError(f"steps: give a list, not {self.steps!r:.100}")
         for step in self.steps:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from worlddb.errors import ProviderError
 from worlddb.model.id import Id
 from worlddb.model.values import Conflict, Edge, Node, Plain
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,27 @@ class Subgraph(Plain):
         """Return nodes, edges and conflicts as plain JSON data."""
         return self.to_dict()
 
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
+        """Return a directed multigraph: nodes by hex id, edges by hex id as their key.
+
+        Raises:
+            ProviderError: networkx is not installed.
+        """
+        try:
+            import networkx
+        except ImportError as error:
+            raise ProviderError(
+                'networkx is not installed; run: pip install "worlddb[networkx]"'
+            ) from error
+        graph: nx.MultiDiGraph[str] = networkx.MultiDiGraph()
+        for node in self.nodes:
+            graph.add_node(str(node.id), **node.to_dict())
+        for edge in self.edges:
+            ends = (str(edge.source), str(edge.target))
+            graph.add_edge(*ends, key=str(edge.id), **edge.to_dict())
+        graph.graph["conflicts"] = [conflict.to_dict() for conflict in self.conflicts]
+        return graph
+
     def to_text(self) -> str:
         """Return the nodes as lines for a prompt: when, what, and what speaks against it."""
         against: dict[Id, list[Id]] = {}
@@ -40,10 +65,11 @@ class Subgraph(Plain):
             if not conflict.settled:
                 against.setdefault(conflict.left, []).append(conflict.right)
                 against.setdefault(conflict.right, []).append(conflict.left)
-        return "\n".join(_line(node, against.get(node.id, [])) for node in self.nodes)
+        return "\n".join(node_line(node, against.get(node.id, [])) for node in self.nodes)
 
 
-def _line(node: Node, against: list[Id]) -> str:
+def node_line(node: Node, against: Sequence[Id]) -> str:
+    """Return a node as one line for a prompt."""
     since = node.valid_from.date().isoformat()
     until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
     text = (

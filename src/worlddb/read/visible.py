@@ -7,8 +7,9 @@ follow the same two relations, so they cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from worlddb.model.values import Edge
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import ROOT_ROW, Reader
 
@@ -17,18 +18,42 @@ MEMBERSHIP = ("contains",)
 
 def interior(reader: Reader, world: int, moment: Moment, members: bool) -> set[int]:
     """Return the rows of everything inside `world`."""
+    found = interior_up_to(reader, [world], moment, members, None)
+    assert found is not None
+    return found
+
+
+def interior_up_to(
+    reader: Reader,
+    worlds: Iterable[int],
+    moment: Moment,
+    members: bool,
+    most: int | None,
+    on_member: Callable[[Edge], None] = lambda edge: None,
+) -> set[int] | None:
+    """Return the rows of everything inside any of `worlds`; None if that is more than `most`."""
     seen: set[int] = set()
-    frontier = {world}
+    starts = set(worlds)
+    frontier = starts
     while frontier:
         below: set[int] = set()
-        for row in frontier:
-            below.update(reader.children(row, moment.known))
+        if moment.known is None:
+            below.update(reader.children_of(frontier))
+        else:
+            for row in frontier:
+                below.update(reader.children(row, moment.known))
         if members:
             found = reader.edges_at(frontier, "out", MEMBERSHIP, moment.known)
-            below.update(item.target for item in found if moment.holds(item.edge))
-        frontier = below - seen - {world}
+            for item in found:
+                if moment.holds(item.edge):
+                    on_member(item.edge)
+                    below.add(item.target)
+        frontier = below - seen
         seen |= frontier
-    return seen
+        if most is not None and len(seen) > most:
+            return None
+    # A world is not inside itself, but it may be inside another of them.
+    return seen if len(starts) > 1 else seen - starts
 
 
 def inside(

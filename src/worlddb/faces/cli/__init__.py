@@ -20,6 +20,7 @@ from worlddb.faces.cli.options import Parser, add_shared_options, examples_text
 from worlddb.faces.cli.terminal import one_line
 
 COMMANDS = (
+    "recall",
     "read",
     "children",
     "log",
@@ -29,6 +30,9 @@ COMMANDS = (
     "backup",
     "export",
     "import_",
+    "reindex",
+    "models",
+    "eval",
 )
 """The files of `commands/`, in the order in which `--help` lists them."""
 

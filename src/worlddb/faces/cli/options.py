@@ -90,6 +90,15 @@ def add_as_of_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--known", metavar="TIME", help="as far as was known at this time")
 
 
+def add_embedder_option(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of an embedder, for commands that search by meaning."""
+    parser.add_argument(
+        "--embedder",
+        metavar="NAME",
+        help="see 'worlddb models' (default: $WORLDDB_EMBEDDER, then the store's own)",
+    )
+
+
 def as_of(args: argparse.Namespace) -> AsOf:
     """Return the moment that `--valid` and `--known` name."""
     from worlddb.model.values import AsOf

@@ -11,6 +11,7 @@ from worlddb.errors import InvalidInputError, StorageError
 
 if TYPE_CHECKING:
     from worlddb.db import WorldDB
+    from worlddb.embed.protocol import Embedder
 
 PATH_VARIABLE = "WORLDDB_PATH"
 IN_MEMORY = ":memory:"
@@ -57,7 +58,7 @@ def checked_path(path: str) -> str:
     return path
 
 
-def open_to_read(args: argparse.Namespace) -> WorldDB:
+def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = None) -> WorldDB:
     """Open an existing store; a typo in its path makes no file.
 
     Not read-only in SQLite's sense: such a connection leaves its `-wal` and `-shm` files behind.
@@ -75,7 +76,7 @@ def open_to_read(args: argparse.Namespace) -> WorldDB:
             )
         if os.path.isfile(path) and os.path.getsize(path) == 0:
             raise StorageError(f"{path}: is an empty file, not a store")
-    return open_store(path, create=False)
+    return open_store(path, create=False, embedder=embedder, models_dir=models_directory())
 
 
 def open_to_write(args: argparse.Namespace) -> WorldDB:
@@ -90,3 +91,27 @@ def open_to_write(args: argparse.Namespace) -> WorldDB:
     if os.path.dirname(path) == data_directory():
         os.makedirs(data_directory(), mode=0o700, exist_ok=True)
     return open_store(path)
+
+
+def models_directory() -> str | None:
+    """Return where installed models lie, if that was said; None for the usual place."""
+    given = os.environ.get("WORLDDB_MODELS")
+    # No shell has expanded what comes from a settings file.
+    return os.path.abspath(os.path.expanduser(given)) if given else None
+
+
+def chosen_embedder(args: argparse.Namespace) -> Embedder | str | None:
+    """Return the embedder of `--embedder` or $WORLDDB_EMBEDDER; None if neither says one.
+
+    An endpoint is asked with $WORLDDB_EMBEDDER_KEY.
+
+    Raises:
+        InvalidInputError: there is no such embedder.
+    """
+    name: str | None = args.embedder or os.environ.get("WORLDDB_EMBEDDER")
+    if not name or name == "none":
+        return name or None
+    from worlddb.embed.names import embedder_named
+
+    key = os.environ.get("WORLDDB_EMBEDDER_KEY")
+    return embedder_named(name, models_dir=models_directory(), api_key=key)

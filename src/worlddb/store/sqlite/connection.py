@@ -18,7 +18,7 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
-from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS
+from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS, create
 
 MEMORY = ":memory:"
 CACHE_KIB = 262_144
@@ -138,6 +138,20 @@ def check_format(con: apsw.Connection, path: str) -> int:
     return int(version)
 
 
+def refuse_old_format(con: apsw.Connection, path: str) -> None:
+    """Say what to do with an older file that may not be written.
+
+    Raises:
+        FormatError: it must be brought to the present format first.
+    """
+    version = check_format(con, path)
+    if version < FORMAT_VERSION:
+        raise FormatError(
+            f"{path}: has format {version}; open it once to write, which brings it to format "
+            f"{FORMAT_VERSION}, or work on a copy"
+        )
+
+
 def migrate(con: apsw.Connection, path: str, timeout_s: float) -> None:
     """Bring the file to the present format; all or nothing, also when two processes try at once."""
     mode = "memory" if path == MEMORY else "wal"
@@ -147,8 +161,12 @@ def migrate(con: apsw.Connection, path: str, timeout_s: float) -> None:
         return
     con.execute("BEGIN IMMEDIATE")
     try:
-        for number in range(check_format(con, path), FORMAT_VERSION):
-            MIGRATIONS[number](con)
+        version = check_format(con, path)
+        if version == 0:
+            create(con)
+        else:
+            for migration in MIGRATIONS[version - 1 :]:
+                migration(con)
         con.pragma("application_id", APPLICATION_ID)
         con.pragma("user_version", FORMAT_VERSION)
     except BaseException:

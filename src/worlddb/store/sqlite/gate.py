@@ -46,7 +46,7 @@ class Gate:
                     self._state.notify_all()
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self, timeout_s: float | None = None) -> Iterator[None]:
         """Be the one writer for the length of the block.
 
         Raises:
@@ -54,6 +54,7 @@ class Gate:
             ConflictError: another thread stayed the writer for longer than the time-out.
         """
         me = threading.get_ident()
+        patience_s = self._timeout_s if timeout_s is None else timeout_s
         if self._writer == me:
             raise InvalidInputError(
                 "this thread already has a transaction open; use that one, or end it first"
@@ -63,10 +64,10 @@ class Gate:
             with self._state:
                 self._check_open()
                 self._queue.append(ticket)
-                if not self._state.wait_for(lambda: self._is_next(ticket), self._timeout_s):
+                if not self._state.wait_for(lambda: self._is_next(ticket), patience_s):
                     raise ConflictError(
                         f"{self._path}: another thread's transaction took longer than "
-                        f"{self._timeout_s:g} s; try again"
+                        f"{patience_s:g} s; try again"
                     )
                 self._check_open()
                 self._writer = me

@@ -7,20 +7,23 @@ after the asked commit says what was there before.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 import apsw
 
 from worlddb.errors import CorruptionError
+from worlddb.language.words import indexed
 from worlddb.model.address import short_key
 from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import from_micros
 from worlddb.model.values import Direction, Edge, Node
-from worlddb.store.protocol import CommitRow, EdgeRow, Head, World
+from worlddb.store.protocol import BodyRow, CommitRow, EdgeRow, Head, World
+from worlddb.store.sqlite.derived import Derived
 from worlddb.store.sqlite.scan import SqliteScan
 from worlddb.store.sqlite.staged import FOREVER, IN, Staged, among
+from worlddb.store.sqlite.texts import Texts
 
 _NODE_COLUMNS = """
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
@@ -40,6 +43,9 @@ KEY_NIBBLES = 16
 class SqliteReader(Staged):
     """One snapshot of the file."""
 
+    is_uncommitted = False
+    """Whether this session sees writes that may still be rolled back."""
+
     def __init__(self, con: apsw.Connection) -> None:
         super().__init__(con)
         self.seq = 0
@@ -49,6 +55,16 @@ class SqliteReader(Staged):
     def scan(self) -> SqliteScan:
         """Whole tables, for `check` and `export`."""
         return SqliteScan(self.con)
+
+    @property
+    def derived(self) -> Derived:
+        """Embeddings."""
+        return Derived(self.con)
+
+    @property
+    def texts(self) -> Texts:
+        """The full-text index."""
+        return Texts(self.con)
 
     # -- the journal ---------------------------------------------------------------------------
 
@@ -197,14 +213,13 @@ class SqliteReader(Staged):
         """Return the rows of the nodes with exactly one of these names, found by their words."""
         rows: list[int] = []
         for name in names:
-            sql, values = "SELECT row FROM nodes WHERE name = ?", [name]
+            said = indexed(name)
             # Where the text index has words for it, it finds the few that may have that name.
-            if any(character.isalnum() for character in name):
-                sql = (
-                    "SELECT n.row FROM texts t CROSS JOIN nodes n ON n.row = t.rowid "
-                    "WHERE n.name = ? AND texts MATCH ?"
-                )
-                values.append('name : "' + name.replace('"', '""') + '"')
+            if said:
+                sql, chosen = f"SELECT row FROM nodes WHERE name = ? AND row {IN}", self.texts
+                values: tuple[Any, ...] = (name, among(chosen.named(said)))
+            else:
+                sql, values = "SELECT row FROM nodes WHERE name = ?", (name,)
             rows += [row for (row,) in self.con.execute(sql, values)]
         return rows
 
@@ -227,6 +242,52 @@ class SqliteReader(Staged):
         )
         then = self.parents(rows, known)
         return sorted(child for child in rows if then.get(child) == row)[:limit]
+
+    def children_of(self, rows: Iterable[int]) -> list[int]:
+        """Return the rows of the present children of several worlds."""
+        sql = f"SELECT row FROM nodes WHERE parent {IN}"
+        return [child for (child,) in self.con.execute(sql, (among(list(rows)),))]
+
+    def bodies(self, rows: Iterable[int], known: int | None = None) -> Iterator[BodyRow]:
+        """Yield what search needs of nodes, in the order of rows, as of commit `known`."""
+        wanted = list(rows)
+        past = self._past(("node.valid_to", "node.parent"), wanted, known)
+        found = self.con.execute(
+            "SELECT row, id, type, parent, name, content, valid_from, valid_to FROM nodes "
+            f"WHERE row {IN} AND born <= ? ORDER BY row",
+            (among(wanted), FOREVER if known is None else known),
+        )
+        for values in found:
+            body = BodyRow._make(values)
+            if past:
+                parent = past.get(("node.parent", body.row), body.parent)
+                ends = past.get(("node.valid_to", body.row), body.valid_to)
+                body = body._replace(parent=parent, valid_to=ends)
+            yield body
+
+    def aliases(self, rows: Iterable[int], known: int | None = None) -> list[tuple[int, str]]:
+        """Return (node, alias) of nodes as of commit `known`."""
+        sql = f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'alias' AND born <= ?"
+        values = (among(list(rows)), FOREVER if known is None else known)
+        return list(self.con.execute(sql, values))
+
+    def rows_aliased(self, name: str) -> list[int]:
+        """Return the rows of the nodes that have this alias, whatever its case."""
+        sql = "SELECT node FROM notes WHERE kind = 'alias' AND text = ? COLLATE NOCASE"
+        return [row for (row,) in self.con.execute(sql, (name,))]
+
+    def aliases_after(self, note: int) -> list[tuple[int, str]]:
+        """Return (node, alias) of the notes written after one."""
+        sql = "SELECT node, text FROM notes WHERE row > ? AND kind = 'alias'"
+        return list(self.con.execute(sql, (note,)))
+
+    def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
+        """Return those nodes whose validity some commit up to `known` has closed."""
+        found = self.con.execute(
+            f"SELECT row FROM history WHERE field = 'node.valid_to' AND row {IN} AND seq <= ?",
+            (among(list(rows)), FOREVER if known is None else known),
+        )
+        return {row for (row,) in found}
 
     def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]:
         """Return the parent row of each row; rows not born by `known` are left out."""
@@ -320,12 +381,3 @@ class SqliteReader(Staged):
             (world, kind, path),
         ).fetchone()
         return None if found is None else (bool(found[0]), found[1])
-
-    def match_text(self, words: str, limit: int | None) -> list[int]:
-        """Return the rows of nodes that match an FTS5 expression, best first, ties by id."""
-        found = self.con.execute(
-            "SELECT t.rowid FROM (SELECT rowid, rank FROM texts WHERE texts MATCH ? "
-            "ORDER BY rank LIMIT ?) t JOIN nodes n ON n.row = t.rowid ORDER BY t.rank, n.id",
-            (words, -1 if limit is None else limit),
-        )
-        return [row for (row,) in found]

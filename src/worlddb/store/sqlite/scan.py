@@ -8,8 +8,9 @@ from typing import Any
 
 import apsw
 
+from worlddb.language.words import indexed
 from worlddb.store.protocol import EdgeScan, NodeScan
-from worlddb.store.sqlite.schema import MIGRATIONS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE
+from worlddb.store.sqlite.schema import TEXTS, USUAL_HASH_BYTES, USUAL_MERGE, create
 
 
 class SqliteScan:
@@ -67,8 +68,7 @@ class SqliteScan:
         """Return where tables, indexes and guards differ from those of a new store."""
         fresh = apsw.Connection(":memory:")
         try:
-            for migration in MIGRATIONS:
-                migration(fresh)
+            create(fresh)
             sql = "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
             expected, found = dict(fresh.execute(sql)), dict(self.con.execute(sql))
         finally:
@@ -87,7 +87,12 @@ class SqliteScan:
             fresh.execute("BEGIN")
             fresh.executemany(
                 "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)",
-                self.con.execute("SELECT row, name, content FROM nodes ORDER BY row"),
+                (
+                    (row, indexed(str(name)), indexed(str(content)))
+                    for row, name, content in self.con.execute(
+                        "SELECT row, name, content FROM nodes ORDER BY row"
+                    )
+                ),
             )
             fresh.execute("COMMIT")
             return (

@@ -8,7 +8,8 @@
     pages      the set digests of each world (see write/sets.py)
     proposals, conflicts, registrations   what handlers staged
     premises   which inferred edge rests on which (derived from metadata)
-    texts      full-text index (derived)
+    texts      full-text index of analysed words (derived)
+    models, vectors, pools   embeddings: of each text, and composed of each world (derived)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
 An id is looked up by `key`, its first 8 bytes as an integer: a third of the index of 32 bytes.
@@ -20,10 +21,12 @@ program's INSERT, UPDATE or DELETE fails with "no such function: worlddb_write".
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 from blake3 import blake3
 
+from worlddb.language.words import indexed
 from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
 from worlddb.model.journal import GENESIS, commit_hash, node_record, state_digest
 
@@ -64,6 +67,20 @@ CREATE TABLE edges (
 ) STRICT;
 """
 
+COMMITS = """
+CREATE TABLE commits (
+    seq INTEGER PRIMARY KEY,
+    time INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    root_state BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    nodes INTEGER NOT NULL,
+    edges INTEGER NOT NULL,
+    notes INTEGER NOT NULL,
+    changes TEXT NOT NULL
+) STRICT;
+"""
+
 THE_REST = """
 CREATE TABLE notes (
     row INTEGER PRIMARY KEY,
@@ -81,18 +98,6 @@ CREATE TABLE history (
     was ANY,
     PRIMARY KEY (field, row, seq)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TABLE commits (
-    seq INTEGER PRIMARY KEY,
-    time INTEGER NOT NULL UNIQUE,
-    actor TEXT NOT NULL,
-    root_state BLOB NOT NULL,
-    hash BLOB NOT NULL,
-    nodes INTEGER NOT NULL,
-    edges INTEGER NOT NULL,
-    notes INTEGER NOT NULL,
-    changes TEXT NOT NULL
-) STRICT;
 
 CREATE TABLE pages (
     world INTEGER NOT NULL,
@@ -145,11 +150,50 @@ CREATE TABLE registrations (
 
 """
 
+EMBEDDINGS = """
+CREATE TABLE models (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    dim INTEGER NOT NULL,
+    active INTEGER NOT NULL,
+    pooling TEXT NOT NULL,
+    embedded INTEGER NOT NULL,
+    composed INTEGER NOT NULL,
+    seq INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE vectors (
+    model INTEGER NOT NULL,
+    node INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (model, node)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE pools (
+    model INTEGER NOT NULL,
+    node INTEGER NOT NULL,
+    children INTEGER NOT NULL,
+    weight REAL NOT NULL,
+    total BLOB NOT NULL,
+    vector BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (model, node)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pools_seq ON pools (model, seq);
+
+CREATE INDEX notes_alias ON notes (text COLLATE NOCASE) WHERE kind = 'alias';
+"""
+
 TEXTS = """
 CREATE VIRTUAL TABLE texts USING fts5 (
-    name, content, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
+    name, content, content='', contentless_delete=1, tokenize='ascii'
 );
 """
+INDEX_TEXTS = (
+    "INSERT INTO texts (rowid, name, content) "
+    "SELECT row, worlddb_words(name), worlddb_words(content) FROM nodes WHERE row >= ?"
+)
+"""Needs the function `worlddb_words`, which every writing connection has."""
 
 USUAL_HASH_BYTES = 1 << 20
 USUAL_MERGE = 4
@@ -219,18 +263,51 @@ def write_genesis(con: apsw.Connection) -> None:
         "INSERT INTO commits VALUES (0, 0, ?, ?, ?, ?, 0, 0, '[]')",
         (FIRST_ACTOR, ROOT_ID, hash_, ROOT_ROW),
     )
-    con.execute("INSERT INTO texts (rowid, name, content) VALUES (?, ?, '')", (ROOT_ROW, ROOT_NAME))
+    con.execute(
+        "INSERT INTO texts (rowid, name, content) VALUES (?, ?, '')",
+        (ROOT_ROW, indexed(ROOT_NAME)),
+    )
 
 
-def m001_initial(con: apsw.Connection) -> None:
-    """Create every table, the root world, and the indexes and guards."""
-    con.execute(NODES + EDGES + THE_REST + TEXTS)
+def teach_words(con: apsw.Connection) -> None:
+    """Give a connection the function that `INDEX_TEXTS` calls."""
+
+    def worlddb_words(*values: Any) -> str:
+        return indexed(str(values[0]))
+
+    con.create_scalar_function("worlddb_words", worlddb_words, 1, deterministic=True)
+
+
+def create(con: apsw.Connection) -> None:
+    """Make a new store: every table, the root world, the indexes and the guards."""
+    con.execute(NODES + EDGES + COMMITS + THE_REST + EMBEDDINGS + TEXTS)
     write_genesis(con)
     for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
         con.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (m001_initial,)
-"""Never edited once released; a change of layout is a further function."""
+def from_1_to_2(con: apsw.Connection) -> None:
+    """Index analysed words instead of raw text, make room for embeddings, drop the index by time.
 
-FORMAT_VERSION = len(MIGRATIONS)
+    The words come from our own analysis, the same for the store's index and for worlds in memory.
+    """
+    names = [f"commits_guard_{action}" for action in ("insert", "update", "delete")]
+    for name in names:
+        con.execute(f"DROP TRIGGER {name}")
+    con.execute("ALTER TABLE commits RENAME TO commits_1")
+    con.execute(COMMITS)
+    con.execute("INSERT INTO commits SELECT * FROM commits_1")
+    con.execute("DROP TABLE commits_1")
+    for name in names:
+        con.execute(guards()[name])
+    con.execute(EMBEDDINGS)
+    con.execute("DROP TABLE texts")
+    con.execute(TEXTS)
+    teach_words(con)
+    con.execute(INDEX_TEXTS, (0,))
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (from_1_to_2,)
+"""Never edited once released; a change of layout is a further function, and one in `create`."""
+
+FORMAT_VERSION = 1 + len(MIGRATIONS)

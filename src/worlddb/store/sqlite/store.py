@@ -27,12 +27,14 @@ from worlddb.store.sqlite.connection import (
     connect_immutable,
     migrate,
     refuse_bad_path,
+    refuse_old_format,
     translated,
 )
 from worlddb.store.sqlite.gate import Gate
 from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.options import SYNCHRONOUS
 from worlddb.store.sqlite.reader import SqliteReader
+from worlddb.store.sqlite.schema import teach_words
 from worlddb.store.sqlite.writer import SqliteWriter
 
 IDLE_READERS_MAX = 8
@@ -106,12 +108,14 @@ class SqliteStore:
                 if check_format(con, self.path) == 0 and self.path != MEMORY:
                     raise StorageError(f"{self.path}: is empty; there is no store to open")
             if self.read_only:
+                refuse_old_format(con, self.path)
                 con.execute("PRAGMA query_only = ON")
             else:
                 migrate(con, self.path, self._busy_timeout_s)
                 con.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
                 flags = apsw.SQLITE_INNOCUOUS
                 con.create_scalar_function("worlddb_write", _we_write, 0, flags=flags)
+                teach_words(con)
         except BaseException:
             con.close()
             raise
@@ -157,6 +161,7 @@ class SqliteStore:
             with self._gate.alone(), translated(self.path):
                 reader = SqliteReader(self._writer)
                 reader.time = self._pending_time
+                reader.is_uncommitted = self._writer.in_transaction
                 yield reader
             return
         with self._gate.reading(), translated(self.path):
@@ -230,23 +235,56 @@ class SqliteStore:
             ConflictError: another process kept the write lock longer than the time-out.
             InvalidInputError: this thread already has a transaction open, or the store is closed.
         """
-        if self.read_only:
-            raise StorageError(f"{self.path}: opened read-only; open it to write")
+        self._refuse_read_only()
         with self._gate.writing(), translated(self.path):
-            con = self._writer
-            try:
-                con.execute("BEGIN IMMEDIATE")
+            with self._landing() as con:
                 head = SqliteReader(con).head()
                 self._pending_time = self._next_time(head)
                 self._kept.begin(head.hash)
                 yield SqliteWriter(con, head, self._pending_time, self._kept)
-                con.execute("COMMIT")
-                self._kept.landed()
-            except BaseException:
-                if con.in_transaction:
-                    with suppress(apsw.Error):
-                        con.execute("ROLLBACK")
-                raise
+            self._kept.landed()
+
+    @contextmanager
+    def derive(self, patience_s: float | None = None) -> Iterator[SqliteReader]:
+        """Yield a session that may write embeddings; it makes no commit and waits for no disk.
+
+        What is derived can be made again, so a power cut may take the last of it.
+
+        Raises:
+            StorageError, InvalidInputError: as `write`.
+            ConflictError: another writer was there for longer than `patience_s`.
+        """
+        self._refuse_read_only()
+        patience_s = self._busy_timeout_s if patience_s is None else patience_s
+        with self._gate.writing(patience_s), translated(self.path):
+            con = self._writer
+            durable = con.pragma("synchronous")
+            con.pragma("synchronous", SYNCHRONOUS["normal"])
+            con.set_busy_timeout(int(patience_s * 1000))
+            try:
+                with self._landing():
+                    yield SqliteReader(con)
+            finally:
+                con.set_busy_timeout(int(self._busy_timeout_s * 1000))
+                con.pragma("synchronous", durable)
+
+    def _refuse_read_only(self) -> None:
+        if self.read_only:
+            raise StorageError(f"{self.path}: opened read-only; open it to write")
+
+    @contextmanager
+    def _landing(self) -> Iterator[apsw.Connection]:
+        """Yield the writing connection inside a transaction that lands whole or not at all."""
+        con = self._writer
+        try:
+            con.execute("BEGIN IMMEDIATE")
+            yield con
+            con.execute("COMMIT")
+        except BaseException:
+            if con.in_transaction:
+                with suppress(apsw.Error):
+                    con.execute("ROLLBACK")
+            raise
 
     def _next_time(self, head: Head) -> int:
         """Return the commit's time: the clock's, but always after the last commit's."""

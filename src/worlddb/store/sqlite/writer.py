@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 
+from worlddb.language.words import indexed
 from worlddb.model.address import short_key
 from worlddb.model.id import Id
 from worlddb.model.values import Direction
@@ -27,7 +28,13 @@ from worlddb.store.protocol import (
 from worlddb.store.sqlite.connection import CACHE_KIB
 from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.reader import SqliteReader
-from worlddb.store.sqlite.schema import DEFERRED_INDEXES, USUAL_HASH_BYTES, USUAL_MERGE, guards
+from worlddb.store.sqlite.schema import (
+    DEFERRED_INDEXES,
+    INDEX_TEXTS,
+    USUAL_HASH_BYTES,
+    USUAL_MERGE,
+    guards,
+)
 
 BULK_HASH_BYTES = 64 << 20
 SORTING_CACHE_KIB = 2_000
@@ -118,7 +125,10 @@ class SqliteWriter(SqliteReader):
     def insert_texts(self, rows: Iterable[tuple[int, str, str]]) -> None:
         """Index (row, name, content); a bulk load does it at the end from the nodes themselves."""
         if not self._deferred:
-            self.con.executemany("INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", rows)
+            self.con.executemany(
+                "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)",
+                [(row, indexed(name), indexed(content)) for row, name, content in rows],
+            )
 
     def insert_edges(self, rows: Iterable[Sequence[Any]]) -> None:
         """Insert all columns of `edges` but `gone`.
@@ -281,11 +291,7 @@ class SqliteWriter(SqliteReader):
         self._deferred = set()
         for name in BULK_GUARDS:
             self.con.execute(guards()[name])
-        self.con.execute(
-            "INSERT INTO texts (rowid, name, content) SELECT row, name, content FROM nodes "
-            "WHERE row >= ?",
-            (self._texts_from,),
-        )
+        self.con.execute(INDEX_TEXTS, (self._texts_from,))
         self._tune_texts(USUAL_HASH_BYTES, USUAL_MERGE)
         # One segment on a high level: left on the lowest, the next few small writes would each
         # wait while FTS5 merges itself into the whole load.

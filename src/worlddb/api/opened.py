@@ -1,0 +1,20 @@
+"""Opened: what every part of the public interface works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from worlddb.model.limits import Limits
+from worlddb.ontology.registry import Registry
+from worlddb.read.search import Search
+from worlddb.store.protocol import Store
+
+
+class Opened:
+    """An open store with its ontology, its search, its limits and its clock."""
+
+    _store: Store
+    _registry: Registry
+    _search: Search
+    _limits: Limits
+    _clock: Callable[[], int]

@@ -1,0 +1,1 @@
+"""Evaluation: how well recall finds what public benchmarks ask for."""

@@ -1,0 +1,150 @@
+"""`worlddb models`: which embedding models there are, and installing one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from worlddb.errors import InvalidInputError, ProviderError
+from worlddb.faces.cli.options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.progress import Progress, amount
+from worlddb.faces.cli.stores import models_directory
+from worlddb.faces.cli.terminal import one_line, print_json, print_table
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "models",
+        arguments="[list | install NAME]",
+        summary="list and install embedding models",
+        description=(
+            "List the embedding models that run on this machine, or install one: from the hub, or\n"
+            "from a file you have. What is installed has the hash that is pinned in this version;\n"
+            "anything else is refused. Models lie in $WORLDDB_MODELS, else in your data directory."
+        ),
+        examples=(
+            ("worlddb models", "what there is, and what is installed"),
+            ("worlddb models install arctic-embed-s", "download it from the hub"),
+            ("worlddb models install arctic-embed-s --from ~/Downloads", "no network needed"),
+        ),
+    )
+    parser.add_argument(
+        "action",
+        metavar="list | install",
+        nargs="?",
+        choices=("list", "install"),
+        default="list",
+        help="what to do (default: list)",
+    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the model to install")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="PATH",
+        help="a folder, a wheel or zip, or a file with the others beside it; names do not matter",
+    )
+    parser.add_argument("--hub", metavar="URL", help="a mirror of the hub")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List or install."""
+    if args.action == "install":
+        return _install(args)
+    if args.name or args.source or args.hub:
+        raise InvalidInputError("models list: takes no NAME, --from or --hub")
+    rows = [_bundled(), *_installable(_models_dir())]
+    if wants_json(args):
+        print_json(rows)
+    else:
+        print_table(
+            ("name", "dim", "size", "licence", "installed", "where"),
+            [
+                (
+                    row["name"],
+                    row["dim"],
+                    amount(row["bytes"], "bytes"),
+                    row["licence"],
+                    "yes" if row["installed"] else "no",
+                    row["path"],
+                )
+                for row in rows
+            ],
+        )
+    return 0
+
+
+def _models_dir() -> Path:
+    from worlddb.embed.catalog import models_dir
+
+    given = models_directory()
+    return Path(given) if given else models_dir()
+
+
+def _bundled() -> dict[str, Any]:
+    """Return the row of the model that comes with this package."""
+    from worlddb.embed.wordllama import DIM, LICENCE, MODEL_ID, SIZE, package_folder
+
+    folder = package_folder()
+    return {
+        "name": "wordllama",
+        "model_id": MODEL_ID,
+        "dim": DIM,
+        "bytes": SIZE,
+        "licence": LICENCE,
+        "installed": folder is not None,
+        "path": str(folder or ""),
+    }
+
+
+def _installable(folder: Path) -> list[dict[str, Any]]:
+    from worlddb.embed.catalog import MODELS, installed, model_folder
+
+    return [
+        {
+            "name": model.name,
+            "model_id": model.model_id,
+            "dim": model.dim,
+            "bytes": model.size,
+            "licence": model.licence,
+            "installed": installed(model.name, folder),
+            "path": str(model_folder(model, folder)),
+        }
+        for model in MODELS.values()
+    ]
+
+
+def _install(args: argparse.Namespace) -> int:
+    from worlddb.embed.catalog import HUB, model_named
+    from worlddb.embed.install import install
+
+    if not args.name:
+        raise InvalidInputError("models install: give the NAME of a model; see 'worlddb models'")
+    if args.source == "" or (args.source and args.hub):
+        raise InvalidInputError("models install: give either --from PATH or --hub URL")
+    model = model_named(args.name)
+    with Progress("installing", unit="bytes", total=model.size) as progress:
+
+        def show(done: int) -> None:
+            progress.done = done
+
+        try:
+            path = install(
+                model,
+                _models_dir(),
+                source=args.source,
+                hub=args.hub or HUB,
+                on_progress=show,
+            )
+        except ProviderError as error:
+            if args.source:
+                raise
+            raise ProviderError(f"{error}. Or install files that you have: --from PATH") from None
+    if wants_json(args):
+        print_json({"name": model.name, "model_id": model.model_id, "path": str(path)})
+    else:
+        print(f"{model.name} is installed in {one_line(str(path))}")
+    return 0

@@ -1,0 +1,172 @@
+"""Vectors: embeddings that follow the nodes.
+
+Writing never waits for a model: a node's vector is made when somebody first searches, or when
+`catch_up` is called. It is made once, outside every lock, and kept in the store; another process
+that embedded the same nodes meanwhile has simply been faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from worlddb.embed.compose import Pooling, Vector
+from worlddb.embed.protocol import Embedder, checked
+from worlddb.errors import ConflictError, InvalidInputError, StorageError
+from worlddb.index.composed import STORED, compose, stored
+from worlddb.store.protocol import BodyRow, Head, ModelRow, Reader, Store
+
+EMBED_BATCH = 2048
+PATIENCE_S = 0.25
+"""How long a search waits for another writer before it keeps its vectors to itself."""
+
+Progress = Callable[[int, int], None]
+
+
+def embedded_text(body: BodyRow) -> str:
+    """Return what stands for a node when it is embedded."""
+    both = body.name and body.content
+    return f"{body.name}: {body.content}" if both else body.name or body.content
+
+
+class Vectors:
+    """The embeddings of one store by one embedder."""
+
+    def __init__(self, store: Store, embedder: Embedder, pooling: Pooling) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._pooling: Pooling = pooling
+        self._unsaved: dict[int, bytes] = {}
+        self._taking_over = False
+
+    @property
+    def model_id(self) -> str:
+        """The embedder's name, as the store records it."""
+        return self._embedder.model_id
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a vector has."""
+        return self._embedder.dim
+
+    def ask(self, question: str) -> Vector:
+        """Return the vector of a question.
+
+        Raises:
+            ProviderError: the embedder failed.
+        """
+        vector: Vector = checked(self._embedder, [question], "query")[0]
+        return vector
+
+    def ask_weighed(self, parts: Sequence[tuple[str, float]], plain: Vector) -> Vector:
+        """Return a question's vector with its words weighed, if the embedder can; else `plain`."""
+        embed = getattr(self._embedder, "embed_weighed", None)
+        if embed is None:
+            return plain
+        vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
+        return vector if vector.any() else plain
+
+    def catch_up(self, on_progress: Progress = lambda done, total: None) -> None:
+        """Embed every node that has no vector yet, and compose worlds up to the last commit.
+
+        Where nothing may be written, the vectors are kept for as long as the store is open.
+
+        Raises:
+            ProviderError: the embedder failed; what was embedded before is kept.
+            ConflictError: the store holds another model's vectors.
+        """
+        while True:
+            with self._store.read() as reader:
+                head, model = reader.head(), self.model(reader)
+                self._refuse_stranger(reader)
+                done = max(1 if model is None else model.embedded, *self._unsaved, 1)
+                rows = range(done + 1, min(done + 1 + EMBED_BATCH, head.nodes + 1))
+                texts = [embedded_text(body) for body in reader.bodies(rows)] if rows else []
+            if not rows and not self._unsaved and self._is_composed(model, head):
+                return
+            vectors = checked(self._embedder, texts, "document")
+            made = {row: stored(vector) for row, vector in zip(rows, vectors, strict=True)}
+            if not self._save(made):
+                if not made:
+                    return
+                self._unsaved.update(made)
+            on_progress(min(done + len(made), head.nodes), head.nodes)
+
+    def _is_composed(self, model: ModelRow | None, head: Head) -> bool:
+        if model is None:
+            return False
+        return model.seq == head.seq and model.pooling == self._pooling
+
+    def take_over(self, on_progress: Progress = lambda done, total: None) -> None:
+        """Embed everything by this embedder beside the present one's vectors, then replace them.
+
+        Stopped half-way, the next call goes on where this one was.
+
+        Raises:
+            ProviderError: the embedder failed.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        self._taking_over = True
+        try:
+            while True:
+                self.catch_up(on_progress)
+                with self._store.derive() as session:
+                    model = self.model(session)
+                    if model is not None and model.embedded >= session.head().nodes:
+                        session.derived.activate(model.number)
+                        return
+        finally:
+            self._taking_over = False
+
+    def _refuse_stranger(self, reader: Reader) -> None:
+        """Stop if the store has been re-embedded by another model since it was opened."""
+        active = next((row.id for row in reader.derived.models() if row.active), None)
+        if active is not None and active != self.model_id and not self._taking_over:
+            raise ConflictError(
+                f"{self._store.path}: was embedded anew by {active} meanwhile; close it and open "
+                "it again"
+            )
+
+    def model(self, reader: Reader) -> ModelRow | None:
+        """Return how far this embedder's vectors have come."""
+        return next((row for row in reader.derived.models() if row.id == self.model_id), None)
+
+    def _save(self, made: dict[int, bytes]) -> bool:
+        """Keep new vectors in the store; return whether that was possible."""
+        try:
+            with self._store.derive(PATIENCE_S) as session:
+                derived = session.derived
+                model = self.model(session) or derived.add_model(
+                    self.model_id, self._embedder.dim, self._pooling
+                )
+                if model.pooling != self._pooling:
+                    derived.start_pools(model.number, self._pooling)
+                    model = model._replace(pooling=self._pooling, composed=1, seq=-1)
+                # Only what joins on: another process may have come further meanwhile.
+                made = {**self._unsaved, **made}
+                fresh = {row: body for row, body in made.items() if row > model.embedded}
+                if fresh and min(fresh) == model.embedded + 1:
+                    derived.put_vectors(model.number, fresh.items())
+                    derived.set_embedded(model.number, max(fresh))
+                    model = model._replace(embedded=max(fresh))
+                compose(session, model, self._pooling)
+        except (StorageError, ConflictError, InvalidInputError):
+            return False  # Read-only, locked for long, or inside the caller's own transaction.
+        self._unsaved.clear()
+        return True
+
+    def load(self, reader: Reader, rows: list[int]) -> Vector:
+        """Return the effective vectors of nodes, one row each; zero where there is none."""
+        matrix = np.zeros((len(rows), self._embedder.dim), dtype=np.float32)
+        model = self.model(reader)
+        place = {row: number for number, row in enumerate(rows)}
+        found = [(row, body) for row in rows if (body := self._unsaved.get(row)) is not None]
+        if model is not None and rows:
+            found += reader.derived.vectors(model.number, rows)
+            found += [(pool.node, pool.vector) for pool in reader.derived.pools(model.number, rows)]
+        if found:
+            # A later vector of the same node wins: composed before content.
+            bodies = np.frombuffer(b"".join(body for _, body in found), dtype=STORED)
+            matrix[[place[row] for row, _ in found]] = bodies.reshape(len(found), -1)
+        return matrix

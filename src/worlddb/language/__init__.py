@@ -1,0 +1,1 @@
+"""Language: words, stems and snippets; pure functions on text."""

@@ -1,0 +1,63 @@
+"""Question: what the wording of a question says beside its topic. Who spoke, and what is frame.
+
+"How many days ago did I mention…" is frame: it says what kind of answer is wanted, and would
+otherwise find every text that counts days.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from worlddb.language.words import words
+
+FRAME_WEIGHT = 0.5
+"""How much a word counts that only frames the question."""
+
+_FRAMING = """
+day week weekend month year time ago past last first earliest latest before after between since
+recent recently current currently today now many much long often total number different amount
+order pass happen take mention remind remember tell say previous previously conversation chat
+discuss talk wonder earlier follow
+"""
+FRAME = frozenset(token for word in _FRAMING.split() for token in words(word))
+_ME = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
+_YOU = frozenset({"you", "your", "yours", "yourself"})
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def weights_of(asked: list[str]) -> dict[str, float]:
+    """Return how much each word of a question counts: frame less, if there is anything else."""
+    topic = [word for word in asked if word not in FRAME]
+    frame = FRAME_WEIGHT if topic else 1.0
+    return {word: frame if word in FRAME else 1.0 for word in asked}
+
+
+def speakers_of(question: str, asker: str) -> tuple[frozenset[str], str | None]:
+    """Return who the question speaks of: names it says, and whether the asker or the others.
+
+    The second value is `asker` for "what did I say", `"not " + asker` for "what did you say", and
+    None if it speaks of both or of neither.
+    """
+    said = frozenset(word.casefold() for word in _WORD.findall(question))
+    me, you = not said.isdisjoint(_ME), not said.isdisjoint(_YOU)
+    if me == you:
+        return said, None
+    return said, asker if me else f"not {asker}"
+
+
+def question_parts(
+    question: str, rarity: Callable[[str], float], rarity_max: float
+) -> list[tuple[str, float]]:
+    """Return the words of a question as they were written, each with how much it should count.
+
+    Rare words say more; the square root keeps one strange word from drowning the others.
+    """
+    weights = weights_of(words(question))
+    parts = []
+    for part in question.split():
+        tokens = words(part)
+        rare = max((rarity(token) for token in tokens), default=0.0) / rarity_max
+        frame = min((weights[token] for token in tokens if token in weights), default=1.0)
+        parts.append((part, frame * rare**0.5))
+    return parts

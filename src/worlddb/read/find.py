@@ -1,0 +1,123 @@
+"""Find: the start set of a query by words or by a vector, whatever the size of its world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.errors import InvalidInputError
+from worlddb.language.words import asked
+from worlddb.model.instant import to_micros
+from worlddb.read.lanes import Held, ranked, text_scores
+from worlddb.read.moment import Moment
+from worlddb.read.search import Search
+from worlddb.read.visible import inside
+from worlddb.read.wide import Found
+from worlddb.store.protocol import Reader
+
+
+class View:
+    """What can be seen: inside some worlds, at a moment, ended or not."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        moment: Moment,
+        *,
+        worlds: Sequence[int],
+        members: bool,
+        ended: bool,
+        types: Sequence[str] | None = None,
+    ) -> None:
+        self.reader = reader
+        self.moment = moment
+        self.worlds = worlds
+        self.members = members
+        self.ended = ended
+        self.types = None if types is None else frozenset(types)
+
+    def keep_world(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows that are inside, whatever their time."""
+        wanted = set(rows)
+        seen: set[int] = set()
+        for world in self.worlds:
+            seen |= inside(self.reader, world, wanted, self.moment, self.members)
+        return seen
+
+    def keep(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows that can be seen."""
+        seen = self.keep_world(rows)
+        now = to_micros(self.moment.now, "now")
+        valid = None if self.moment.valid is None else to_micros(self.moment.valid, "valid")
+        kept = set()
+        for body in self.reader.bodies(seen, self.moment.known):
+            if self.types is not None and body.type not in self.types:
+                continue
+            ends = body.valid_to
+            if not self.ended:
+                if valid is None and ends is not None and ends <= now:
+                    continue
+                if valid is not None and (body.valid_from > valid or (ends or valid + 1) <= valid):
+                    continue
+            kept.add(body.row)
+        return kept
+
+
+def find_rows(
+    search: Search,
+    view: View,
+    *,
+    text: str | None,
+    vector: Sequence[float] | None,
+    most: int,
+) -> list[int]:
+    """Return the rows in view that match the text, or else are nearest the vector, best first.
+
+    Raises:
+        InvalidInputError: the vector is not one of this store's.
+    """
+    reader = view.reader
+    interior = search.interior(reader, view.worlds, view.moment, view.members)
+    if interior is None:
+        if text is not None:
+            found = search.wide().text(reader, asked(text), view.keep, most)
+        else:
+            found = nearest(search, view, checked_vector(search, vector), most)
+        return [row for row, _ in found]
+    with interior.lock:
+        seen = interior.seen(view.moment, ended=view.ended, types=view.types)
+        if text is not None:
+            scores = text_scores(interior, text)
+        else:
+            matrix = interior.vectors(reader, search.vectors())
+            scores = Held(matrix, np.arange(len(matrix))).of(checked_vector(search, vector))
+            # From 0 to 2, and 0 for what has no vector: the farthest is still a neighbour.
+            scores = np.where(matrix.any(axis=1), scores + 1 + 1e-9, 0)
+        places = ranked(np.where(seen, scores, 0), interior.ids, most)
+        return [interior.rows[place] for place in places]
+
+
+def nearest(search: Search, view: View, vector: NDArray[np.float32], most: int) -> Found:
+    """Return the nearest nodes in view through the index of the whole store."""
+    return search.wide().nearest(view.reader, search.vectors(), vector, view.keep, most)
+
+
+def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:
+    """Return a caller's vector at unit length.
+
+    Raises:
+        InvalidInputError: wrong dimension, NaN, or all zeros.
+    """
+    dim = search.vectors().dim
+    given = np.asarray(vector, dtype=np.float64)
+    if given.shape != (dim,):
+        raise InvalidInputError(
+            f"vector: has shape {given.shape}, but this store's vectors are of "
+            f"{search.vectors().model_id} and have {dim} numbers"
+        )
+    length = float(np.linalg.norm(given))
+    if not np.isfinite(length) or length == 0:
+        raise InvalidInputError("vector: has NaN or infinite values, or only zeros")
+    return np.asarray(given / length, dtype=np.float32)

@@ -1,0 +1,97 @@
+"""Hits: what recall returns, and why each of them is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from worlddb.language.snippet import Snippet, snippet
+from worlddb.model.values import Conflict, Node, Plain
+from worlddb.read.subgraph import node_line
+
+CHARS_PER_TOKEN = 4
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a model counts in a text: a quarter of its characters."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+def tokens_in(node: Node) -> int:
+    """Return about how many tokens a node's name and content take in a prompt."""
+    return tokens_of(node.name) + tokens_of(node.content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneRank(Plain):
+    """Where one lane ranked a node (1 is first), with the lane's own score."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit(Plain):
+    """A remembered node, its place in every lane, and what speaks against it.
+
+    `score` is what hits are ordered by; `fused` is the reciprocal rank fusion of the lanes alone.
+    Its validity and provenance are the node's.
+    """
+
+    node: Node
+    score: float
+    fused: float
+    lanes: Mapping[str, LaneRank] = field(default_factory=dict, hash=False)
+    conflicts: tuple[Conflict, ...] = ()
+    tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """The hit as a line for a prompt: when, what, and what speaks against it."""
+        sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
+        return node_line(self.node, sorted(sides - {self.node.id}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(Plain):
+    """The answer to a question: hits, best first."""
+
+    question: str
+    hits: tuple[Hit, ...] = ()
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes of the hits, best first."""
+        return tuple(hit.node for hit in self.hits)
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """The open conflicts of all hits, each once."""
+        found = {conflict.edge: conflict for hit in self.hits for conflict in hit.conflicts}
+        return tuple(found.values())
+
+    def snippet(self, hit: Hit, *, width: int = 160) -> Snippet:
+        """Return the part of a hit's text that answers best, with the matched words marked.
+
+        Raises:
+            InvalidInputError: the width is not a positive number.
+        """
+        return snippet(hit.node.content or hit.node.name, self.question, width=width)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as plain JSON data."""
+        return self.to_dict()
+
+    def to_text(self) -> str:
+        """Return the hits as lines for a prompt, best first."""
+        return "\n".join(hit.text for hit in self.hits)

@@ -1,0 +1,222 @@
+"""Interior: what search needs to know of a world, in memory.
+
+A world small enough to be held is searched exactly: every node scored, by its words and by its
+vector, nothing filtered afterwards. It is read once and then follows the journal commit by commit.
+Larger worlds are searched through the indexes of the whole store instead.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.index.bm25 import Bm25
+from worlddb.index.vectors import Vectors
+from worlddb.language.words import folded, words
+from worlddb.model.instant import to_micros
+from worlddb.model.journal import decode_changes
+from worlddb.model.values import Edge
+from worlddb.read.moment import Moment
+from worlddb.read.visible import interior_up_to
+from worlddb.store.protocol import BodyRow, CommitRow, Head, Reader
+
+FOREVER = np.iinfo(np.int64).max
+DOORS = frozenset({"Entity", "Topic", "Scope", "Session"})
+"""Types whose nodes, as long as they are only a name, lead to answers and are none."""
+NAME_CHARS_MAX = 80
+NEW_EDGES_MAX = 10_000
+MOVES = frozenset({"place", "delete_edge", "close_edge"})
+
+Mask = NDArray[np.bool_]
+
+
+def is_answer(body: BodyRow) -> bool:
+    """Return whether a node has something to say, and is not only a name to go through."""
+    return bool(body.content) or (bool(body.name) and body.type not in DOORS)
+
+
+def speaker_of(body: BodyRow) -> str:
+    """Return who said it: the name of a turn."""
+    return body.name.casefold() if body.type == "Turn" else ""
+
+
+class Interior:
+    """The nodes inside some worlds, numbered by their place here, not by row."""
+
+    def __init__(self, worlds: tuple[int, ...], members: bool) -> None:
+        self.lock = threading.RLock()
+        self.worlds = worlds
+        self.members = members
+        self.head: Head | None = None
+        self.expires: datetime | None = None
+        self.rows = array("q")
+        self.place: dict[int, int] = {}
+        self.ids: list[bytes] = []
+        self.types: list[str] = []
+        self.parents = array("q")
+        self.starts = array("q")
+        self.ends = array("q")
+        self.present = array("b")
+        self.answers = array("b")
+        self.speakers: dict[str, int] = {}
+        self.spoken = array("q")
+        self.text = Bm25()
+        self.names: dict[str, list[int]] = {}
+        self.matrix: NDArray[np.float32] | None = None
+        self._stale: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    # -- reading and following the journal ---------------------------------------------------------
+
+    def read(self, reader: Reader, moment: Moment, most: int) -> bool:
+        """Read the worlds as of `moment`; return False if they hold more than `most` nodes."""
+        self.expires = None
+
+        def note_end(edge: Edge) -> None:
+            if edge.valid_to is not None and moment.valid is None:
+                self.expires = min(self.expires or edge.valid_to, edge.valid_to)
+
+        found = interior_up_to(reader, self.worlds, moment, self.members, most, note_end)
+        if found is None:
+            return False
+        for place, row in enumerate(self.rows):
+            self.present[place] = row in found
+        self._add(reader, sorted(found - self.place.keys()), moment)
+        self.head = reader.head()
+        return True
+
+    def follow(self, reader: Reader, moment: Moment, most: int) -> bool:
+        """Come up to the reader's commit; return False if the worlds have grown beyond `most`."""
+        head, before = reader.head(), self.head
+        if before is None or (self.expires is not None and self.expires <= moment.now):
+            return self.read(reader, moment, most)
+        if head.hash == before.hash or moment.known is not None:
+            return True
+        commits = reader.commits(before.seq, None, False)
+        changes = [change for commit in commits for change in decode_changes(commit.changes)]
+        if moment.valid is not None or self._is_rearranged(reader, before, commits, changes):
+            if not self.read(reader, moment, most):
+                return False
+        else:
+            self._add_children(reader, before.nodes + 1, head.nodes, moment)
+        for change in changes:
+            if change.kind == "close_node":
+                self._close(reader, change.id, int(change.detail["valid_to"]))
+        self._note_aliases(reader, before)
+        self.head = head
+        return len(self) <= most
+
+    def _is_rearranged(
+        self, reader: Reader, before: Head, commits: list[CommitRow], changes: list[Any]
+    ) -> bool:
+        """Return whether a commit may have moved nodes that were there, in or out."""
+        if any(change.kind in MOVES for change in changes):
+            return True
+        first, last = before.edges + 1, commits[-1].edges
+        if last - first > NEW_EDGES_MAX:
+            return True
+        new = reader.edges_between(first, last)
+        return self.members and any(item.edge.type == "contains" for item in new)
+
+    def _add_children(self, reader: Reader, first: int, last: int, moment: Moment) -> None:
+        """Add those new nodes that live here; a parent is always written before its children."""
+        inside = set(self.worlds)
+        rows = []
+        for row, parent in sorted(reader.parents(range(first, last + 1)).items()):
+            held = parent in inside or (parent in self.place and self.present[self.place[parent]])
+            if held:
+                inside.add(row)
+                rows.append(row)
+        self._add(reader, rows, moment)
+
+    def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:
+        for body in reader.bodies(rows, moment.known):
+            self._append(body)
+        for row, alias in reader.aliases(rows, moment.known):
+            self._name(alias, self.place[row])
+
+    def _append(self, body: BodyRow) -> None:
+        place = self.place[body.row] = len(self.rows)
+        self.rows.append(body.row)
+        self.ids.append(body.id)
+        self.types.append(body.type)
+        self.parents.append(body.parent or 0)
+        self.starts.append(body.valid_from)
+        self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
+        self.present.append(1)
+        self.answers.append(is_answer(body))
+        self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
+        self.text.add(words(f"{body.name} {body.content}"))
+        self._name(body.name, place)
+        self._touch(body.parent or 0)
+
+    def _name(self, name: str, place: int) -> None:
+        """Remember a name, so that a question that says it finds the node."""
+        key = folded(name) if len(name) <= NAME_CHARS_MAX else ""
+        if key:
+            places = self.names.setdefault(key, [])
+            if place not in places:
+                places.append(place)
+
+    def _note_aliases(self, reader: Reader, before: Head) -> None:
+        for row, alias in reader.aliases_after(before.notes):
+            if row in self.place:
+                self._name(alias, self.place[row])
+
+    def _touch(self, row: int) -> None:
+        """Mark the composed vectors of a world and of those around it as changed."""
+        while row in self.place and row not in self._stale:
+            self._stale.add(row)
+            row = self.parents[self.place[row]]
+
+    def _close(self, reader: Reader, ident: bytes, valid_to: int) -> None:
+        row = reader.node_row(ident)
+        if row in self.place:
+            place = self.place[row]
+            self.ends[place] = min(self.ends[place], valid_to)
+            self._touch(self.parents[place])
+
+    # -- what search asks --------------------------------------------------------------------------
+
+    def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
+        """Return the effective vectors, one row for each place."""
+        held = 0 if self.matrix is None else len(self.matrix)
+        if self.matrix is None or held < len(self):
+            new = vectors.load(reader, self.rows[held:].tolist())
+            self.matrix = new if self.matrix is None else np.concatenate((self.matrix, new))
+        old = [row for row in self._stale if self.place[row] < held]
+        if old:
+            self.matrix[[self.place[row] for row in old]] = vectors.load(reader, old)
+        self._stale.clear()
+        return self.matrix
+
+    def chosen(self, column: array[int], places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return a column at some places."""
+        return np.frombuffer(column, dtype=np.int64)[places]
+
+    def seen(self, moment: Moment, *, ended: bool, types: Iterable[str] | None = None) -> Mask:
+        """Return which places can be seen at `moment`; with `ended`, those that are over, too."""
+        mask = np.frombuffer(self.present, dtype=np.int8).astype(np.bool_)
+        if not ended:
+            ends = np.frombuffer(self.ends, dtype=np.int64)
+            if moment.valid is None:
+                mask &= ends > to_micros(moment.now, "now")
+            else:
+                valid = to_micros(moment.valid, "valid")
+                mask &= (np.frombuffer(self.starts, dtype=np.int64) <= valid) & (ends > valid)
+        if types is not None:
+            wanted = frozenset(types)
+            mask &= np.fromiter((kind in wanted for kind in self.types), np.bool_, len(self))
+        return mask
+
+    def are_answers(self) -> Mask:
+        """Return which places have something to say, and are not only a name to go through."""
+        return np.frombuffer(self.answers, dtype=np.int8).astype(np.bool_)

@@ -1,0 +1,105 @@
+"""Lanes: three ways to find nodes in a world that is held in memory, each with its own ranking.
+
+text     BM25 over names and contents
+vector   cosine of effective vectors
+graph    the names said in the question → their accepted class → what refers to them
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.language.question import weights_of
+from worlddb.language.words import asked, folded
+from worlddb.read.identity import accepted_class
+from worlddb.read.interior import Interior
+from worlddb.read.moment import Moment
+from worlddb.store.protocol import Reader
+
+Scores = NDArray[np.float64]
+NAME_WORDS_MAX = 6
+REFERENCES = ("refers_to",)
+
+_WORD = re.compile(r"[^\W_](?:[\w.'&+#-]*[\w+#])?")
+_POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
+
+
+def text_scores(interior: Interior, question: str) -> Scores:
+    """Return how well each place answers by its words."""
+    return interior.text.scores(weights_of(asked(question)))
+
+
+class Held:
+    """The vectors of some places of a matrix; the matrix itself is never copied."""
+
+    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
+        self._matrix = matrix
+        self._places = places
+
+    def of(self, vector: NDArray[np.float32]) -> Scores:
+        """Return how close each place is in meaning."""
+        return (self._matrix @ vector)[self._places].astype(np.float64)
+
+    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean of some places' vectors."""
+        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
+        return mean
+
+
+def graph_scores(
+    interior: Interior, reader: Reader, moment: Moment, question: str, classes: bool
+) -> Scores:
+    """Return how much each place has to do with what the question names.
+
+    Each name counts once, and less the more places it leads to.
+    """
+    scores = np.zeros(len(interior))
+    parents = np.array(interior.parents)
+    for named in _named(interior, question):
+        rows = {interior.rows[place] for place in named}
+        if classes:
+            rows = accepted_class(reader, rows, moment)
+        found = {
+            interior.place[item.source]
+            for item in reader.edges_at(rows, "in", REFERENCES, moment.known)
+            if item.source in interior.place and moment.holds(item.edge)
+        }
+        found.update(np.flatnonzero(np.isin(parents, list(rows))).tolist())
+        found -= set(named)
+        if found:
+            scores[list(found)] += 1.0 / np.log2(1 + len(found))
+    return scores
+
+
+def said_words(question: str) -> list[str]:
+    """Return the words of a question as names are written, without "'s"."""
+    return [_POSSESSIVE.sub("", match.group()) for match in _WORD.finditer(question)]
+
+
+def _named(interior: Interior, question: str) -> Iterator[list[int]]:
+    """Yield the places of each name that the question says; of names in names only the longest."""
+    said = said_words(question)
+    at = 0
+    while at < len(said):
+        for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
+            places = interior.names.get(folded(" ".join(said[at : at + size])))
+            if places:
+                yield [place for place in places if interior.present[place]]
+                at += size - 1
+                break
+        at += 1
+
+
+def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:
+    """Return the best places with any score; ties by id."""
+    candidates = np.flatnonzero(scores > 0)
+    if len(candidates) > depth:
+        # Everything that ties with the last one stays in, for the ids to decide.
+        least = np.partition(scores[candidates], len(candidates) - depth)[-depth]
+        candidates = candidates[scores[candidates] >= least]
+    order = sorted(candidates.tolist(), key=lambda place: (-scores[place], ids[place]))
+    return order[:depth]

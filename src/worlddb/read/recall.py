@@ -1,0 +1,357 @@
+"""Recall: the life of a question. Every lane ranks what can be seen, ranks are fused, hits explain.
+
+    question ──▶ interior ──▶ text, vector, graph lanes ──▶ fused by rank ──▶ hits
+
+No lane is chosen by the kind of question: each ranks its best, and agreement wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.errors import InvalidInputError
+from worlddb.language.question import question_parts
+from worlddb.language.words import asked
+from worlddb.model.id import Id
+from worlddb.model.instant import Instant, from_micros, to_micros
+from worlddb.model.limits import check_whole, check_words, encode_text
+from worlddb.model.query import Query
+from worlddb.model.values import NOW, AsOf, Conflict
+from worlddb.ontology.registry import Registry
+from worlddb.read.find import View
+from worlddb.read.hits import Hit, LaneRank, Recall, tokens_in
+from worlddb.read.identity import conflict_values
+from worlddb.read.interior import Interior, is_answer, speaker_of
+from worlddb.read.lanes import Held, Scores, graph_scores, ranked, text_scores
+from worlddb.read.lookup import find
+from worlddb.read.moment import moment_of
+from worlddb.read.pipeline import rewrite, shows_ended
+from worlddb.read.search import Search
+from worlddb.read.visible import inside
+from worlddb.read.weigh import Candidates, Weights, weigh
+from worlddb.store.protocol import ROOT_ROW, Reader, Store
+
+LANES = ("text", "vector", "graph")
+QUESTION_BYTES_MAX = 1 << 16
+SKIPPED_TIMES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSettings:
+    """How lanes are run and fused.
+
+    `weights` names the lanes that run and how much each counts; `depth` is how many nodes each may
+    rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are ordered at
+    last; without it, by the fused ranks alone.
+    """
+
+    c: int = 60
+    depth: int = 100
+    weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
+    weighing: Weights | None = field(default_factory=Weights)
+
+    def __post_init__(self) -> None:
+        check_whole(self.c, "c", 0)
+        check_whole(self.depth, "depth", 1)
+        if not isinstance(self.weights, Mapping) or not self.weights:
+            raise InvalidInputError(f"weights: give some of {', '.join(LANES)} a number")
+        for lane, weight in self.weights.items():
+            if lane not in LANES:
+                raise InvalidInputError(f"unknown lane {lane!r}; use {', '.join(LANES)}")
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
+                raise InvalidInputError(f"weight of {lane}: give a number from 0 on")
+
+
+DEFAULT_SETTINGS = RecallSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A checked question, as the faces give it."""
+
+    text: str
+    k: int = 10
+    max_tokens: int | None = None
+    as_of: AsOf = NOW
+    types: tuple[str, ...] | None = None
+    include_superseded: bool = False
+    explain: bool = True
+    at: Instant | None = None
+    settings: RecallSettings = DEFAULT_SETTINGS
+
+
+def question_of(text: str, **options: Any) -> Question:
+    """Return a question whose every part was checked.
+
+    Raises:
+        InvalidInputError: it is empty or too long, or an option is wrong.
+    """
+    plain = text.replace("\0", " ") if isinstance(text, str) else text
+    encode_text(plain, "question", QUESTION_BYTES_MAX)
+    if not text.strip():
+        raise InvalidInputError("question: give at least one word")
+    asked = Question(text=plain, **options)
+    check_whole(asked.k, "k", 1)
+    if asked.max_tokens is not None:
+        check_whole(asked.max_tokens, "max_tokens", 1)
+    if asked.at is not None:
+        to_micros(asked.at, "at")
+    if not isinstance(asked.settings, RecallSettings):
+        raise InvalidInputError(f"settings: give worlddb.RecallSettings(…), not {asked.settings!r}")
+    return asked
+
+
+class Recaller:
+    """Answers one question on one snapshot."""
+
+    def __init__(self, search: Search, view: View, query: Query, question: Question) -> None:
+        self.search = search
+        self.view = view
+        self.reader = view.reader
+        self.moment = view.moment
+        self.query = query
+        self.question = question
+
+    def answer(self, vector: NDArray[np.float32] | None) -> Recall:
+        """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
+        view = self.view
+        interior = self.search.interior(self.reader, view.worlds, self.moment, view.members)
+        if interior is None:
+            rows, ids, found = self._wide_candidates(vector)
+        else:
+            with interior.lock:
+                vector = self._drawn(interior, vector)
+                rows, ids, found = self._candidates(interior, vector)
+        if not rows:
+            return Recall(question=self.question.text)
+        settings = self.question.settings
+        ranks = {lane: ranked(scores, ids, settings.depth) for lane, scores in found.lanes.items()}
+        fused = fuse(ranks, settings)
+        scores: Mapping[int, float] = fused
+        if settings.weighing is not None:
+            weighed = weigh(found, self.question.text, vector, self._asked_at(), settings.weighing)
+            matched = np.any(np.stack(list(found.lanes.values())) > 0, axis=0)
+            # Above zero, as `ranked` wants it; the order is the same.
+            raised = np.where(matched, weighed - weighed.min() + 1.0, 0.0)
+            order = ranked(raised, ids, self._most())
+            scores = {place: float(weighed[place]) for place in order}
+        else:
+            order = sorted(fused, key=lambda place: (-fused[place], ids[place]))
+        return self._recall(order, rows, scores, fused, ranks, found.lanes)
+
+    def _most(self) -> int:
+        """Return how many hits to order: some more than asked for, where a budget skips some."""
+        k = self.question.k
+        return (
+            k
+            if self.question.max_tokens is None
+            else SKIPPED_TIMES * k + self.question.settings.depth
+        )
+
+    def _asked_at(self) -> datetime:
+        """Return when the question is asked, for "last week" and the like."""
+        if self.question.at is not None:
+            return from_micros(to_micros(self.question.at, "at"))
+        return self.moment.valid or self.moment.now
+
+    def _drawn(
+        self, interior: Interior, vector: NDArray[np.float32] | None
+    ) -> NDArray[np.float32] | None:
+        """Return the question's vector, its words weighed by how rare they are here, if it can."""
+        if vector is None:
+            return None
+        rarity, top = interior.text.rarity, interior.text.rarity_max
+        return self.search.vectors().ask_weighed(
+            question_parts(self.question.text, lambda word: rarity(word) or top, top), vector
+        )
+
+    def _candidates(
+        self, interior: Interior, vector: NDArray[np.float32] | None
+    ) -> tuple[list[int], list[bytes], Candidates]:
+        """Score everything in an interior that is held in memory."""
+        view, text, weights = self.view, self.question.text, self.question.settings.weights
+        seen = interior.seen(self.moment, ended=view.ended, types=view.types)
+        places = np.flatnonzero(seen & interior.are_answers())
+        lanes: dict[str, Scores] = {}
+        cosines = None
+        if weights.get("text"):
+            lanes["text"] = text_scores(interior, text)[places]
+        if vector is not None:
+            cosines = Held(interior.vectors(self.reader, self.search.vectors()), places)
+            lanes["vector"] = cosines.of(vector)
+        if weights.get("graph"):
+            classes = self.query.follows_classes
+            lanes["graph"] = graph_scores(interior, self.reader, self.moment, text, classes)[places]
+        chosen = places.tolist()
+        found = Candidates(
+            lanes=lanes,
+            cosines=cosines,
+            parents=interior.chosen(interior.parents, places),
+            starts=interior.chosen(interior.starts, places),
+            speakers=list(interior.speakers),
+            spoken=interior.chosen(interior.spoken, places),
+        )
+        rows = [interior.rows[place] for place in chosen]
+        return rows, [interior.ids[place] for place in chosen], found
+
+    def _wide_candidates(
+        self, vector: NDArray[np.float32] | None
+    ) -> tuple[list[int], list[bytes], Candidates]:
+        """Gather the best of each lane through the indexes of the whole store."""
+        view, text, settings = self.view, self.question.text, self.question.settings
+        wide, depth = self.search.wide(), max(settings.depth, self.question.k)
+        found: dict[str, dict[int, float]] = {}
+        if settings.weights.get("text"):
+            found["text"] = dict(wide.text(self.reader, asked(text), view.keep, depth))
+        if vector is not None:
+            nearest = wide.nearest(self.reader, self.search.vectors(), vector, view.keep, depth)
+            found["vector"] = dict(nearest)
+        if settings.weights.get("graph"):
+            classes = self.query.follows_classes
+            found["graph"] = dict(wide.graph(view, text, classes, depth))
+        rows = sorted({row for lane in found.values() for row in lane})
+        bodies = [body for body in self.reader.bodies(rows, self.moment.known) if is_answer(body)]
+        rows = [body.row for body in bodies]
+        lanes = {
+            lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
+        }
+        cosines = None
+        if vector is not None:
+            matrix = self.search.vectors().load(self.reader, rows)
+            cosines = Held(matrix, np.arange(len(rows)))
+            lanes["vector"] = cosines.of(vector)
+        speakers = [speaker_of(body) for body in bodies]
+        numbers = {speaker: number for number, speaker in enumerate(dict.fromkeys(speakers))}
+        candidates = Candidates(
+            lanes=lanes,
+            cosines=cosines,
+            parents=np.array([body.parent or 0 for body in bodies], dtype=np.int64),
+            starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
+            speakers=list(numbers),
+            spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
+        )
+        return rows, [body.id for body in bodies], candidates
+
+    def _recall(
+        self,
+        order: Sequence[int],
+        rows: Sequence[int],
+        scores: Mapping[int, float],
+        fused: Mapping[int, float],
+        ranks: Mapping[str, Sequence[int]],
+        lanes: Mapping[str, Scores],
+    ) -> Recall:
+        """Return places as hits, as many as were asked for and the budget of tokens allows."""
+        question = self.question
+        best = list(order) if question.max_tokens is not None else list(order[: question.k])
+        nodes = self.reader.nodes([rows[place] for place in best], self.moment.known)
+        places: list[int] = []
+        left = question.max_tokens
+        for place in best:
+            node = nodes.get(rows[place])
+            if node is None or len(places) == question.k:
+                continue
+            if left is not None:
+                if tokens_in(node) > left:
+                    continue
+                left -= tokens_in(node)
+            places.append(place)
+        shown = {
+            lane: {place: rank for rank, place in enumerate(found, 1)}
+            for lane, found in ranks.items()
+        }
+        conflicts = self._conflicts([rows[place] for place in places])
+        hits = []
+        for place in places:
+            explained = {
+                lane: LaneRank(rank=found[place], score=float(lanes[lane][place]))
+                for lane, found in shown.items()
+                if place in found and question.explain
+            }
+            node = nodes[rows[place]]
+            hits.append(
+                Hit(
+                    node=node,
+                    score=scores[place],
+                    fused=fused.get(place, 0.0),
+                    lanes=explained,
+                    conflicts=tuple(conflicts.get(rows[place], ())),
+                    tokens=tokens_in(node),
+                )
+            )
+        return Recall(question=question.text, hits=tuple(hits))
+
+    def _conflicts(self, rows: Sequence[int]) -> dict[int, list[Conflict]]:
+        """Return the open conflicts of each row; both sides must be visible from here."""
+        if not self.query.shows_conflicts:
+            return {}
+        found = [row for row in self.reader.conflicts(rows, self.moment.known) if row.gone is None]
+        sides = {side for row in found for side in (row.low, row.high)}
+        seen: set[int] = set()
+        for world in self.view.worlds:
+            seen |= inside(self.reader, world, sides, self.moment, self.view.members)
+        kept = [row for row in found if {row.low, row.high} <= seen]
+        conflicts: dict[int, list[Conflict]] = {}
+        for row, value in zip(kept, conflict_values(self.reader, kept), strict=True):
+            for side in (row.low, row.high):
+                conflicts.setdefault(side, []).append(value)
+        return conflicts
+
+
+def fuse(ranks: Mapping[str, Sequence[int]], settings: RecallSettings) -> dict[int, float]:
+    """Return the reciprocal rank fusion of ranked lists."""
+    fused: dict[int, float] = {}
+    for lane, places in ranks.items():
+        weight = settings.weights[lane]
+        for rank, place in enumerate(places, 1):
+            fused[place] = fused.get(place, 0.0) + weight / (settings.c + rank)
+    return fused
+
+
+def recall(
+    store: Store,
+    registry: Registry,
+    search: Search,
+    now: int,
+    text: str,
+    *,
+    scope: bytes | str | Sequence[bytes | str] | None,
+    settings: RecallSettings | None,
+    types: Sequence[str] | None,
+    **options: Any,
+) -> Recall:
+    """Answer a question; see `WorldDB.recall`."""
+    chosen = None if types is None else check_words(types, "types")
+    question = question_of(text, types=chosen, settings=settings or DEFAULT_SETTINGS, **options)
+    by_meaning = search.has_vectors and question.settings.weights.get("vector", 0) > 0
+    vector = None
+    if by_meaning:
+        search.vectors().catch_up()
+        vector = search.vectors().ask(question.text)
+    with store.read() as reader:
+        moment = moment_of(reader, question.as_of, now)
+        worlds = [ROOT_ROW] if scope is None else _scopes(reader, scope)
+        inner = None if scope is None or len(worlds) > 1 else Id(reader.world(worlds[0]).id)
+        query = rewrite(reader, registry, Query(world=inner), moment)
+        view = View(
+            reader,
+            moment,
+            worlds=worlds,
+            members=query.widens_to_members,
+            ended=question.include_superseded or shows_ended(query, moment),
+            types=question.types,
+        )
+        return Recaller(search, view, query, question).answer(vector)
+
+
+def _scopes(reader: Reader, scope: bytes | str | Sequence[bytes | str]) -> list[int]:
+    given = [scope] if isinstance(scope, bytes | str) else list(scope)
+    if not given:
+        raise InvalidInputError("scope: give a world or several, or leave it out")
+    return [find(reader, one, "nodes") for one in given]

@@ -1,0 +1,179 @@
+"""Weigh: the last word on the order of hits, from everything that is known about each.
+
+Ranks of lanes say who is ahead, not by how much. Here scores count: what a text says (words,
+meaning), who said it, what else was said in the same world, and when, each made comparable by how
+far it stands out. Then the question is asked once more, drawn towards the best answers so far:
+what they have in common is probably what was meant. No learning, no model, no randomness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.language.dates import spans_of
+from worlddb.language.question import speakers_of
+from worlddb.model.instant import from_micros
+
+Scores = NDArray[np.float64]
+
+DAY_MICROS = 86_400_000_000
+YEARS_MAX = 200
+SHARE_OF = 3
+"""How many of the best nodes of a world speak for it."""
+FEEDBACK_FROM = 3
+LOOKED_AT = 1_000
+TINY = 1e-9
+COMPANY = 50
+USUAL_SPREAD = {"vector": 0.08}
+"""How far cosines of unrelated texts spread; words and names that do not occur score 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """How much each thing counts; 0 leaves it out."""
+
+    vector: float = 0.7
+    text: float = 0.3
+    graph: float = 0.3
+    speaker: float = 1.5
+    world: float = 0.5
+    date: float = 1.0
+    feedback: float = 0.5
+    asker: str = "user"
+    """The name under which turns of the one who asks are kept."""
+
+
+class Cosines(Protocol):
+    """The vectors of the candidates, wherever they lie."""
+
+    def of(self, vector: NDArray[np.float32]) -> Scores:
+        """Return how close each candidate is to a vector."""
+
+    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean of some candidates' vectors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """What is weighed: one place in each array for each node.
+
+    `speakers` are the names of those who spoke, and `spoken` says by number who said what.
+    """
+
+    lanes: Mapping[str, Scores]
+    cosines: Cosines | None
+    parents: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    speakers: Sequence[str]
+    spoken: NDArray[np.int64]
+
+
+def weigh(
+    found: Candidates,
+    question: str,
+    vector: NDArray[np.float32] | None,
+    asked_at: datetime,
+    weights: Weights,
+) -> Scores:
+    """Return the final score of each candidate."""
+    said_by = _said_by(found, question, weights.asker)
+    dated = _dated(found.starts, question, asked_at)
+    scores = _combined(found, dict(found.lanes), said_by, dated, weights)
+    if weights.feedback and vector is not None and found.cosines is not None:
+        best = _best_of_worlds(scores, found.parents)
+        drawn = vector + weights.feedback * found.cosines.mean(best)
+        lanes = dict(found.lanes)
+        lanes["vector"] = found.cosines.of(drawn)
+        scores = _combined(found, lanes, said_by, dated, weights)
+    return scores
+
+
+def _combined(
+    found: Candidates,
+    lanes: dict[str, Scores],
+    said_by: Scores,
+    dated: Scores,
+    weights: Weights,
+) -> Scores:
+    total = np.zeros(len(found.parents))
+    for lane, scores in lanes.items():
+        total += getattr(weights, lane) * standing_out(scores, USUAL_SPREAD.get(lane, 0.0))
+    total = standing_out(total) + weights.speaker * said_by
+    if weights.world:
+        share = standing_out(_share_of_world(total, found.parents))
+        total = standing_out(total) + weights.world * share
+    return standing_out(total) + weights.date * dated
+
+
+def standing_out(scores: Scores, usual: float = 1.0) -> Scores:
+    """Return how many standard deviations each score is above the mean.
+
+    Of three nodes one always stands out. So a small world is looked at in company: as if there
+    were `COMPANY` nodes, the others of no score, and of the `usual` spread around it.
+    """
+    others = max(0, COMPANY - len(scores))
+    count = len(scores) + others
+    mean = scores.sum() / count
+    spread = np.sqrt(max(0.0, (scores @ scores + others * usual**2) / count - mean**2))
+    return (scores - mean) / spread if spread > TINY else np.zeros(len(scores))
+
+
+def _share_of_world(scores: Scores, parents: NDArray[np.int64]) -> Scores:
+    """Return for each node the mean of the best scores in the world it lives in."""
+    if (parents == parents[0]).all():
+        return np.zeros(len(scores))  # One world: it says nothing about who is ahead.
+    order = np.lexsort((-scores, parents))
+    sorted_parents = parents[order]
+    starts = np.flatnonzero(np.r_[True, sorted_parents[1:] != sorted_parents[:-1]])
+    sizes = np.diff(np.r_[starts, len(order)])
+    rank = np.arange(len(order)) - np.repeat(starts, sizes)
+    counted = np.where(rank < SHARE_OF, scores[order], 0.0)
+    shares = np.add.reduceat(counted, starts) / SHARE_OF
+    spread = np.empty(len(scores))
+    spread[order] = np.repeat(shares, sizes)
+    return spread
+
+
+def _best_of_worlds(scores: Scores, parents: NDArray[np.int64]) -> list[int]:
+    """Return the places of the best nodes, one of each world, best first."""
+    best: list[int] = []
+    seen: set[int] = set()
+    for place in np.argsort(-scores, kind="stable")[:LOOKED_AT].tolist():
+        if int(parents[place]) not in seen:
+            seen.add(int(parents[place]))
+            best.append(place)
+        if len(best) == FEEDBACK_FROM:
+            break
+    return best
+
+
+def _said_by(found: Candidates, question: str, asker: str) -> Scores:
+    """Return 1 for what was said by the one the question speaks of."""
+    named, side = speakers_of(question, asker)
+    verdicts = []
+    for speaker in found.speakers:
+        is_asker = speaker == asker.casefold()
+        meant = side is not None and is_asker != side.startswith("not ")
+        verdicts.append(float(bool(speaker) and (speaker in named or meant)))
+    return np.array(verdicts)[found.spoken] if any(verdicts) else np.zeros(len(found.spoken))
+
+
+def _dated(starts: NDArray[np.int64], question: str, asked_at: datetime) -> Scores:
+    """Return how near each node's beginning is to the days the question speaks of, 0 to 1."""
+    days = starts // DAY_MICROS
+    first, last = (from_micros(int(day) * DAY_MICROS).year for day in (days.min(), days.max()))
+    years = range(first, min(last, first + YEARS_MAX) + 1)
+    closeness = np.zeros(len(starts))
+    epoch = from_micros(0).date().toordinal()
+    for span in spans_of(question, asked_at.date(), years):
+        before = (span.first.toordinal() - epoch) - days
+        after = days - (span.last.toordinal() - epoch)
+        off = np.maximum(np.maximum(before, after), 0) / span.tolerance_days
+        closeness = np.maximum(closeness, np.exp(-0.5 * off**2))
+    return closeness
