@@ -24,7 +24,7 @@ Ids go in as `Id`, 32 bytes, 64 hex digits or a unique prefix of at least 4 digi
 GROUPS = {
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [
-        *("QueryBuilder", "QuerySpec", "Subgraph", "Plan", "AsOf", "NOW"),
+        *("QueryBuilder", "QuerySpec", "TextMatch", "Subgraph", "Plan", "AsOf", "NOW"),
         *("Recall", "Hit", "LaneRank", "RecallSettings", "Weights"),
     ],
     "Embedders": ["embedder_named", "Embedder"],
@@ -92,6 +92,8 @@ def page() -> str:
             parts.append(f"### `{name}`\n")
             if name == "NOW":
                 parts.append("`AsOf()`: the present on both clocks.\n")
+            elif name == "TextMatch":
+                parts.append(f"`{value}`: how the words of a text start set must occur.\n")
             elif name == "open":
                 title = signature("open", value.__init__)
                 parts.append(f"`{title.removesuffix(' -> None')} -> WorldDB`\n")

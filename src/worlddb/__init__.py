@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from worlddb.model.id import Id
     from worlddb.model.limits import Limits
     from worlddb.model.proof import Proof, verify_proof
-    from worlddb.model.query import Query
+    from worlddb.model.query import Query, TextMatch
     from worlddb.model.values import (
         NOW,
         AsOf,
@@ -90,6 +90,7 @@ __all__ = [
     "RejectedError",
     "StorageError",
     "Subgraph",
+    "TextMatch",
     "Transaction",
     "Weights",
     "WorldDB",
@@ -109,7 +110,7 @@ _NAMES_OF = {
     "worlddb.model.id": "Id",
     "worlddb.model.limits": "Limits",
     "worlddb.model.proof": "Proof verify_proof",
-    "worlddb.model.query": "Query",
+    "worlddb.model.query": "Query TextMatch",
     "worlddb.model.values": (
         "NOW AsOf Change Commit Conflict Diff Edge EdgeDraft Node NodeDraft Problem Proposal"
     ),

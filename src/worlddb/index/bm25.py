@@ -47,6 +47,15 @@ class Bm25:
         count = len(self._postings.get(word, ()))
         return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
 
+    def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which documents have every one of some words."""
+        wanted = set(words)
+        counts = np.zeros(len(self), dtype=np.int64)
+        for word in wanted:
+            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
+            counts[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += 1
+        return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
+
     @property
     def rarity_max(self) -> float:
         """What the rarest possible word says."""

@@ -13,6 +13,7 @@ from worlddb.model.id import Id
 from worlddb.model.instant import Instant
 from worlddb.model.values import NOW, AsOf, Direction
 
+TextMatch = Literal["any", "all", "phrase"]
 OpKind = Literal["traverse", "filter_type", "filter_time", "where_connected"]
 
 
@@ -35,6 +36,7 @@ class Query:
 
     seeds: tuple[Id, ...] = ()
     text: str | None = None
+    match: TextMatch = "any"
     vector: tuple[float, ...] | None = None
     ops: tuple[Op, ...] = ()
     world: Id | None = None

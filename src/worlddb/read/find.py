@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
-from worlddb.language.words import asked
+from worlddb.language.words import asked, words
 from worlddb.model.instant import to_micros
-from worlddb.read.lanes import Held, ranked, text_scores
+from worlddb.model.query import TextMatch
+from worlddb.read.interior import Interior
+from worlddb.read.lanes import Held, Scores, ranked, text_scores
 from worlddb.read.moment import Moment
 from worlddb.read.search import Search
 from worlddb.read.visible import inside
@@ -70,6 +72,7 @@ def find_rows(
     view: View,
     *,
     text: str | None,
+    match: TextMatch,
     vector: Sequence[float] | None,
     most: int,
 ) -> list[int]:
@@ -81,7 +84,9 @@ def find_rows(
     reader = view.reader
     interior = search.interior(reader, view.worlds, view.moment, view.members)
     if interior is None:
-        if text is not None:
+        if text is not None and match != "any":
+            found = search.wide().strict(reader, words(text), match == "phrase", view.keep, most)
+        elif text is not None:
             found = search.wide().text(reader, asked(text), view.keep, most)
         else:
             found = nearest(search, view, checked_vector(search, vector), most)
@@ -90,6 +95,8 @@ def find_rows(
         seen = interior.seen(view.moment, ended=view.ended, types=view.types)
         if text is not None:
             scores = text_scores(interior, text)
+            if match != "any":
+                scores = _strict(reader, interior, scores, words(text), match == "phrase")
         else:
             matrix = interior.vectors(reader, search.vectors())
             scores = Held(matrix, np.arange(len(matrix))).of(checked_vector(search, vector))
@@ -97,6 +104,28 @@ def find_rows(
             scores = np.where(matrix.any(axis=1), scores + 1 + 1e-9, 0)
         places = ranked(np.where(seen, scores, 0), interior.ids, most)
         return [interior.rows[place] for place in places]
+
+
+def _strict(
+    reader: Reader, interior: Interior, scores: Scores, said: list[str], phrase: bool
+) -> Scores:
+    """Return the scores of those places that have all the words, or have them as a phrase.
+
+    A small score remains where the words are too common to have any.
+    """
+    kept = interior.text.has_all(said)
+    if phrase:
+        rows = {interior.rows[place]: place for place in np.flatnonzero(kept).tolist()}
+        for body in reader.bodies(rows):
+            texts = (words(body.name), words(body.content))
+            kept[rows[body.row]] = any(_follows(text, said) for text in texts)
+    return np.where(kept, scores + 1e-9, 0.0)
+
+
+def _follows(text: list[str], said: list[str]) -> bool:
+    """Return whether the words occur in a text one after the other."""
+    size = len(said)
+    return any(text[at : at + size] == said for at in range(len(text) - size + 1))
 
 
 def nearest(search: Search, view: View, vector: NDArray[np.float32], most: int) -> Found:

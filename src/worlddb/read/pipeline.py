@@ -137,11 +137,11 @@ class _Run:
             members=self.query.widens_to_members,
             ended=shows_ended(self.query, self.moment),
         )
-        text, vector = self.query.text, self.query.vector
+        text, vector, match = self.query.text, self.query.vector, self.query.match
         most = max(START_MAX, self.query.limit or 0)
         if self.query.limit is not None and not self.query.ops and not self.query.summary_edges:
             most = self.query.limit  # Nothing further can take any of them away.
-        return find_rows(self.search, view, text=text, vector=vector, most=most)
+        return find_rows(self.search, view, text=text, match=match, vector=vector, most=most)
 
     def _row(self, ident: bytes) -> int:
         row = self.reader.node_row(ident)

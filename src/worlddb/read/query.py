@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, get_args
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, to_micros
 from worlddb.model.limits import check_direction, check_whole, check_words, encode_text
-from worlddb.model.query import Op, Query
+from worlddb.model.query import Op, Query, TextMatch
 from worlddb.model.values import AsOf, Direction
 from worlddb.ontology.registry import Registry
 from worlddb.read.lookup import find
@@ -81,19 +81,22 @@ class QueryBuilder:
         given = (ids,) if isinstance(ids, bytes | str) else tuple(ids)
         return self._with(seeds=given)
 
-    def text(self, words: str) -> QueryBuilder:
+    def text(self, words: str, match: TextMatch = "any") -> QueryBuilder:
         """Start at the nodes whose name or content has these words; they are never syntax.
 
-        Wins over `vector`.
+        `match` says whether any of them will do, or all must be there, or all one after the
+        other as a phrase. Wins over `vector`.
 
         Raises:
-            InvalidInputError: no words, or too many.
+            InvalidInputError: no words, too many, or no such way to match.
         """
+        if match not in get_args(TextMatch):
+            raise InvalidInputError(f"match {match!r}: use one of {', '.join(get_args(TextMatch))}")
         plain = words.replace("\0", " ") if isinstance(words, str) else words
         encode_text(plain, "text", TEXT_BYTES_MAX)
         if not words.strip():
             raise InvalidInputError("text: give at least one word")
-        return self._with(text=plain)
+        return self._with(text=plain, match=match)
 
     def vector(self, vector: Sequence[float]) -> QueryBuilder:
         """Start at the nodes nearest in meaning to a vector of the store's embedder.
@@ -250,6 +253,7 @@ class QuerySpec:
 
     seeds: Sequence[str] = ()
     text: str | None = None
+    match: TextMatch = "any"
     vector: Sequence[float] | None = None
     steps: Sequence[Mapping[str, Any]] = ()
     world: str | None = None
@@ -286,7 +290,7 @@ class QuerySpec:
         if self.seeds != ():
             query = query.seeds(self.seeds)
         if self.text is not None:
-            query = query.text(self.text)
+            query = query.text(self.text, self.match)
         if self.vector is not None:
             query = query.vector(self.vector)
         if not isinstance(self.steps, list | tuple):

@@ -79,6 +79,19 @@ class Wide:
             return _tied_by_id(reader, [item for item in found if item[0] in kept])[:most]
         return self._weighed(reader, sorted(kept), there, counts)[:most]
 
+    def strict(
+        self, reader: Reader, said: Sequence[str], phrase: bool, keep: Keep, most: int
+    ) -> Found:
+        """Return (row, score) of the best nodes that have all the words, or have the phrase."""
+        deep = most
+        while said:
+            found = reader.texts.match_all(said, phrase, deep)
+            kept = keep([row for row, _ in found])
+            if len(kept) >= most or len(found) < deep:
+                return _tied_by_id(reader, [item for item in found if item[0] in kept])[:most]
+            deep *= DEEPER
+        return []
+
     def _rarities(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
         """Return in how many nodes each word occurs; a little out of date is good enough."""
         nodes = reader.head().nodes

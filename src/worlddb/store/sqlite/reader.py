@@ -21,6 +21,7 @@ from worlddb.model.instant import from_micros
 from worlddb.model.values import Direction, Edge, Node
 from worlddb.store.protocol import BodyRow, CommitRow, EdgeRow, Head, World
 from worlddb.store.sqlite.derived import Derived
+from worlddb.store.sqlite.lookups import Lookups
 from worlddb.store.sqlite.scan import SqliteScan
 from worlddb.store.sqlite.staged import FOREVER, IN, Staged, among
 from worlddb.store.sqlite.texts import Texts
@@ -60,6 +61,11 @@ class SqliteReader(Staged):
     def derived(self) -> Derived:
         """Embeddings."""
         return Derived(self.con)
+
+    @property
+    def lookups(self) -> Lookups:
+        """Nodes by keys of their names and contents."""
+        return Lookups(self.con)
 
     @property
     def texts(self) -> Texts:

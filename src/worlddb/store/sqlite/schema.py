@@ -10,6 +10,7 @@
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)
     models, vectors, pools   embeddings: of each text, and composed of each world (derived)
+    lookups    keys of names and of contents, for finding what is there already (derived)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
 An id is looked up by `key`, its first 8 bytes as an integer: a third of the index of 32 bytes.
@@ -150,7 +151,7 @@ CREATE TABLE registrations (
 
 """
 
-EMBEDDINGS = """
+DERIVED = """
 CREATE TABLE models (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -180,6 +181,17 @@ CREATE TABLE pools (
     PRIMARY KEY (model, node)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX pools_seq ON pools (model, seq);
+
+CREATE TABLE lookups (
+    key INTEGER NOT NULL,
+    node INTEGER NOT NULL,
+    PRIMARY KEY (key, node)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE lookups_reached (
+    number INTEGER PRIMARY KEY,
+    node INTEGER NOT NULL,
+    note INTEGER NOT NULL
+) STRICT;
 
 CREATE INDEX notes_alias ON notes (text COLLATE NOCASE) WHERE kind = 'alias';
 """
@@ -280,7 +292,7 @@ def teach_words(con: apsw.Connection) -> None:
 
 def create(con: apsw.Connection) -> None:
     """Make a new store: every table, the root world, the indexes and the guards."""
-    con.execute(NODES + EDGES + COMMITS + THE_REST + EMBEDDINGS + TEXTS)
+    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + TEXTS)
     write_genesis(con)
     for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
         con.execute(statement)
@@ -300,7 +312,7 @@ def from_1_to_2(con: apsw.Connection) -> None:
     con.execute("DROP TABLE commits_1")
     for name in names:
         con.execute(guards()[name])
-    con.execute(EMBEDDINGS)
+    con.execute(DERIVED)
     con.execute("DROP TABLE texts")
     con.execute(TEXTS)
     teach_words(con)

@@ -43,6 +43,12 @@ class Texts:
         )
         return list(found)
 
+    def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[tuple[int, float]]:
+        """Return (row, score) of nodes that have all words, or have them in a row, best first."""
+        wanted = f'"{" ".join(words)}"' if phrase else " AND ".join(f'"{word}"' for word in words)
+        sql = "SELECT rowid, -rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?"
+        return list(self.con.execute(sql, (wanted, most)))
+
     def latest(self, words: Sequence[str], most: int) -> list[int]:
         """Return the rows of the newest nodes that have all of these words."""
         all_of = " AND ".join(f'"{word}"' for word in words)

@@ -1,0 +1,83 @@
+"""Lookups: which nodes might be meant by a name, and which say the same already.
+
+Derived: it is brought up to the last commit when somebody resolves, not when somebody writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from blake3 import blake3
+
+from worlddb.store.protocol import Reader, Store
+
+BATCH = 10_000
+NAME_CHARS_MAX = 120
+
+Keys = Callable[[str], Iterable[str]]
+
+
+def key_number(key: str) -> int:
+    """Return a key as the number that is stored: 8 bytes of its hash."""
+    hashed = blake3(key.encode("utf-8", "surrogatepass")).digest(8)
+    return int.from_bytes(hashed, "big", signed=True)
+
+
+def content_key(type_: str, content: str) -> int:
+    """Return the key of what a node says; equal contents of equal types have equal keys."""
+    return key_number(f"content\0{type_}\0{' '.join(content.split())}")
+
+
+def name_number(key: str) -> int:
+    """Return the number of a name's key; kept apart from contents'."""
+    return key_number(f"name\0{key}")
+
+
+class Lookups:
+    """The lookup index of one store; `keys` says under what a name is found."""
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        self._store = store
+        self._keys = keys
+
+    def catch_up(self) -> None:
+        """Bring the index to the last commit.
+
+        Raises:
+            StorageError, ConflictError: the store cannot be written.
+        """
+        while True:
+            with self._store.read() as reader:
+                head = reader.head()
+                node, note = reader.lookups.reached()
+                if (node, note) == (head.nodes, head.notes):
+                    return
+                last = min(node + BATCH, head.nodes)
+                rows = self._of_nodes(reader, range(node + 1, last + 1))
+                # Aliases come last, when all their nodes are in.
+                notes = note
+                if last == head.nodes:
+                    rows.update(self._of_aliases(reader, note))
+                    notes = head.notes
+            with self._store.derive() as session:
+                # Whoever was faster has put the same rows.
+                session.lookups.put(sorted(rows))
+                then = session.lookups.reached()
+                session.lookups.set_reached(max(last, then[0]), max(notes, then[1]))
+
+    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> set[tuple[int, int]]:
+        found: set[tuple[int, int]] = set()
+        for body in reader.bodies(rows):
+            if body.content:
+                found.add((content_key(body.type, body.content), body.row))
+            if 0 < len(body.name) <= NAME_CHARS_MAX:
+                found.update((name_number(key), body.row) for key in self._keys(body.name))
+        return found
+
+    def _of_aliases(self, reader: Reader, after: int) -> set[tuple[int, int]]:
+        return {
+            (name_number(key), row)
+            for row, alias in reader.aliases_after(after)
+            if len(alias) <= NAME_CHARS_MAX
+            for key in self._keys(alias)
+        }

@@ -1,0 +1,82 @@
+"""Drafts: what an extractor makes of text, before anything is resolved or written.
+
+A draft refers to its own nodes by `key`, a name that means nothing outside it. Everything in it
+that was read out of the text has the spans it was read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from worlddb.model.values import Plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(Plain):
+    """Something that was said: by whom, and when, if that is known."""
+
+    text: str
+    speaker: str = "user"
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span(Plain):
+    """The evidence: characters `start` to `end` of a message's text."""
+
+    message: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftNode(Plain):
+    """A node that may turn out to be one that is there already, if it is `resolvable`.
+
+    `attributes` (a birth date, a city) help to tell namesakes apart; they are not stored.
+    """
+
+    key: str
+    type: str
+    name: str = ""
+    content: str = ""
+    parent: str | None = None
+    aliases: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    resolvable: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftEdge(Plain):
+    """An edge between two nodes of the draft."""
+
+    type: str
+    source: str
+    target: str
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft(Plain):
+    """What would be written."""
+
+    nodes: tuple[DraftNode, ...] = ()
+    edges: tuple[DraftEdge, ...] = ()
+
+
+class Extractor(Protocol):
+    """Turns what was said into a draft. It never makes up what the text does not say."""
+
+    name: str
+
+    def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
+        """Return the draft of some messages; `at` is when they were said, unless they say."""

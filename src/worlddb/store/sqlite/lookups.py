@@ -1,0 +1,40 @@
+"""Lookups: the SQL of the index that finds nodes by keys of their names and by equal content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import apsw
+
+COUNTED_MAX = 1_000
+
+
+class Lookups:
+    """Keys are numbers; several nodes may have the same one, also by chance."""
+
+    def __init__(self, con: apsw.Connection) -> None:
+        self.con = con
+
+    def reached(self) -> tuple[int, int]:
+        """Return the last node and the last note that are in the index."""
+        found = self.con.execute("SELECT node, note FROM lookups_reached").fetchone()
+        return (1, 0) if found is None else (int(found[0]), int(found[1]))
+
+    def set_reached(self, node: int, note: int) -> None:
+        """Record how far the index has come."""
+        self.con.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
+
+    def put(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Add (key, node); what is there already stays."""
+        self.con.executemany("INSERT OR IGNORE INTO lookups VALUES (?, ?)", rows)
+
+    def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
+        """Return up to `most` nodes of each key, the newest first."""
+        sql = "SELECT node FROM lookups WHERE key = ? ORDER BY node DESC LIMIT ?"
+        return {key: [row for (row,) in self.con.execute(sql, (key, most))] for key in keys}
+
+    def count(self, key: int) -> int:
+        """Return how many nodes have a key, counted up to `COUNTED_MAX`."""
+        sql = "SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = ? LIMIT ?)"
+        found: int = self.con.execute(sql, (key, COUNTED_MAX)).get
+        return found
