@@ -382,3 +382,23 @@ def test_the_graph_library_is_imported_when_a_graph_is_needed() -> None:
         "assert 'voyager' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("first", ["onnxruntime", "worlddb.index.nearest"])
+def test_graph_and_model_runtime_live_in_one_process(first: str) -> None:
+    """Some graph libraries crash beside onnxruntime, by the order of the imports."""
+    pytest.importorskip("onnxruntime")
+    program = (
+        f"import {first}, numpy as np\n"
+        "from worlddb.index.nearest import Nearest\n"
+        "index = Nearest(16, exact_below=10)\n"
+        "index.build(np.arange(500), np.random.default_rng(1).random((500, 16), np.float32))\n"
+        "import onnxruntime\n"
+        "onnxruntime.SessionOptions()\n"
+        "assert len(index.search(np.ones(16, np.float32), 5)) == 5\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_more_vectors_are_searched_exactly_when_they_are_long() -> None:
+    assert Nearest(16)._exact_below < Nearest(256)._exact_below

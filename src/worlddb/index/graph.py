@@ -24,7 +24,7 @@ from worlddb.index.arrays import Bools, Floats, Ints
 M = 16
 EF_CONSTRUCTION = 200
 # The least depth of a search in each part. Two of 48 find what one of 64 finds in a single graph of
-# everything, on text vectors, and more on synthetic ones; long vectors need more for the same recall.
+# everything on text vectors, and more on synthetic ones. Long vectors need more for equal recall.
 EF_SHORT = 48
 EF_LONG = 96
 LONG_DIM = 64
