@@ -14,7 +14,14 @@ def main() -> None:
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "million.db")
-        for program in (["load", "--keep", store], ["small", store], ["sets"], ["vectors"]):
+        for program in (
+            ["load", "--keep", store],
+            ["small", store],
+            ["sets"],
+            ["vectors"],
+            ["composing"],
+            ["reading", store],
+        ):
             print(f"\n$ python -m bench.{' '.join(program)}", flush=True)
             subprocess.run([sys.executable, "-m", f"bench.{program[0]}", *program[1:]], check=True)
 

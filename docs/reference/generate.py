@@ -27,6 +27,10 @@ GROUPS = {
         *("QueryBuilder", "QuerySpec", "TextMatch", "Subgraph", "Plan", "AsOf", "NOW"),
         *("Recall", "Hit", "LaneRank", "RecallSettings", "Weights"),
     ],
+    "Taking text in": [
+        *("Ingested", "Reclustered", "ResolverSettings", "Identity"),
+        *("Extractor", "Message", "Draft", "DraftNode", "DraftEdge", "Span"),
+    ],
     "Embedders": ["embedder_named", "Embedder"],
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from worlddb.api.ingesting import Ingested
+    from worlddb.api.later import Reclustered
     from worlddb.db import WorldDB, open
     from worlddb.embed.names import embedder_named
     from worlddb.embed.protocol import Embedder
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
         StorageError,
         WorldDBError,
     )
+    from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor, Message, Span
     from worlddb.model.id import Id
     from worlddb.model.limits import Limits
     from worlddb.model.proof import Proof, verify_proof
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
         Diff,
         Edge,
         EdgeDraft,
+        Identity,
         Node,
         NodeDraft,
         Problem,
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from worlddb.read.recall import RecallSettings
     from worlddb.read.subgraph import Subgraph
     from worlddb.read.weigh import Weights
+    from worlddb.resolve.settings import ResolverSettings
     from worlddb.write.ontology import Ontology
     from worlddb.write.transaction import Transaction
 
@@ -63,16 +68,23 @@ __all__ = [
     "ConflictError",
     "CorruptionError",
     "Diff",
+    "Draft",
+    "DraftEdge",
+    "DraftNode",
     "Edge",
     "EdgeDraft",
     "EdgeHandler",
     "Embedder",
+    "Extractor",
     "FormatError",
     "Hit",
     "Id",
+    "Identity",
+    "Ingested",
     "InvalidInputError",
     "LaneRank",
     "Limits",
+    "Message",
     "Node",
     "NodeDraft",
     "NotFoundError",
@@ -87,7 +99,10 @@ __all__ = [
     "QuerySpec",
     "Recall",
     "RecallSettings",
+    "Reclustered",
     "RejectedError",
+    "ResolverSettings",
+    "Span",
     "StorageError",
     "Subgraph",
     "TextMatch",
@@ -102,17 +117,21 @@ __all__ = [
 ]
 
 _NAMES_OF = {
+    "worlddb.api.ingesting": "Ingested",
+    "worlddb.api.later": "Reclustered",
     "worlddb.db": "WorldDB open",
     "worlddb.errors": (
         "ConflictError CorruptionError FormatError InvalidInputError NotFoundError ProviderError "
         "RejectedError StorageError WorldDBError"
     ),
+    "worlddb.model.drafts": "Draft DraftEdge DraftNode Extractor Message Span",
     "worlddb.model.id": "Id",
     "worlddb.model.limits": "Limits",
     "worlddb.model.proof": "Proof verify_proof",
     "worlddb.model.query": "Query TextMatch",
     "worlddb.model.values": (
-        "NOW AsOf Change Commit Conflict Diff Edge EdgeDraft Node NodeDraft Problem Proposal"
+        "NOW AsOf Change Commit Conflict Diff Edge EdgeDraft Identity Node NodeDraft Problem "
+        "Proposal"
     ),
     "worlddb.ontology.protocol": "EdgeHandler WriteContext",
     "worlddb.embed.names": "embedder_named",
@@ -123,6 +142,7 @@ _NAMES_OF = {
     "worlddb.read.recall": "RecallSettings",
     "worlddb.read.weigh": "Weights",
     "worlddb.read.subgraph": "Subgraph",
+    "worlddb.resolve.settings": "ResolverSettings",
     "worlddb.write.ontology": "Ontology",
     "worlddb.write.transaction": "Transaction",
 }

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from worlddb.api.ingesting import Ingesting
+from worlddb.api.later import Later
 from worlddb.api.reading import Reading
 from worlddb.api.whole import Whole
 from worlddb.api.writing import Writing
@@ -27,7 +29,7 @@ def wall_clock() -> int:
     return time.time_ns() // 1000
 
 
-class WorldDB(Writing, Reading, Whole):
+class WorldDB(Writing, Reading, Ingesting, Whole):
     """An open store; `worlddb.open(path)` makes one. Share it between threads, not processes.
 
     `path` is a file, made if new, or ":memory:" for a store that is gone when closed.
@@ -73,6 +75,7 @@ class WorldDB(Writing, Reading, Whole):
             durability=durability,
             busy_timeout_s=busy_timeout_s,
         )
+        self._later = Later()
         try:
             self._search = Search(self._store, embedder, pooling, models_dir)
         except BaseException:
@@ -81,6 +84,7 @@ class WorldDB(Writing, Reading, Whole):
 
     def close(self) -> None:
         """Close the store. Calling it twice does nothing."""
+        self._later.close()
         self._search.close()
         self._store.close()
 

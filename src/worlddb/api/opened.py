@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from worlddb.api.later import Later
 from worlddb.model.limits import Limits
 from worlddb.ontology.registry import Registry
 from worlddb.read.search import Search
@@ -16,5 +17,6 @@ class Opened:
     _store: Store
     _registry: Registry
     _search: Search
+    _later: Later
     _limits: Limits
     _clock: Callable[[], int]

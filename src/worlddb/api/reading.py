@@ -15,6 +15,7 @@ from worlddb.model.values import (
     Conflict,
     Direction,
     Edge,
+    Identity,
     Node,
     Proposal,
     ProposalStatus,
@@ -202,3 +203,14 @@ class Reading(Opened):
             row, _ = lookup.find_node(reader, id_or_prefix, moment)
             rows = identity.accepted_class(reader, {row}, moment)
             return {node.id for node in reader.nodes(rows, moment.known).values()}
+
+    def export_identity(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> Identity:
+        """Return everything accepted as the same as a node: names, sources, and the merges.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such node at that time.
+        """
+        with self._store.read() as reader:
+            moment = moment_of(reader, as_of, self._clock())
+            row, _ = lookup.find_node(reader, id_or_prefix, moment)
+            return identity.export(reader, row, moment)

@@ -22,6 +22,9 @@ Pooling = Literal["attention", "mean"]
 Vector = NDArray[np.float32]
 Sum = NDArray[np.float64]
 
+FAINT = 1e-9
+"""A shorter sum is what rounding left of vectors that cancel: it points nowhere."""
+
 
 class Pool(NamedTuple):
     """The running sums of a world's counted children."""
@@ -68,4 +71,4 @@ def effective(anchor: Vector, pool: Pool, pooling: Pooling) -> Vector:
     inside = pool.total / pool.weight if pooling == "attention" else pool.total
     composed = anchor.astype(np.float64) + inside
     length = float(np.linalg.norm(composed))
-    return (composed / length if length > 0 else composed).astype(np.float32)
+    return (composed / length if length > FAINT else np.zeros_like(composed)).astype(np.float32)

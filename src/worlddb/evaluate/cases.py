@@ -8,13 +8,16 @@ Names from the file never reach the engine: some of them give the answer away.
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from worlddb.errors import FormatError, InvalidInputError
 
@@ -28,6 +31,11 @@ LOCOMO_CATEGORIES = {
 }
 _LONGMEMEVAL_TIME = re.compile(r"(\d{4})/(\d\d)/(\d\d) \(\w+\) (\d\d):(\d\d)")
 _LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
+_NO_SUCH_FILE = (
+    *(KeyError, TypeError, ValueError, AttributeError, EOFError, RecursionError),
+    *(gzip.BadGzipFile, zlib.error, lzma.LZMAError),
+)
+"""What a file of another format, or a damaged one, makes of us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +85,39 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
         raise InvalidInputError(f"format {form!r}: use one of {', '.join(FORMATS)}")
     make = _longmemeval if form == "longmemeval" else _locomo
     try:
-        data = json.load(_opened(path))
+        with _opened(path) as file:
+            data = json.load(file)
         yield from make(data)
-    except (KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
+    except _NO_SUCH_FILE as error:
         raise FormatError(f"{path}: is no {form} file: {type(error).__name__} {error}") from error
 
 
 def _opened(path: str) -> IO[bytes]:
-    import gzip
-    import lzma
-
     if path.endswith(".gz"):
-        return gzip.open(path)  # type: ignore[return-value]
-    if path.endswith(".xz"):
-        return lzma.open(path)
-    return Path(path).open("rb")
+        return cast(IO[bytes], gzip.open(path))
+    return lzma.open(path) if path.endswith(".xz") else Path(path).open("rb")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {value!r:.50}")
+    return value
 
 
 def _longmemeval(data: list[dict[str, Any]]) -> Iterator[Case]:
     for item in data:
         gold = set(item["answer_session_ids"])
         sessions = tuple(
-            Session(_time(at), tuple(Turn(turn["role"], turn["content"]) for turn in turns))
+            Session(
+                _time(at),
+                tuple(Turn(_text(turn["role"]), _text(turn["content"])) for turn in turns),
+            )
             for at, turns in zip(item["haystack_dates"], item["haystack_sessions"], strict=True)
         )
         question = Asked(
             id=item["question_id"],
             category="abstention" if "_abs" in item["question_id"] else item["question_type"],
-            text=item["question"],
+            text=_text(item["question"]),
             at=_time(item["question_date"]),
             sessions=frozenset(
                 place for place, name in enumerate(item["haystack_session_ids"]) if name in gold
@@ -147,8 +160,8 @@ def _locomo(data: list[dict[str, Any]]) -> Iterator[Case]:
 
 
 def _locomo_turn(turn: dict[str, Any]) -> Turn:
-    seen = turn.get("blip_caption")
-    return Turn(turn["speaker"], f"{turn['text']} [shares {seen}]" if seen else turn["text"])
+    seen, said = turn.get("blip_caption"), _text(turn["text"])
+    return Turn(_text(turn["speaker"]), f"{said} [shares {seen}]" if seen else said)
 
 
 def _locomo_questions(
@@ -160,7 +173,7 @@ def _locomo_questions(
         yield Asked(
             id=str(number),
             category=LOCOMO_CATEGORIES[item["category"]],
-            text=item["question"],
+            text=_text(item["question"]),
             at=None,
             sessions=frozenset(session for session, _ in gold),
             turns=gold,

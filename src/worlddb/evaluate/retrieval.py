@@ -68,8 +68,7 @@ def evaluate(
             with WorldDB(":memory:", embedder=embedder) as db:
                 places = ingest(db, case)
                 # What the first question to a store pays once is not what a question costs.
-                db.reindex()
-                db.recall("hello", k=1, types=["Turn"])
+                db.recall("hello", k=1, types=["Turn"], settings=settings)
                 for question in questions:
                     yield _ask(db, question, places, settings)
                     done += 1

@@ -1,16 +1,20 @@
 """Composed: keeps the effective vectors of worlds up with the journal.
 
-A child counts in the world it lives in, until a commit closes its validity. What changed since the
-last time, new children, moved ones, closed ones, is worked in from the inside out: a world whose
-vector changes is itself a changed child of the world above. So one new leaf costs its depth, and
-many of one world are worked in with one matrix product. The root is nobody's answer: it has none.
+A child counts in the world it lives in, once both are embedded, until a commit closes its validity.
+What changed since the last time, new children, moved ones, closed ones, is worked in from the
+inside out: a world whose vector changes is itself a changed child of the world above. So one new
+leaf costs its depth, and many of one world are worked in with one matrix product. The root is
+nobody's answer: it has none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from worlddb.embed.compose import Pool, Pooling, Vector, changed, effective, empty_pool
+from worlddb.errors import CorruptionError
 from worlddb.model.journal import decode_changes
 from worlddb.store.protocol import ROOT_ROW, ModelRow, PoolRow, Reader
 
@@ -18,6 +22,9 @@ COMPOSE_BATCH = 4096
 STORED = np.dtype("<f2")
 SUMMED = np.dtype("<f8")
 MOVES = ("place", "close_node")
+
+Changes = dict[int, dict[int, Vector | None]]
+"""World → child → the vector it counted with so far; None if it did not count."""
 
 
 def stored(vector: Vector) -> bytes:
@@ -30,18 +37,28 @@ def loaded(body: bytes) -> Vector:
     return np.frombuffer(body, dtype=STORED).astype(np.float32)
 
 
+def damaged(row: int) -> CorruptionError:
+    """Return what to say of a vector that cannot be one."""
+    return CorruptionError(
+        f"the vector of node row {row} is damaged; restore a backup, or make all vectors anew "
+        "with another embedder: worlddb reindex --embedder …"
+    )
+
+
 def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
     """Bring the composed worlds of a model to the session's last commit; return how far it is.
 
     `session` is one of `store.derive()`: nobody commits meanwhile.
+
+    Raises:
+        CorruptionError: a stored vector is not one of this model's.
     """
     head = session.head()
     last = min(model.embedded, head.nodes)
-    moved = _moved_since(session, model)
-    _Composer(session, model, pooling).work_in(moved, model.seq)
+    _Composer(session, model, pooling, model.composed).move(_moved_since(session, model), model.seq)
     for first in range(model.composed + 1, last + 1, COMPOSE_BATCH):
         new = list(range(first, min(first + COMPOSE_BATCH, last + 1)))
-        _Composer(session, model, pooling).work_in(new, None)
+        _Composer(session, model, pooling, new[-1]).add(new)
     session.derived.set_composed(model.number, last, head.seq)
     return model._replace(composed=last, seq=head.seq)
 
@@ -49,6 +66,8 @@ def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
 def _moved_since(session: Reader, model: ModelRow) -> list[int]:
     """Return the nodes that were counted and that a later commit moved or closed."""
     found: set[int] = set()
+    if model.composed <= ROOT_ROW:
+        return []
     for commit in session.commits(model.seq, None, False):
         for change in decode_changes(commit.changes):
             if change.kind in MOVES:
@@ -59,46 +78,64 @@ def _moved_since(session: Reader, model: ModelRow) -> list[int]:
 
 
 class _Composer:
-    """One round: which worlds have changed children, and the vectors read and made so far."""
+    """One round: which worlds have changed children, and the vectors read and made so far.
 
-    def __init__(self, session: Reader, model: ModelRow, pooling: Pooling) -> None:
+    Nodes above `last` are not there yet: nothing of them counts, and nothing counts in them.
+    """
+
+    def __init__(self, session: Reader, model: ModelRow, pooling: Pooling, last: int) -> None:
         self.session = session
         self.number = model.number
         self.dim = model.dim
         self.pooling = pooling
+        self.last = last
         self.content: dict[int, Vector] = {}
         self.pools: dict[int, Pool] = {}
         self.before: dict[int, Vector] = {}
         self.now: dict[int, Vector] = {}
-        self.waiting: dict[int, dict[int, Vector | None]] = {}
+        self.kept: set[int] = set()
 
-    def work_in(self, rows: list[int], counted_at: int | None) -> None:
-        """Work in changed children; `counted_at` is the commit they counted at, None if never."""
-        if not rows:
-            return
+    def move(self, rows: list[int], counted_at: int) -> None:
+        """Work in children that counted at a commit, and were moved or closed since."""
         self._read(rows)
-        if counted_at is not None:
-            gone = self.session.closed_by(rows, counted_at)
-            for row, world in self.session.parents(rows, counted_at).items():
-                if row not in gone and world is not None:
-                    self.waiting.setdefault(world, {})[row] = self.before[row]
+        gone = self.session.closed_by(rows, counted_at)
+        changes: Changes = {}
+        for row, world in self.session.parents(rows, counted_at).items():
+            if row not in gone and world is not None and self._is_composed(world):
+                changes.setdefault(world, {})[row] = self.before[row]
+        self._work_in(changes, rows)
+
+    def add(self, rows: list[int]) -> None:
+        """Work in nodes that never counted, and those that were moved into them meanwhile."""
+        older = [row for row in self.session.children_of(rows) if row < rows[0]]
+        self._work_in({}, rows + older)
+
+    def _work_in(self, changes: Changes, rows: list[int]) -> None:
+        """Recompose the worlds that children left, and those that `rows` count in, inside out."""
         for row, world in self._counts(rows).items():
-            self.waiting.setdefault(world, {}).setdefault(row, None)
-        depths = self._depths(self.waiting)
-        while self.waiting:
-            deepest = max(self.waiting, key=lambda world: (depths[world], world))
-            children = self.waiting.pop(deepest)
-            if deepest != ROOT_ROW:
-                self._recompose(deepest, children)
+            changes.setdefault(world, {}).setdefault(row, None)
+        depths = self._depths(changes)
+        levels: dict[int, Changes] = {}
+        for world, children in changes.items():
+            levels.setdefault(depths[world], {})[world] = children
+        for depth in range(max(levels, default=0), 0, -1):
+            if depth in levels:
+                self._recompose(levels.pop(depth), levels.setdefault(depth - 1, {}))
         self._write()
 
-    def _counts(self, rows: list[int]) -> dict[int, int]:
-        """Return the world each row counts in now; closed ones count nowhere."""
-        closed = self.session.closed_by(rows)
-        parents = self.session.parents(rows)
-        return {row: up for row, up in parents.items() if up is not None and row not in closed}
+    def _is_composed(self, world: int) -> bool:
+        return ROOT_ROW < world <= self.last
 
-    def _depths(self, worlds: dict[int, dict[int, Vector | None]]) -> dict[int, int]:
+    def _counts(self, rows: Collection[int]) -> dict[int, int]:
+        """Return the composed world each row counts in now; closed ones count nowhere."""
+        closed = self.session.closed_by(rows)
+        return {
+            row: up
+            for row, up in self.session.parents(rows).items()
+            if up is not None and self._is_composed(up) and row not in closed
+        }
+
+    def _depths(self, worlds: Collection[int]) -> dict[int, int]:
         """Return how deep each world and each world above it lies."""
         above: dict[int, int | None] = {}
         frontier = set(worlds)
@@ -116,40 +153,50 @@ class _Composer:
                 depths[lower] = depths[upper] + 1
         return depths
 
-    def _read(self, rows: list[int]) -> None:
-        """Read content vectors and pools; what was never embedded counts as zero."""
+    def _read(self, rows: Collection[int]) -> None:
+        """Read content vectors and pools; what has no vector counts as zero."""
         wanted = [row for row in rows if row not in self.content]
         vectors = dict(self.session.derived.vectors(self.number, wanted))
         pools = {pool.node: pool for pool in self.session.derived.pools(self.number, wanted)}
         nothing = np.zeros(self.dim, dtype=np.float32)
         for row in wanted:
-            self.content[row] = loaded(vectors[row]) if row in vectors else nothing
+            self.content[row] = self._loaded(row, vectors[row]) if row in vectors else nothing
             self.before[row] = self.content[row]
             if row in pools:
                 pool = pools[row]
+                if len(pool.total) != self.dim * SUMMED.itemsize:
+                    raise damaged(row)
                 total = np.frombuffer(pool.total, dtype=SUMMED)
                 self.pools[row] = Pool(pool.children, pool.weight, total)
-                self.before[row] = loaded(pool.vector)
+                self.before[row] = self._loaded(row, pool.vector)
+                self.kept.add(row)
 
-    def _recompose(self, world: int, children: dict[int, Vector | None]) -> None:
-        self._read([world, *children])
-        counts = self._counts(list(children))
-        removed = [vector for vector in children.values() if vector is not None]
-        added = [self._vector(row) for row in children if counts.get(row) == world]
-        pool = changed(
-            self.pools.get(world) or empty_pool(self.dim),
-            self.content[world],
-            self._stack(removed),
-            self._stack(added),
-            self.pooling,
-        )
-        before = self._vector(world)
-        self.pools[world] = pool
-        # As the store will give it back: the world above must be able to take out what it put in.
-        self.now[world] = loaded(stored(effective(self.content[world], pool, self.pooling)))
-        if not np.array_equal(before, self.now[world]):
-            for up in self._counts([world]).values():
-                self.waiting.setdefault(up, {}).setdefault(world, before)
+    def _loaded(self, row: int, body: bytes) -> Vector:
+        if len(body) != self.dim * STORED.itemsize:
+            raise damaged(row)
+        return loaded(body)
+
+    def _recompose(self, level: Changes, above: Changes) -> None:
+        """Recompose worlds that lie equally deep; those that change are changes one level up."""
+        inside = {child for children in level.values() for child in children}
+        self._read(level.keys() | inside)
+        counts, ups = self._counts(inside), self._counts(level)
+        for world, children in level.items():
+            removed = [vector for vector in children.values() if vector is not None]
+            added = [self._vector(row) for row in children if counts.get(row) == world]
+            pool = changed(
+                self.pools.get(world) or empty_pool(self.dim),
+                self.content[world],
+                self._stack(removed),
+                self._stack(added),
+                self.pooling,
+            )
+            before = self._vector(world)
+            self.pools[world] = pool
+            # As the store will give it back: the world above takes out what it once put in.
+            self.now[world] = loaded(stored(effective(self.content[world], pool, self.pooling)))
+            if world in ups and not np.array_equal(before, self.now[world]):
+                above.setdefault(ups[world], {}).setdefault(world, before)
 
     def _vector(self, row: int) -> Vector:
         return self.now.get(row, self.before[row])
@@ -158,10 +205,8 @@ class _Composer:
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
 
     def _write(self) -> None:
+        """Keep what was made; an emptied pool stays, so that indexes see that it changed."""
         made = {row: self.pools[row] for row in self.now}
-        self.session.derived.delete_pools(
-            self.number, [row for row, pool in made.items() if not pool.children]
-        )
         self.session.derived.put_pools(
             self.number,
             [
@@ -173,7 +218,7 @@ class _Composer:
                     stored(self.now[row]),
                 )
                 for row, pool in made.items()
-                if pool.children
+                if pool.children or row in self.kept
             ],
             self.session.head().seq,
         )

@@ -7,6 +7,7 @@ that embedded the same nodes meanwhile has simply been faster.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from worlddb.embed.compose import Pooling, Vector
 from worlddb.embed.protocol import Embedder, checked
 from worlddb.errors import ConflictError, InvalidInputError, StorageError
-from worlddb.index.composed import STORED, compose, stored
+from worlddb.index.composed import STORED, compose, damaged, stored
 from worlddb.store.protocol import BodyRow, Head, ModelRow, Reader, Store
 
 EMBED_BATCH = 2048
@@ -39,6 +40,7 @@ class Vectors:
         self._pooling: Pooling = pooling
         self._unsaved: dict[int, bytes] = {}
         self._taking_over = False
+        self._turn = threading.Lock()
 
     @property
     def model_id(self) -> str:
@@ -76,27 +78,64 @@ class Vectors:
             ProviderError: the embedder failed; what was embedded before is kept.
             ConflictError: the store holds another model's vectors.
         """
+        with self._store.read() as reader:
+            goal = reader.head()
+            if self._has_reached(reader, goal):
+                return
+            is_uncommitted = reader.is_uncommitted
+        if is_uncommitted:
+            # Whoever has the turn may be waiting for the end of this very transaction.
+            self._follow(goal, on_progress)
+            return
+        with self._turn:
+            self._follow(goal, on_progress)
+
+    def _follow(self, goal: Head, on_progress: Progress) -> None:
+        """Catch up with one commit; others may land meanwhile, and are for the next time."""
         while True:
             with self._store.read() as reader:
-                head, model = reader.head(), self.model(reader)
-                self._refuse_stranger(reader)
+                if self._has_reached(reader, goal):
+                    return
+                model = self.model(reader)
                 done = max(1 if model is None else model.embedded, *self._unsaved, 1)
-                rows = range(done + 1, min(done + 1 + EMBED_BATCH, head.nodes + 1))
+                rows = range(done + 1, min(done + 1 + EMBED_BATCH, goal.nodes + 1))
                 texts = [embedded_text(body) for body in reader.bodies(rows)] if rows else []
-            if not rows and not self._unsaved and self._is_composed(model, head):
-                return
             vectors = checked(self._embedder, texts, "document")
             made = {row: stored(vector) for row, vector in zip(rows, vectors, strict=True)}
             if not self._save(made):
                 if not made:
                     return
                 self._unsaved.update(made)
-            on_progress(min(done + len(made), head.nodes), head.nodes)
+            on_progress(min(done + len(made), goal.nodes), goal.nodes)
 
-    def _is_composed(self, model: ModelRow | None, head: Head) -> bool:
-        if model is None:
+    def _has_reached(self, reader: Reader, goal: Head) -> bool:
+        """Return whether all of a commit is embedded and composed, and kept in the store.
+
+        Raises:
+            ConflictError: the store holds another model's vectors.
+        """
+        self._refuse_stranger(reader)
+        model = self.model(reader)
+        if model is None or self._unsaved or model.embedded < goal.nodes:
             return False
-        return model.seq == head.seq and model.pooling == self._pooling
+        return model.seq >= goal.seq and model.pooling == self._pooling
+
+    def complete(self, on_progress: Progress = lambda done, total: None) -> None:
+        """Catch up, and make sure that the store keeps it.
+
+        Raises:
+            ProviderError: the embedder failed; what was embedded before is kept.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        # Asked for first: what cannot be kept is not embedded.
+        with self._store.derive() as session:
+            goal = session.head()
+        while True:
+            self.catch_up(on_progress)
+            self._keep({}, None)
+            with self._store.read() as reader:
+                if self._has_reached(reader, goal):
+                    return
 
     def take_over(self, on_progress: Progress = lambda done, total: None) -> None:
         """Embed everything by this embedder beside the present one's vectors, then replace them.
@@ -110,7 +149,7 @@ class Vectors:
         self._taking_over = True
         try:
             while True:
-                self.catch_up(on_progress)
+                self.complete(on_progress)
                 with self._store.derive() as session:
                     model = self.model(session)
                     if model is not None and model.embedded >= session.head().nodes:
@@ -135,31 +174,57 @@ class Vectors:
     def _save(self, made: dict[int, bytes]) -> bool:
         """Keep new vectors in the store; return whether that was possible."""
         try:
-            with self._store.derive(PATIENCE_S) as session:
-                derived = session.derived
-                model = self.model(session) or derived.add_model(
-                    self.model_id, self._embedder.dim, self._pooling
-                )
-                if model.pooling != self._pooling:
-                    derived.start_pools(model.number, self._pooling)
-                    model = model._replace(pooling=self._pooling, composed=1, seq=-1)
-                # Only what joins on: another process may have come further meanwhile.
-                made = {**self._unsaved, **made}
-                fresh = {row: body for row, body in made.items() if row > model.embedded}
-                if fresh and min(fresh) == model.embedded + 1:
-                    derived.put_vectors(model.number, fresh.items())
-                    derived.set_embedded(model.number, max(fresh))
-                    model = model._replace(embedded=max(fresh))
-                compose(session, model, self._pooling)
+            self._keep(made, PATIENCE_S)
         except (StorageError, ConflictError, InvalidInputError):
-            return False  # Read-only, locked for long, or inside the caller's own transaction.
-        self._unsaved.clear()
+            # Read-only, locked for long, inside the caller's own transaction, or another model's.
+            return False
         return True
 
+    def _keep(self, made: dict[int, bytes], patience_s: float | None) -> None:
+        """Write new vectors and those that could not be written before, and compose worlds.
+
+        Raises:
+            StorageError, ConflictError, InvalidInputError: nothing can be written now.
+        """
+        with self._store.derive(patience_s) as session:
+            self._refuse_stranger(session)
+            derived = session.derived
+            model = self.model(session) or derived.add_model(
+                self.model_id, self._embedder.dim, self._pooling
+            )
+            self._refuse_other_dim(model)
+            if model.pooling != self._pooling:
+                derived.start_pools(model.number, self._pooling)
+                model = model._replace(pooling=self._pooling, composed=1, seq=-1)
+            # Only what joins on: another process may have come further meanwhile.
+            made = {**self._unsaved, **made}
+            fresh = {row: body for row, body in made.items() if row > model.embedded}
+            if fresh and min(fresh) == model.embedded + 1:
+                derived.put_vectors(model.number, fresh.items())
+                derived.set_embedded(model.number, max(fresh))
+                model = model._replace(embedded=max(fresh))
+            compose(session, model, self._pooling)
+        self._unsaved.clear()
+
+    def _refuse_other_dim(self, model: ModelRow) -> None:
+        """Stop if the embedder has changed and kept its name."""
+        if model.dim != self._embedder.dim:
+            raise ConflictError(
+                f"{self._store.path}: its vectors of {model.id} have {model.dim} numbers, those of "
+                f"this embedder {self._embedder.dim}; give it another model_id, and reindex"
+            )
+
     def load(self, reader: Reader, rows: list[int]) -> Vector:
-        """Return the effective vectors of nodes, one row each; zero where there is none."""
+        """Return the effective vectors of nodes, one row each; zero where there is none.
+
+        Raises:
+            ConflictError: this embedder's vectors were of another length before.
+            CorruptionError: a stored vector cannot be one.
+        """
         matrix = np.zeros((len(rows), self._embedder.dim), dtype=np.float32)
         model = self.model(reader)
+        if model is not None:
+            self._refuse_other_dim(model)
         place = {row: number for number, row in enumerate(rows)}
         found = [(row, body) for row in rows if (body := self._unsaved.get(row)) is not None]
         if model is not None and rows:
@@ -167,6 +232,10 @@ class Vectors:
             found += [(pool.node, pool.vector) for pool in reader.derived.pools(model.number, rows)]
         if found:
             # A later vector of the same node wins: composed before content.
+            size = STORED.itemsize * self._embedder.dim
+            for row, body in found:
+                if len(body) != size:
+                    raise damaged(row)
             bodies = np.frombuffer(b"".join(body for _, body in found), dtype=STORED)
             matrix[[place[row] for row, _ in found]] = bodies.reshape(len(found), -1)
         return matrix

@@ -13,26 +13,26 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {word: number for number, word in enumerate(_COUNTED.split())}
-_NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
+NUMBERS = {word: number for number, word in enumerate(_COUNTED.split())}
+NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
 _YEAR = "january february march april may june july august september october november december"
-_MONTHS = _YEAR.split()
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+MONTHS = _YEAR.split()
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNIT_DAYS = {"day": 1.0, "week": 7.0, "weekend": 7.0, "month": 30.4, "year": 365.25}
 _VAGUE = frozenset({"few", "several"})
 _BACK_MAX = 36_500
 
-_COUNT = rf"(\d{{1,4}}|{'|'.join(_NUMBERS)})"
+_COUNT = rf"(\d{{1,4}}|{'|'.join(NUMBERS)})"
 _UNIT = rf"({'|'.join(_UNIT_DAYS)})s?"
 _AGO = re.compile(rf"\b(?:a\s+)?{_COUNT}\s+(?:of\s+)?{_UNIT}\s+ago\b", re.IGNORECASE)
 _PAST = re.compile(
     rf"\b(?:past|last|previous)\s+(?:(?:a\s+)?{_COUNT}\s+(?:of\s+)?)?{_UNIT}\b", re.IGNORECASE
 )
-_LAST_DAY = re.compile(rf"\b(?:last|past|on)\s+({'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
+_LAST_DAY = re.compile(rf"\b(?:last|past|on)\s+({'|'.join(WEEKDAYS)})\b", re.IGNORECASE)
 _YESTERDAY = re.compile(r"\byesterday\b", re.IGNORECASE)
 _TODAY = re.compile(r"(?<!before )\btoday\b", re.IGNORECASE)
 _IN_MONTH = re.compile(
-    rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?({'|'.join(_MONTHS)})\b"
+    rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?({'|'.join(MONTHS)})\b"
     r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+(\d{4}))?",
     re.IGNORECASE,
 )
@@ -74,7 +74,7 @@ def _relative(question: str, asked_on: date, back: Callable[[float], date]) -> I
         else:
             yield Span(day, day, max(1.0, unit * (0.43 if unit <= 7 else 0.35)))
     for match in _LAST_DAY.finditer(question):
-        passed = (asked_on.weekday() - _WEEKDAYS.index(match[1].lower()) - 1) % 7 + 1
+        passed = (asked_on.weekday() - WEEKDAYS.index(match[1].lower()) - 1) % 7 + 1
         yield Span(back(passed), back(passed), 1.0)
     if _YESTERDAY.search(question):
         yield Span(back(1), back(1), 1.0)
@@ -91,7 +91,7 @@ def _absolute(question: str, years: Sequence[int]) -> Iterator[Span]:
     for match in _ISO.finditer(question):
         yield from _day(int(match[1]), int(match[2]), int(match[3]))
     for match in _IN_MONTH.finditer(question):
-        month = _MONTHS.index(match[2].lower()) + 1
+        month = MONTHS.index(match[2].lower()) + 1
         day = match[1] or match[3]
         if month == 5 and not day and not match[4] and not _IN_MAY.search(question):
             continue  # "May I …"
@@ -113,4 +113,4 @@ def _day(year: int, month: int, day: int) -> Iterator[Span]:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdigit() else _NUMBERS[text.lower()]
+    return int(text) if text.isdigit() else NUMBERS[text.lower()]

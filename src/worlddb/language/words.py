@@ -66,7 +66,9 @@ def words(text: str) -> list[str]:
 
 def indexed(text: str) -> str:
     """Return the tokens of `text` joined by a space: what the full-text index is given."""
-    return " ".join(chain.from_iterable(map(_TOKENS.__getitem__, text.split())))
+    joined = " ".join(map(_JOINED.__getitem__, text.split()))
+    # Chunks without any token, such as a dash between two spaces, have left a gap.
+    return " ".join(joined.split()) if "  " in joined or joined[:1] in " " else joined.rstrip()
 
 
 def asked(text: str) -> list[str]:
@@ -119,7 +121,20 @@ class _Tokens(dict[str, tuple[str, ...]]):
         return found
 
 
+class _Joined(dict[str, str]):
+    """Chunk → its tokens joined, so that a bulk load does not join them over and over."""
+
+    def __missing__(self, chunk: str) -> str:
+        found = " ".join(_TOKENS[chunk])
+        if len(chunk) <= CHUNK_KEPT_MAX:
+            if len(self) >= CACHE_MAX:
+                self.clear()
+            self[chunk] = found
+        return found
+
+
 _TOKENS = _Tokens()
+_JOINED = _Joined()
 
 
 def _parsed(chunk: str, plain: str) -> list[Piece]:

@@ -176,6 +176,17 @@ class Proposal(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Identity(Plain):
+    """Everything that was accepted as one: its nodes, all their names, and where they come from."""
+
+    ids: tuple[Id, ...]
+    nodes: tuple[Node, ...]
+    names: tuple[str, ...]
+    provenance: tuple[str, ...]
+    merges: tuple[Proposal, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(Plain):
     """Something `check` found wrong: where it is, and what does not fit."""
 

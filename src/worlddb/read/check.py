@@ -4,8 +4,8 @@ Four questions, in this order:
     1. Do the rows hash to their addresses?
     2. Does each commit's hash follow from the rows it wrote and the commit before it?
     3. Do validity, parents, deletions, proposals and conflicts follow from the journal's changes?
-    4. Do states, set pages and the text index follow from nodes and edges?
-A flipped bit in any row fails at least one of them.
+    4. Do states, set pages, the text index and embeddings follow from nodes and edges?
+A flipped bit in any row fails at least one of them; of a vector, if it is more than rounding.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def check(store: Store) -> list[Problem]:
             ("projections", lambda: check_projections(reader, rows)),
             ("sets", lambda: check_sets(reader, rows)),
             ("texts", lambda: _check_texts(reader, rows)),
+            ("vectors", lambda: _check_vectors(reader, rows)),
         ]
         for place, stage in stages:
             try:
@@ -77,6 +78,12 @@ def _check_schema(reader: Reader, rows: Rows) -> None:
 def _check_texts(reader: Reader, rows: Rows) -> None:
     for text in reader.scan.text_problems():
         rows.report("texts", text)
+
+
+def _check_vectors(reader: Reader, rows: Rows) -> None:
+    from worlddb.read.check_vectors import check_vectors  # Numbers are heavy to import.
+
+    check_vectors(reader, rows)
 
 
 def _check_nodes(reader: Reader, rows: Rows) -> None:

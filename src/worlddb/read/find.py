@@ -11,7 +11,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.language.words import asked, words
 from worlddb.model.instant import to_micros
 from worlddb.model.query import TextMatch
-from worlddb.read.interior import Interior
+from worlddb.read.interior import Interior, is_answer
 from worlddb.read.lanes import Held, Scores, ranked, text_scores
 from worlddb.read.moment import Moment
 from worlddb.read.search import Search
@@ -21,7 +21,7 @@ from worlddb.store.protocol import Reader
 
 
 class View:
-    """What can be seen: inside some worlds, at a moment, ended or not."""
+    """What can be seen: inside some worlds, at a moment, ended or not; or of it `answers` alone."""
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class View:
         members: bool,
         ended: bool,
         types: Sequence[str] | None = None,
+        answers: bool = False,
     ) -> None:
         self.reader = reader
         self.moment = moment
@@ -39,6 +40,7 @@ class View:
         self.members = members
         self.ended = ended
         self.types = None if types is None else frozenset(types)
+        self.answers = answers
 
     def keep_world(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that are inside, whatever their time."""
@@ -57,11 +59,12 @@ class View:
         for body in self.reader.bodies(seen, self.moment.known):
             if self.types is not None and body.type not in self.types:
                 continue
-            ends = body.valid_to
+            if self.answers and not is_answer(body):
+                continue
             if not self.ended:
-                if valid is None and ends is not None and ends <= now:
+                if valid is not None and body.valid_from > valid:
                     continue
-                if valid is not None and (body.valid_from > valid or (ends or valid + 1) <= valid):
+                if body.valid_to is not None and body.valid_to <= (now if valid is None else valid):
                     continue
             kept.add(body.row)
         return kept
@@ -82,16 +85,11 @@ def find_rows(
         InvalidInputError: the vector is not one of this store's.
     """
     reader = view.reader
-    interior = search.interior(reader, view.worlds, view.moment, view.members)
-    if interior is None:
-        if text is not None and match != "any":
-            found = search.wide().strict(reader, words(text), match == "phrase", view.keep, most)
-        elif text is not None:
-            found = search.wide().text(reader, asked(text), view.keep, most)
-        else:
-            found = nearest(search, view, checked_vector(search, vector), most)
-        return [row for row, _ in found]
-    with interior.lock:
+    most = min(most, reader.head().nodes)
+    with search.interior(reader, view.worlds, view.moment, view.members) as interior:
+        if interior is None:
+            found = _wide(search, view, text=text, match=match, vector=vector, most=most)
+            return [row for row, _ in found]
         seen = interior.seen(view.moment, ended=view.ended, types=view.types)
         if text is not None:
             scores = text_scores(interior, text)
@@ -128,9 +126,23 @@ def _follows(text: list[str], said: list[str]) -> bool:
     return any(text[at : at + size] == said for at in range(len(text) - size + 1))
 
 
-def nearest(search: Search, view: View, vector: NDArray[np.float32], most: int) -> Found:
-    """Return the nearest nodes in view through the index of the whole store."""
-    return search.wide().nearest(view.reader, search.vectors(), vector, view.keep, most)
+def _wide(
+    search: Search,
+    view: View,
+    *,
+    text: str | None,
+    match: TextMatch,
+    vector: Sequence[float] | None,
+    most: int,
+) -> Found:
+    """Search through the indexes of the whole store."""
+    reader, wide, keep = view.reader, search.wide(), view.keep
+    if text is None:
+        wanted = checked_vector(search, vector)
+        return wide.nearest(reader, search.vectors(), wanted, keep, most)
+    if match != "any":
+        return wide.strict(reader, words(text), match == "phrase", keep, most)
+    return wide.text(reader, asked(text), keep, most)
 
 
 def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:
@@ -146,7 +158,8 @@ def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np
             f"vector: has shape {given.shape}, but this store's vectors are of "
             f"{search.vectors().model_id} and have {dim} numbers"
         )
-    length = float(np.linalg.norm(given))
-    if not np.isfinite(length) or length == 0:
+    largest = float(np.abs(given).max())
+    if not np.isfinite(largest) or largest == 0:
         raise InvalidInputError("vector: has NaN or infinite values, or only zeros")
-    return np.asarray(given / length, dtype=np.float32)
+    given = given / largest  # First: the square of a large number is no number.
+    return np.asarray(given / np.linalg.norm(given), dtype=np.float32)

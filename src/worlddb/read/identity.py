@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.values import Conflict, Proposal, ProposalStatus
+from worlddb.model.values import Conflict, Identity, Proposal, ProposalStatus
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import ConflictRow, EdgeRow, Reader
 
@@ -66,3 +66,21 @@ def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:
 
 def _edges(reader: Reader, rows: Iterable[int]) -> dict[int, EdgeRow]:
     return {item.row: item for item in reader.edges(rows)}
+
+
+def export(reader: Reader, row: int, moment: Moment) -> Identity:
+    """Return the accepted class of a node with the union of its members' names and sources."""
+    rows = accepted_class(reader, {row}, moment)
+    nodes = [node for _, node in sorted(reader.nodes(rows, moment.known).items())]
+    ids = {node.id for node in nodes}
+    names = [name for node in nodes for name in (node.name, *node.aliases) if name]
+    sources = [source for node in nodes for source in node.provenance]
+    return Identity(
+        ids=tuple(node.id for node in nodes),
+        nodes=tuple(nodes),
+        names=tuple(dict.fromkeys(names)),
+        provenance=tuple(dict.fromkeys(sources)),
+        merges=tuple(
+            merge for merge in proposals(reader, "accepted", moment) if {merge.left} <= ids
+        ),
+    )

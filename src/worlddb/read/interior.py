@@ -3,6 +3,9 @@
 A world small enough to be held is searched exactly: every node scored, by its words and by its
 vector, nothing filtered afterwards. It is read once and then follows the journal commit by commit.
 Larger worlds are searched through the indexes of the whole store instead.
+
+Places are in the order of rows and nothing that has left is among them. So an interior that has
+followed for long is the same as one read afresh, and its answers are, to the last bit.
 """
 
 from __future__ import annotations
@@ -18,18 +21,18 @@ from numpy.typing import NDArray
 
 from worlddb.index.bm25 import Bm25
 from worlddb.index.vectors import Vectors
-from worlddb.language.words import folded, words
+from worlddb.language.words import words
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import decode_changes
 from worlddb.model.values import Edge
 from worlddb.read.moment import Moment
+from worlddb.read.names import name_key
 from worlddb.read.visible import interior_up_to
-from worlddb.store.protocol import BodyRow, CommitRow, Head, Reader
+from worlddb.store.protocol import BodyRow, CommitRow, Head, ModelRow, Reader
 
 FOREVER = np.iinfo(np.int64).max
 DOORS = frozenset({"Entity", "Topic", "Scope", "Session"})
 """Types whose nodes, as long as they are only a name, lead to answers and are none."""
-NAME_CHARS_MAX = 80
 NEW_EDGES_MAX = 10_000
 MOVES = frozenset({"place", "delete_edge", "close_edge"})
 
@@ -55,6 +58,10 @@ class Interior:
         self.members = members
         self.head: Head | None = None
         self.expires: datetime | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin with no node."""
         self.rows = array("q")
         self.place: dict[int, int] = {}
         self.ids: list[bytes] = []
@@ -62,7 +69,6 @@ class Interior:
         self.parents = array("q")
         self.starts = array("q")
         self.ends = array("q")
-        self.present = array("b")
         self.answers = array("b")
         self.speakers: dict[str, int] = {}
         self.spoken = array("q")
@@ -87,31 +93,42 @@ class Interior:
         found = interior_up_to(reader, self.worlds, moment, self.members, most, note_end)
         if found is None:
             return False
-        for place, row in enumerate(self.rows):
-            self.present[place] = row in found
-        self._add(reader, sorted(found - self.place.keys()), moment)
+        new = sorted(found - self.place.keys())
+        has_left = len(found) - len(new) < len(self)
+        if has_left or (new and self.rows and new[0] < self.rows[-1]):
+            self._forget()
+            new = sorted(found)
+        self._add(reader, new, moment)
         self.head = reader.head()
         return True
 
     def follow(self, reader: Reader, moment: Moment, most: int) -> bool:
         """Come up to the reader's commit; return False if the worlds have grown beyond `most`."""
         head, before = reader.head(), self.head
-        if before is None or (self.expires is not None and self.expires <= moment.now):
+        if before is None:
             return self.read(reader, moment, most)
-        if head.hash == before.hash or moment.known is not None:
+        has_expired = self.expires is not None and self.expires <= moment.now
+        if has_expired and not self.read(reader, moment, most):
+            return False
+        if head.hash == before.hash:
+            return True
+        self.head = head
+        if moment.known is not None:
+            self.matrix = None  # What was known then stays; how worlds are composed goes on.
             return True
         commits = reader.commits(before.seq, None, False)
         changes = [change for commit in commits for change in decode_changes(commit.changes)]
         if moment.valid is not None or self._is_rearranged(reader, before, commits, changes):
             if not self.read(reader, moment, most):
                 return False
-        else:
+        elif not has_expired:
             self._add_children(reader, before.nodes + 1, head.nodes, moment)
         for change in changes:
             if change.kind == "close_node":
                 self._close(reader, change.id, int(change.detail["valid_to"]))
+            elif change.kind == "place":
+                self._move(reader, change.id)
         self._note_aliases(reader, before)
-        self.head = head
         return len(self) <= most
 
     def _is_rearranged(
@@ -131,8 +148,7 @@ class Interior:
         inside = set(self.worlds)
         rows = []
         for row, parent in sorted(reader.parents(range(first, last + 1)).items()):
-            held = parent in inside or (parent in self.place and self.present[self.place[parent]])
-            if held:
+            if parent in inside or parent in self.place:
                 inside.add(row)
                 rows.append(row)
         self._add(reader, rows, moment)
@@ -151,7 +167,6 @@ class Interior:
         self.parents.append(body.parent or 0)
         self.starts.append(body.valid_from)
         self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
-        self.present.append(1)
         self.answers.append(is_answer(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.text.add(words(f"{body.name} {body.content}"))
@@ -160,8 +175,7 @@ class Interior:
 
     def _name(self, name: str, place: int) -> None:
         """Remember a name, so that a question that says it finds the node."""
-        key = folded(name) if len(name) <= NAME_CHARS_MAX else ""
-        if key:
+        if key := name_key(name):
             places = self.names.setdefault(key, [])
             if place not in places:
                 places.append(place)
@@ -184,19 +198,37 @@ class Interior:
             self.ends[place] = min(self.ends[place], valid_to)
             self._touch(self.parents[place])
 
+    def _move(self, reader: Reader, ident: bytes) -> None:
+        """Let a node live where it lives now."""
+        row = reader.node_row(ident)
+        if row in self.place:
+            place = self.place[row]
+            self._touch(self.parents[place])
+            self.parents[place] = reader.parents([row])[row] or 0
+            self._touch(self.parents[place])
+
     # -- what search asks --------------------------------------------------------------------------
 
     def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
         """Return the effective vectors, one row for each place."""
         held = 0 if self.matrix is None else len(self.matrix)
-        if self.matrix is None or held < len(self):
-            new = vectors.load(reader, self.rows[held:].tolist())
-            self.matrix = new if self.matrix is None else np.concatenate((self.matrix, new))
+        new = self.rows[held:].tolist()
+        if self.matrix is None:
+            self.matrix = vectors.load(reader, new)
+        elif new:
+            self.matrix = np.concatenate((self.matrix, vectors.load(reader, new)))
         old = [row for row in self._stale if self.place[row] < held]
         if old:
             self.matrix[[self.place[row] for row in old]] = vectors.load(reader, old)
-        self._stale.clear()
+        # What was written after the last time somebody embedded has no vector yet: look again.
+        self._stale = set() if self._is_embedded(vectors.model(reader)) else {*old, *new}
         return self.matrix
+
+    def _is_embedded(self, model: ModelRow | None) -> bool:
+        """Return whether everything up to this interior's commit is embedded and composed."""
+        if model is None or self.head is None:
+            return False
+        return model.seq >= self.head.seq and model.composed >= self.head.nodes
 
     def chosen(self, column: array[int], places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return a column at some places."""
@@ -204,7 +236,7 @@ class Interior:
 
     def seen(self, moment: Moment, *, ended: bool, types: Iterable[str] | None = None) -> Mask:
         """Return which places can be seen at `moment`; with `ended`, those that are over, too."""
-        mask = np.frombuffer(self.present, dtype=np.int8).astype(np.bool_)
+        mask = np.ones(len(self), dtype=np.bool_)
         if not ended:
             ends = np.frombuffer(self.ends, dtype=np.int64)
             if moment.valid is None:

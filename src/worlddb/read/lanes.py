@@ -7,7 +7,6 @@ graph    the names said in the question → their accepted class → what refers
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,16 +15,13 @@ from numpy.typing import NDArray
 from worlddb.language.question import weights_of
 from worlddb.language.words import asked, folded
 from worlddb.read.identity import accepted_class
-from worlddb.read.interior import Interior
+from worlddb.read.interior import Interior, Mask
 from worlddb.read.moment import Moment
+from worlddb.read.names import NAME_WORDS_MAX, said_words
 from worlddb.store.protocol import Reader
 
 Scores = NDArray[np.float64]
-NAME_WORDS_MAX = 6
 REFERENCES = ("refers_to",)
-
-_WORD = re.compile(r"[^\W_](?:[\w.'&+#-]*[\w+#])?")
-_POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
 
 
 def text_scores(interior: Interior, question: str) -> Scores:
@@ -41,8 +37,13 @@ class Held:
         self._places = places
 
     def of(self, vector: NDArray[np.float32]) -> Scores:
-        """Return how close each place is in meaning."""
-        return (self._matrix @ vector)[self._places].astype(np.float64)
+        """Return how close each place is in meaning.
+
+        Row by row: a product of the whole matrix rounds a row by where it stands, and equal texts
+        would not be equally close.
+        """
+        near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
+        return near
 
     def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
         """Return the mean of some places' vectors."""
@@ -51,33 +52,35 @@ class Held:
 
 
 def graph_scores(
-    interior: Interior, reader: Reader, moment: Moment, question: str, classes: bool
+    interior: Interior,
+    reader: Reader,
+    moment: Moment,
+    question: str,
+    classes: bool,
+    seen: Mask,
 ) -> Scores:
-    """Return how much each place has to do with what the question names.
+    """Return how much each place that is seen has to do with what the question names.
 
-    Each name counts once, and less the more places it leads to.
+    Each name counts once, and less the more places it leads to. What it is the same as counts only
+    if it is in here, too.
     """
     scores = np.zeros(len(interior))
     parents = np.array(interior.parents)
     for named in _named(interior, question):
         rows = {interior.rows[place] for place in named}
         if classes:
-            rows = accepted_class(reader, rows, moment)
+            rows = accepted_class(reader, rows, moment) & interior.place.keys()
         found = {
             interior.place[item.source]
             for item in reader.edges_at(rows, "in", REFERENCES, moment.known)
             if item.source in interior.place and moment.holds(item.edge)
         }
         found.update(np.flatnonzero(np.isin(parents, list(rows))).tolist())
-        found -= set(named)
-        if found:
-            scores[list(found)] += 1.0 / np.log2(1 + len(found))
+        found -= {interior.place[row] for row in rows}
+        shown = [place for place in found if seen[place]]
+        if shown:
+            scores[shown] += 1.0 / np.log2(1 + len(shown))
     return scores
-
-
-def said_words(question: str) -> list[str]:
-    """Return the words of a question as names are written, without "'s"."""
-    return [_POSSESSIVE.sub("", match.group()) for match in _WORD.finditer(question)]
 
 
 def _named(interior: Interior, question: str) -> Iterator[list[int]]:
@@ -88,7 +91,7 @@ def _named(interior: Interior, question: str) -> Iterator[list[int]]:
         for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
             places = interior.names.get(folded(" ".join(said[at : at + size])))
             if places:
-                yield [place for place in places if interior.present[place]]
+                yield places
                 at += size - 1
                 break
         at += 1

@@ -96,7 +96,9 @@ class _Run:
         """Return how answers are ordered: best match, or time, and always by id at last."""
         nodes = self.nodes
         found_by_rank = self.query.text is not None or self.query.vector is not None
-        if found_by_rank and not self.query.seeds and not self.query.ops:
+        # Filters leave the best first; after a traversal nobody knows what is best.
+        goes_on = any(op.kind == "traverse" for op in self.query.ops)
+        if found_by_rank and not self.query.seeds and not goes_on:
             rank = {row: number for number, row in enumerate(start)}
             return lambda row: (rank.get(row, len(rank)), nodes[row].id)
         if self.query.orders_by_time:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from worlddb.errors import NotFoundError
 from worlddb.model.id import Id
 from worlddb.model.query import Op, Query
 from worlddb.model.values import Plain
@@ -49,8 +50,15 @@ class Plan(Plain):
 
 
 def plan(reader: Reader, search: Search, query: Query, moment: Moment) -> Plan:
-    """Return the plan of a query that its ontology has rewritten."""
-    start, index = _start(reader, search, query, moment)
+    """Return the plan of a query that its ontology has rewritten.
+
+    Raises:
+        NotFoundError: its world does not exist at that time.
+    """
+    world = ROOT_ROW if query.world is None else reader.node_row(query.world)
+    if world is None or not reader.parents([world], moment.known):
+        raise NotFoundError(f"no node has the id {query.world} at that time")
+    start, index = _start(reader, search, query, world, moment)
     rules = [text for switch, text in SWITCHES.items() if getattr(query, switch)]
     if query.pierces:
         rules.append(f"these lead out of the world: {', '.join(sorted(query.pierces))}")
@@ -72,18 +80,20 @@ def plan(reader: Reader, search: Search, query: Query, moment: Moment) -> Plan:
     )
 
 
-def _start(reader: Reader, search: Search, query: Query, moment: Moment) -> tuple[str, str]:
+def _start(
+    reader: Reader, search: Search, query: Query, world: int, moment: Moment
+) -> tuple[str, str]:
     if query.seeds:
         return f"{len(query.seeds)} seeds", "id"
     if query.text is None and query.vector is None:
         return "everything that can be seen", "containment"
-    row = ROOT_ROW if query.world is None else reader.node_row(query.world) or ROOT_ROW
-    held = search.interior(reader, [row], moment, query.widens_to_members)
+    with search.interior(reader, [world], moment, query.widens_to_members) as held:
+        is_wide = held is None
     if query.text is not None:
         name = f"the words {query.text!r}"
-        return name, "the store's full-text index" if held is None else "words held in memory"
+        return name, "the store's full-text index" if is_wide else "words held in memory"
     name = f"a vector of {len(query.vector or ())} numbers"
-    return name, "the store's vector index" if held is None else "vectors held in memory"
+    return name, "the store's vector index" if is_wide else "vectors held in memory"
 
 
 def _step(op: Op) -> str:

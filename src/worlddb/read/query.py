@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Real
 from typing import Any, get_args
 
 from worlddb.errors import InvalidInputError
@@ -104,12 +105,15 @@ class QueryBuilder:
         Raises:
             InvalidInputError: no list of finite numbers. Its length is checked when asked.
         """
-        if isinstance(vector, str | bytes) or not isinstance(vector, Iterable):
+        if isinstance(vector, str | bytes | Mapping | Set) or not isinstance(vector, Iterable):
             raise InvalidInputError(f"vector: give a list of numbers, not {vector!r:.100}")
+        given = tuple(vector)
+        if not all(isinstance(one, Real) and not isinstance(one, bool) for one in given):
+            raise InvalidInputError("vector: give a flat list of numbers")
         try:
-            numbers = tuple(map(float, vector))
-        except (TypeError, ValueError):
-            raise InvalidInputError("vector: give a flat list of numbers") from None
+            numbers = tuple(map(float, given))
+        except OverflowError:
+            raise InvalidInputError("vector: a number is too large") from None
         if not numbers or not all(map(math.isfinite, numbers)) or not any(numbers):
             raise InvalidInputError("vector: give finite numbers, not all of them zero")
         return self._with(vector=numbers)

@@ -7,7 +7,7 @@ No lane is chosen by the kind of question: each ranks its best, and agreement wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -27,14 +27,14 @@ from worlddb.ontology.registry import Registry
 from worlddb.read.find import View
 from worlddb.read.hits import Hit, LaneRank, Recall, tokens_in
 from worlddb.read.identity import conflict_values
-from worlddb.read.interior import Interior, is_answer, speaker_of
+from worlddb.read.interior import Interior, speaker_of
 from worlddb.read.lanes import Held, Scores, graph_scores, ranked, text_scores
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
 from worlddb.read.pipeline import rewrite, shows_ended
 from worlddb.read.search import Search
 from worlddb.read.visible import inside
-from worlddb.read.weigh import Candidates, Weights, weigh
+from worlddb.read.weigh import Candidates, Weights, check_weight, weigh
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
 
 LANES = ("text", "vector", "graph")
@@ -64,8 +64,11 @@ class RecallSettings:
         for lane, weight in self.weights.items():
             if lane not in LANES:
                 raise InvalidInputError(f"unknown lane {lane!r}; use {', '.join(LANES)}")
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
-                raise InvalidInputError(f"weight of {lane}: give a number from 0 on")
+            check_weight(weight, lane)
+        if self.weighing is not None and not isinstance(self.weighing, Weights):
+            raise InvalidInputError(
+                f"weighing: give worlddb.Weights(…) or None, not {self.weighing!r}"
+            )
 
 
 DEFAULT_SETTINGS = RecallSettings()
@@ -121,29 +124,37 @@ class Recaller:
     def answer(self, vector: NDArray[np.float32] | None) -> Recall:
         """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
         view = self.view
-        interior = self.search.interior(self.reader, view.worlds, self.moment, view.members)
-        if interior is None:
-            rows, ids, found = self._wide_candidates(vector)
-        else:
-            with interior.lock:
+        with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
+            if interior is None:
+                rows, ids, found = self._wide_candidates(vector)
+            else:
                 vector = self._drawn(interior, vector)
                 rows, ids, found = self._candidates(interior, vector)
-        if not rows:
-            return Recall(question=self.question.text)
+            if not rows or not found.lanes:
+                return Recall(question=self.question.text)
+            depth = self.question.settings.depth
+            ranks = {lane: ranked(scores, ids, depth) for lane, scores in found.lanes.items()}
+            fused = fuse(ranks, self.question.settings)
+            order, scores = self._ordered(ids, found, vector, fused)
+        return self._recall(order, rows, scores, fused, ranks, found.lanes)
+
+    def _ordered(
+        self,
+        ids: Sequence[bytes],
+        found: Candidates,
+        vector: NDArray[np.float32] | None,
+        fused: Mapping[int, float],
+    ) -> tuple[list[int], Mapping[int, float]]:
+        """Return the places of candidates, best first, and the scores that say so."""
         settings = self.question.settings
-        ranks = {lane: ranked(scores, ids, settings.depth) for lane, scores in found.lanes.items()}
-        fused = fuse(ranks, settings)
-        scores: Mapping[int, float] = fused
         if settings.weighing is not None:
             weighed = weigh(found, self.question.text, vector, self._asked_at(), settings.weighing)
             matched = np.any(np.stack(list(found.lanes.values())) > 0, axis=0)
             # Above zero, as `ranked` wants it; the order is the same.
             raised = np.where(matched, weighed - weighed.min() + 1.0, 0.0)
             order = ranked(raised, ids, self._most())
-            scores = {place: float(weighed[place]) for place in order}
-        else:
-            order = sorted(fused, key=lambda place: (-fused[place], ids[place]))
-        return self._recall(order, rows, scores, fused, ranks, found.lanes)
+            return order, {place: float(weighed[place]) for place in order}
+        return sorted(fused, key=lambda place: (-fused[place], ids[place])), fused
 
     def _most(self) -> int:
         """Return how many hits to order: some more than asked for, where a budget skips some."""
@@ -177,7 +188,8 @@ class Recaller:
         """Score everything in an interior that is held in memory."""
         view, text, weights = self.view, self.question.text, self.question.settings.weights
         seen = interior.seen(self.moment, ended=view.ended, types=view.types)
-        places = np.flatnonzero(seen & interior.are_answers())
+        seen &= interior.are_answers()
+        places = np.flatnonzero(seen)
         lanes: dict[str, Scores] = {}
         cosines = None
         if weights.get("text"):
@@ -186,8 +198,9 @@ class Recaller:
             cosines = Held(interior.vectors(self.reader, self.search.vectors()), places)
             lanes["vector"] = cosines.of(vector)
         if weights.get("graph"):
-            classes = self.query.follows_classes
-            lanes["graph"] = graph_scores(interior, self.reader, self.moment, text, classes)[places]
+            lanes["graph"] = graph_scores(
+                interior, self.reader, self.moment, text, self.query.follows_classes, seen
+            )[places]
         chosen = places.tolist()
         found = Candidates(
             lanes=lanes,
@@ -205,7 +218,8 @@ class Recaller:
     ) -> tuple[list[int], list[bytes], Candidates]:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
-        wide, depth = self.search.wide(), max(settings.depth, self.question.k)
+        wide = self.search.wide()
+        depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
             found["text"] = dict(wide.text(self.reader, asked(text), view.keep, depth))
@@ -216,8 +230,7 @@ class Recaller:
             classes = self.query.follows_classes
             found["graph"] = dict(wide.graph(view, text, classes, depth))
         rows = sorted({row for lane in found.values() for row in lane})
-        bodies = [body for body in self.reader.bodies(rows, self.moment.known) if is_answer(body)]
-        rows = [body.row for body in bodies]
+        bodies = list(self.reader.bodies(rows, self.moment.known))
         lanes = {
             lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
         }
@@ -328,7 +341,8 @@ def recall(
 ) -> Recall:
     """Answer a question; see `WorldDB.recall`."""
     chosen = None if types is None else check_words(types, "types")
-    question = question_of(text, types=chosen, settings=settings or DEFAULT_SETTINGS, **options)
+    settings = DEFAULT_SETTINGS if settings is None else settings
+    question = question_of(text, types=chosen, settings=settings, **options)
     by_meaning = search.has_vectors and question.settings.weights.get("vector", 0) > 0
     vector = None
     if by_meaning:
@@ -346,12 +360,15 @@ def recall(
             members=query.widens_to_members,
             ended=question.include_superseded or shows_ended(query, moment),
             types=question.types,
+            answers=True,
         )
         return Recaller(search, view, query, question).answer(vector)
 
 
 def _scopes(reader: Reader, scope: bytes | str | Sequence[bytes | str]) -> list[int]:
+    if not isinstance(scope, Iterable) or isinstance(scope, Mapping):
+        raise InvalidInputError(f"scope: give a world or several, not {scope!r:.100}")
     given = [scope] if isinstance(scope, bytes | str) else list(scope)
     if not given:
         raise InvalidInputError("scope: give a world or several, or leave it out")
-    return [find(reader, one, "nodes") for one in given]
+    return sorted({find(reader, one, "nodes") for one in given})

@@ -9,9 +9,12 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import AbstractContextManager
+from inspect import getattr_static
+from typing import TYPE_CHECKING, Literal
 
 from worlddb.errors import ConflictError, InvalidInputError, ProviderError
+from worlddb.model.limits import encode_text
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import Reader, Store
 
@@ -19,10 +22,12 @@ if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
     from worlddb.index.vectors import Vectors
     from worlddb.read.interior import Interior
+    from worlddb.read.interiors import Interiors
     from worlddb.read.wide import Wide
 
 NO_EMBEDDER = "none"
 POOLINGS = ("attention", "mean")
+MODEL_ID_BYTES_MAX = 4096
 
 Progress = Callable[[int, int], None]
 
@@ -45,7 +50,7 @@ class Search:
         self._pooling: Literal["attention", "mean"] = pooling
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
-        self._interiors: Any = None
+        self._interiors: Interiors | None = None
         self._wide: Wide | None = None
         if embedder is not None and embedder != NO_EMBEDDER:
             self._check_model(self._made(embedder))
@@ -108,7 +113,7 @@ class Search:
             StorageError, ConflictError: the store cannot be written.
         """
         if embedder is None:
-            self.vectors().catch_up(on_progress)
+            self.vectors().complete(on_progress)
             return self.vectors().model_id
         from worlddb.index.vectors import Vectors
 
@@ -122,16 +127,15 @@ class Search:
 
     def interior(
         self, reader: Reader, worlds: Sequence[int], moment: Moment, members: bool
-    ) -> Interior | None:
-        """Return worlds held in memory as of the reader's commit; None if they are too large."""
+    ) -> AbstractContextManager[Interior | None]:
+        """Hold worlds in memory as of the reader's commit: a block with None if too large."""
         with self._lock:
             if self._interiors is None:
                 from worlddb.read.interiors import Interiors
 
                 self._interiors = Interiors()
             interiors = self._interiors
-        found: Interior | None = interiors.get(reader, worlds, moment, members)
-        return found
+        return interiors.holding(reader, worlds, moment, members)
 
     def wide(self) -> Wide:
         """Return the search through the indexes of the whole store."""
@@ -158,14 +162,18 @@ class Search:
             from worlddb.embed.names import embedder_named
 
             return embedder_named(embedder, models_dir=self._models_dir)
+        needed = ("model_id", "dim", "embed_queries", "embed_documents")
+        # Not read where it is seen to be there: some embedders ask their model for `dim`.
         missing = [
             name
-            for name in ("model_id", "embed_queries", "embed_documents")
-            if not hasattr(embedder, name)
+            for name in needed
+            if getattr_static(embedder, name, None) is None and not hasattr(embedder, name)
         ]
         if missing:
             raise InvalidInputError(
                 f"embedder: give a name or an object with {', '.join(missing)}, "
                 f"not {embedder!r:.100}"
             )
+        if not encode_text(embedder.model_id, "model_id", MODEL_ID_BYTES_MAX):
+            raise InvalidInputError("model_id: is empty; give the embedder's model a name")
         return embedder

@@ -8,14 +8,16 @@ what they have in common is probably what was meant. No learning, no model, no r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.errors import InvalidInputError
 from worlddb.language.dates import spans_of
 from worlddb.language.question import speakers_of
 from worlddb.model.instant import from_micros
@@ -47,6 +49,23 @@ class Weights:
     feedback: float = 0.5
     asker: str = "user"
     """The name under which turns of the one who asks are kept."""
+
+    def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self) if field.name != "asker"):
+            check_weight(getattr(self, name), name)
+        if not isinstance(self.asker, str):
+            raise InvalidInputError(f"asker: give a name, not {self.asker!r:.100}")
+
+
+def check_weight(value: Any, what: str) -> None:
+    """Check how much something counts.
+
+    Raises:
+        InvalidInputError: not a number from 0 on.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < math.inf:
+        raise InvalidInputError(f"weight of {what}: give a number from 0 on, not {value!r:.40}")
 
 
 class Cosines(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from worlddb.index.bm25 import K1, B
 from worlddb.index.vectors import Vectors
-from worlddb.language.words import folded, indexed, words
+from worlddb.language.words import folded, words
 from worlddb.read.identity import accepted_class
-from worlddb.read.lanes import NAME_WORDS_MAX, REFERENCES, said_words
+from worlddb.read.lanes import REFERENCES
+from worlddb.read.names import NAME_WORDS_MAX, name_key, said_words
 from worlddb.read.nearby import Nearby
 from worlddb.store.protocol import Reader, Store
 
@@ -33,6 +34,8 @@ WEIGHED_TIMES, WEIGHED_MIN = 3, 30
 """How many candidates, for each node asked for and at least, common words may still reorder."""
 DEEPER = 4
 COUNTS_MAX = 100_000
+REMEMBERED_FROM = 200
+"""Words in fewer nodes are counted anew each time."""
 GROWTH = 1.1
 
 LED_TO_MAX = 1_000
@@ -56,41 +59,32 @@ class Wide:
         """Return (row, score) of the best nodes that `keep` lets through."""
         counts = self._rarities(reader, asked)
         there = sorted((word for word in asked if counts[word]), key=lambda word: counts[word])
-        if not there:
-            return []
         rare: list[str] = []
         for word in there:
-            if rare and sum(counts[other] for other in (*rare, word)) > CANDIDATES_MAX:
+            if sum(counts[other] for other in (*rare, word)) > CANDIDATES_MAX:
                 break
             rare.append(word)
-        deep = most if len(rare) == len(there) else max(WEIGHED_TIMES * most, WEIGHED_MIN)
-        while True:
-            found: Found = []
-            if counts[rare[0]] > CANDIDATES_MAX:
-                rows = _newest(reader, there, deep)
-            else:
-                found = reader.texts.match(rare, deep)
-                rows = [row for row, _ in found]
-            kept = keep(rows)
-            if len(kept) >= most or len(rows) < deep:
-                break
-            deep *= DEEPER
-        if found and len(rare) == len(there):
-            return _tied_by_id(reader, [item for item in found if item[0] in kept])[:most]
-        return self._weighed(reader, sorted(kept), there, counts)[:most]
+        common = there[len(rare) :]
+        deep = max(WEIGHED_TIMES * most, WEIGHED_MIN) if common else most
+        found: Found = []
+        if rare:
+            found = _until_enough(lambda deep: reader.texts.match(rare, deep), keep, most, deep)
+        if not common:
+            return _tied_by_id(reader, found)[:most]
+        if not found:
+            found = _until_enough(lambda deep: _newest(reader, common, deep), keep, most, deep)
+        return self._weighed(reader, sorted(row for row, _ in found), there, counts)[:most]
 
     def strict(
         self, reader: Reader, said: Sequence[str], phrase: bool, keep: Keep, most: int
     ) -> Found:
         """Return (row, score) of the best nodes that have all the words, or have the phrase."""
-        deep = most
-        while said:
-            found = reader.texts.match_all(said, phrase, deep)
-            kept = keep([row for row, _ in found])
-            if len(kept) >= most or len(found) < deep:
-                return _tied_by_id(reader, [item for item in found if item[0] in kept])[:most]
-            deep *= DEEPER
-        return []
+        if not said:
+            return []
+        found = _until_enough(
+            lambda deep: reader.texts.match_all(said, phrase, deep), keep, most, most
+        )
+        return _tied_by_id(reader, found)[:most]
 
     def _rarities(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
         """Return in how many nodes each word occurs; a little out of date is good enough."""
@@ -98,10 +92,12 @@ class Wide:
         with self._lock:
             if nodes > self._counted_at * GROWTH or len(self._counts) > COUNTS_MAX:
                 self._counts, self._counted_at = {}, nodes
-            missing = [word for word in asked if word not in self._counts]
-            if missing:
-                self._counts.update(reader.texts.counts(missing, nodes))
-            return {word: self._counts[word] for word in asked}
+            found = {word: self._counts[word] for word in asked if word in self._counts}
+            missing = [word for word in asked if word not in found]
+            found.update(reader.texts.counts(missing, nodes))
+            # Rare words are counted each time: the next node may be the first that has them.
+            self._counts.update(item for item in found.items() if item[1] >= REMEMBERED_FROM)
+            return found
 
     def _weighed(
         self, reader: Reader, rows: list[int], asked: list[str], counts: dict[str, int]
@@ -137,13 +133,9 @@ class Wide:
     ) -> Found:
         """Return (row, cosine) of the nearest nodes that `keep` lets through."""
         index = self._nearby.index(reader, vectors)
-        deep = most + 1  # The root may be among them, and is in nobody's view.
-        while True:
-            found = index.search(vector, deep)
-            kept = keep([row for row, _ in found])
-            if len(kept) >= most or len(found) < deep:
-                return [(row, score) for row, score in found if row in kept][:most]
-            deep *= DEEPER
+        # One more: the root may be among them, and is in nobody's view.
+        found = _until_enough(lambda deep: index.search(vector, deep), keep, most, most + 1)
+        return _tied_by_id(reader, found)[:most]
 
     def close(self) -> None:
         """Save what was built, for the next time the store is opened."""
@@ -155,9 +147,9 @@ class Wide:
         """Return (row, score) of what has to do with the names that the question says."""
         reader, moment = view.reader, view.moment
         scores: dict[int, float] = {}
-        for named in self._named(reader, question):
-            rows = accepted_class(reader, named, moment) if classes else set(named)
-            rows = view.keep_world(rows)
+        for rows in self._named(view, question):
+            if classes:
+                rows = view.keep_world(accepted_class(reader, rows, moment))
             edges = reader.edges_at(rows, "in", REFERENCES, moment.known)
             found = {item.source for item in edges if moment.holds(item.edge)}
             for row in rows:
@@ -168,28 +160,42 @@ class Wide:
         ids = {body.row: body.id for body in reader.bodies(scores)}
         return sorted(scores.items(), key=lambda item: (-item[1], ids[item[0]]))[:most]
 
-    def _named(self, reader: Reader, question: str) -> Iterator[list[int]]:
+    def _named(self, view: View, question: str) -> Iterator[set[int]]:
         """Yield the rows of each name that the question says; the longest names only."""
         said = said_words(question)
+        counts = self._rarities(view.reader, list(dict.fromkeys(words(" ".join(said)))))
         at = 0
         while at < len(said):
             for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
-                rows = self._rows_named(reader, " ".join(said[at : at + size]))
+                rows = self._rows_named(view, " ".join(said[at : at + size]), counts)
                 if rows:
                     yield rows
                     at += size - 1
                     break
             at += 1
 
-    def _rows_named(self, reader: Reader, name: str) -> list[int]:
-        tokens = indexed(name)
-        counts = self._rarities(reader, tokens.split())
-        rows = reader.rows_aliased(name)
-        if counts and 0 < min(counts.values()) <= CANDIDATES_MAX:
-            key = folded(name)
-            bodies = reader.bodies(reader.texts.named(tokens))
-            rows += [body.row for body in bodies if folded(body.name) == key]
-        return sorted(set(rows))
+    def _rows_named(self, view: View, name: str, counts: Mapping[str, int]) -> set[int]:
+        """Return what has a name, was known by then, and is in view: others' names are not said."""
+        reader, known, key = view.reader, view.moment.known, folded(name)
+        rows: set[int] = set()
+        if aliased := reader.rows_aliased(name):
+            aliases = reader.aliases(aliased, known)
+            rows.update(row for row, alias in aliases if name_key(alias) == key)
+        tokens = words(name)
+        if tokens and 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
+            bodies = reader.bodies(reader.texts.named(" ".join(tokens)), known)
+            rows.update(body.row for body in bodies if name_key(body.name) == key)
+        return view.keep_world(rows) if rows else rows
+
+
+def _until_enough(look: Callable[[int], Found], keep: Keep, most: int, deep: int) -> Found:
+    """Look deeper until enough of what is found may be kept, or there is no more."""
+    while True:
+        found = look(deep)
+        kept = keep([row for row, _ in found])
+        if len(kept) >= most or len(found) < deep:
+            return [item for item in found if item[0] in kept]
+        deep *= DEEPER
 
 
 def _tied_by_id(reader: Reader, found: Found) -> Found:
@@ -198,10 +204,9 @@ def _tied_by_id(reader: Reader, found: Found) -> Found:
     return sorted(found, key=lambda item: (-item[1], ids[item[0]]))
 
 
-def _newest(reader: Reader, there: Sequence[str], most: int) -> list[int]:
-    """Return the newest nodes with the two rarest words, then with the rarest alone."""
-    both = reader.texts.latest(there[:2], most)
-    if len(both) >= most or len(there) == 1:
-        return both
-    alone = reader.texts.latest(there[:1], most)
-    return list(dict.fromkeys([*both, *alone]))
+def _newest(reader: Reader, there: Sequence[str], most: int) -> Found:
+    """Return the newest nodes with the two rarest words, then with the rarest alone, unscored."""
+    rows = reader.texts.latest(there[:2], most)
+    if len(rows) < most and len(there) > 1:
+        rows += reader.texts.latest(there[:1], most)
+    return [(row, 0.0) for row in dict.fromkeys(rows)]

@@ -44,6 +44,11 @@ class Transaction:
         self.commit: Commit | None = None
         """The commit this transaction became, once it has landed; None if it wrote nothing."""
 
+    @property
+    def follows(self) -> int:
+        """The number of the commit before this transaction."""
+        return self._ledger.head.seq
+
     # -- nodes -------------------------------------------------------------------------------------
 
     def create_node(

@@ -30,6 +30,7 @@ COMMANDS = (
     "backup",
     "export",
     "import_",
+    "proposals",
     "reindex",
     "models",
     "eval",

@@ -29,13 +29,19 @@ class Derived:
         return [ModelRow(*row) for row in self.con.execute(sql)]
 
     def add_model(self, ident: str, dim: int, pooling: str) -> ModelRow:
-        """Make room for a model's vectors, of all nodes but the root; the first one is active."""
+        """Make room for a model's vectors, of all nodes but the root; the first one is active.
+
+        Whoever erased a model's row by hand may have left vectors under the number it gets.
+        """
         self.con.execute(
             "INSERT INTO models (id, dim, active, pooling, embedded, composed, seq) "
             "VALUES (?, ?, (SELECT count(*) = 0 FROM models), ?, 1, 1, -1)",
             (ident, dim, pooling),
         )
-        return next(row for row in self.models() if row.id == ident)
+        model = next(row for row in self.models() if row.id == ident)
+        for table in ("vectors", "pools"):
+            self.con.execute(f"DELETE FROM {table} WHERE model = ?", (model.number,))
+        return model
 
     def activate(self, number: int) -> None:
         """Make one model the active one and drop all others with their vectors."""
@@ -106,8 +112,16 @@ class Derived:
             ((number, *pool, seq) for pool in pools),
         )
 
-    def delete_pools(self, number: int, nodes: Iterable[int]) -> None:
-        """Forget the sums of worlds that have no counted child any more."""
-        self.con.executemany(
-            "DELETE FROM pools WHERE model = ? AND node = ?", ((number, node) for node in nodes)
+    def all_vectors(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield (model, node, content vector) of everything there is, in that order."""
+        sql = "SELECT model, node, vector FROM vectors ORDER BY model, node"
+        return iter(self.con.execute(sql))
+
+    def all_pools(self) -> Iterator[tuple[int, int, PoolRow]]:
+        """Yield (model, commit it was composed at, pool) of everything there is, by node."""
+        sql = (
+            "SELECT model, seq, node, children, weight, total, vector FROM pools "
+            "ORDER BY model, node"
         )
+        for number, seq, *pool in self.con.execute(sql):
+            yield number, seq, PoolRow(*pool)

@@ -6,8 +6,10 @@ commit is kept, so a reader of an earlier commit never sees the middle of this o
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import apsw
@@ -41,6 +43,20 @@ SORTING_CACHE_KIB = 2_000
 BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
 
 
+TEXTS_KEPT_MAX = 2_000_000
+TEXTS_BATCH = 10_000
+INSERT_TEXTS = (
+    "INSERT INTO texts (rowid, name, content) "
+    "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
+)
+"""Takes a whole batch as one value, so that SQLite reads it without stopping for Python."""
+
+
+def _analysed(rows: Iterable[tuple[int, str, str]]) -> str:
+    """Return texts as the words that are indexed, in JSON."""
+    return json.dumps([(row, indexed(name), indexed(content)) for row, name, content in rows])
+
+
 class SqliteWriter(SqliteReader):
     """The open write transaction; `seq` and `time` are those of the commit it will become."""
 
@@ -52,6 +68,7 @@ class SqliteWriter(SqliteReader):
         self.time = time
         self._deferred: set[str] = set()
         self._texts_from = 0
+        self._texts: list[tuple[int, str, str]] = []
 
     def head(self) -> Head:
         """Return the commit this transaction follows; nobody else can commit meanwhile."""
@@ -123,12 +140,11 @@ class SqliteWriter(SqliteReader):
         )
 
     def insert_texts(self, rows: Iterable[tuple[int, str, str]]) -> None:
-        """Index (row, name, content); a bulk load does it at the end from the nodes themselves."""
+        """Index (row, name, content); a bulk load only remembers them until its end."""
         if not self._deferred:
-            self.con.executemany(
-                "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)",
-                [(row, indexed(name), indexed(content)) for row, name, content in rows],
-            )
+            self.con.execute(INSERT_TEXTS, (_analysed(rows),))
+        elif len(self._texts) < TEXTS_KEPT_MAX:
+            self._texts.extend(rows)
 
     def insert_edges(self, rows: Iterable[Sequence[Any]]) -> None:
         """Insert all columns of `edges` but `gone`.
@@ -282,16 +298,26 @@ class SqliteWriter(SqliteReader):
         """Build what was deferred; does nothing otherwise."""
         if not self._deferred:
             return
-        # SQLite sorts in runs as large as its cache; small runs suit the processor's far better.
-        self.con.execute(f"PRAGMA cache_size = -{SORTING_CACHE_KIB}")
-        for name in DEFERRED_INDEXES:
-            if name in self._deferred:
-                self.con.execute(DEFERRED_INDEXES[name])
-        self.con.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        self._deferred = set()
-        for name in BULK_GUARDS:
-            self.con.execute(guards()[name])
-        self.con.execute(INDEX_TEXTS, (self._texts_from,))
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            # Words are analysed while SQLite sorts, which needs no Python.
+            batches = [
+                pool.submit(_analysed, self._texts[at : at + TEXTS_BATCH])
+                for at in range(0, len(self._texts), TEXTS_BATCH)
+            ]
+            # SQLite sorts in runs as large as its cache; small runs suit the processor far better.
+            self.con.execute(f"PRAGMA cache_size = -{SORTING_CACHE_KIB}")
+            for name in DEFERRED_INDEXES:
+                if name in self._deferred:
+                    self.con.execute(DEFERRED_INDEXES[name])
+            self.con.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            self._deferred = set()
+            for name in BULK_GUARDS:
+                self.con.execute(guards()[name])
+            for batch in batches:
+                self.con.execute(INSERT_TEXTS, (batch.result(),))
+        # What was too much to remember is read back from the nodes.
+        self.con.execute(INDEX_TEXTS, (self._texts_from + len(self._texts),))
+        self._texts = []
         self._tune_texts(USUAL_HASH_BYTES, USUAL_MERGE)
         # One segment on a high level: left on the lowest, the next few small writes would each
         # wait while FTS5 merges itself into the whole load.

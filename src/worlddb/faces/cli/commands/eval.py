@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -62,28 +63,29 @@ def run(args: argparse.Namespace) -> int:
     from worlddb.evaluate.cases import load_cases
     from worlddb.evaluate.retrieval import evaluate
 
-    settings = _settings(args)
-    with Progress("asking", unit="questions") as progress:
+    if args.limit == 0:
+        raise InvalidInputError("--limit: give at least 1")
+    outcomes: list[Outcome] = []
+    with Progress("asking", unit="questions") as progress, ExitStack() as opened:
 
         def show(done: int) -> None:
             progress.done = done
 
-        outcomes = list(
-            islice(
-                evaluate(
-                    load_cases(args.data, args.format),
-                    embedder=chosen_embedder(args),
-                    settings=settings,
-                    on_question=show,
-                ),
-                args.limit,
-            )
+        asked = evaluate(
+            load_cases(args.data, args.format),
+            embedder=chosen_embedder(args),
+            settings=_settings(args),
+            on_question=show,
         )
+        for outcome in islice(asked, args.limit):
+            if args.out and not outcomes:
+                # Not before the first answer: a wrong FILE must not cost the results of before.
+                out = opened.enter_context(open(args.out, "w", encoding="utf-8"))
+            if args.out:
+                out.write(json.dumps(_record(outcome)) + "\n")
+            outcomes.append(outcome)
     if not outcomes:
         raise InvalidInputError(f"{args.data}: has no question with an answer")
-    if args.out:
-        with open(args.out, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(_record(outcome)) + "\n" for outcome in outcomes)
     _report(args, outcomes)
     return 0
 
@@ -93,7 +95,8 @@ def _settings(args: argparse.Namespace) -> RecallSettings:
 
     settings = RecallSettings()
     if args.lanes:
-        settings = replace(settings, weights=dict.fromkeys(args.lanes.split(","), 1.0))
+        lanes = [lane.strip() for lane in args.lanes.split(",")]
+        settings = replace(settings, weights=dict.fromkeys(lanes, 1.0))
     return replace(settings, weighing=None) if args.plain else settings
 
 

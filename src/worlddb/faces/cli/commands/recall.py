@@ -15,7 +15,7 @@ from worlddb.faces.cli.options import (
     wants_json,
 )
 from worlddb.faces.cli.stores import chosen_embedder, open_to_read
-from worlddb.faces.cli.terminal import clean, iso, paint, print_json
+from worlddb.faces.cli.terminal import iso, one_line, paint, print_json
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall
@@ -79,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
 def _print_hit(number: int, found: Recall, hit: Hit, explain: bool) -> None:
     node = hit.node
     until = f" to {iso(node.valid_to)}" if node.valid_to else ""
-    name = f" {node.name}" if node.name and node.content else ""
+    name = f" {one_line(node.name)}" if node.name and node.content else ""
     head = f"{number}. {node.id.short}  {node.type}{name}  {iso(node.valid_from)}{until}"
-    print(paint(clean(head), "bold"))
-    print(f"   {clean(found.snippet(hit, width=WIDTH).text)}")
+    print(paint(head, "bold"))
+    print(f"   {one_line(found.snippet(hit, width=WIDTH).text)}")
     if hit.conflicts:
         sides = {side for one in hit.conflicts for side in (one.left, one.right)} - {node.id}
         print(f"   contradicted by {', '.join(sorted(side.short for side in sides))}")
@@ -90,4 +90,4 @@ def _print_hit(number: int, found: Recall, hit: Hit, explain: bool) -> None:
         lanes = [f"{lane} #{at.rank} ({at.score:.3f})" for lane, at in hit.lanes.items()]
         print(f"   score {hit.score:.3f}, fused {hit.fused:.4f}: {', '.join(lanes)}")
         if node.provenance:
-            print(f"   from {clean(', '.join(node.provenance))}")
+            print(f"   from {one_line(', '.join(node.provenance))}")

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
             progress.done, progress.total = done, total
 
         model = db.reindex(embedder, on_progress=show)
-        nodes = sum(commit.nodes for commit in db.log())
+        # Commit 0 made the root, which is never embedded.
+        nodes = sum(commit.nodes for commit in db.log(after=0))
     if wants_json(args):
         print_json({"path": store_path(args), "model": model, "nodes": nodes})
     else:

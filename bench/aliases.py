@@ -1,0 +1,89 @@
+"""The conversational alias set: `aliases.txt`, read and put to the resolver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from worlddb.resolve.keys import block_keys
+from worlddb.resolve.names import name_words
+from worlddb.resolve.resolver import Resolver
+from worlddb.resolve.values import Match, Named, Population, acted_on
+
+ALIASES = Path(__file__).with_name("aliases.txt")
+NOBODY = "-"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A candidate, the options, and the option it is."""
+
+    kind: str
+    candidate: Named
+    options: tuple[Named, ...]
+    right: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a case: the matches that would be acted on, and how many are right."""
+
+    case: Case
+    matches: tuple[Match, ...]
+    right: int
+    blocked: bool
+
+    @property
+    def wrong(self) -> int:
+        """How many matches are acted on that should not be."""
+        return len(self.matches) - self.right
+
+    @property
+    def missed(self) -> bool:
+        """Whether there was an answer and it was not found."""
+        return self.case.right != NOBODY and not self.right
+
+    def __str__(self) -> str:
+        case = self.case
+        found = ", ".join(f"{match.option.names[0]} ({match.tier})" for match in self.matches)
+        options = " ; ".join(option.names[0] for option in case.options)
+        return f"{case.kind}: {case.candidate.names[0]} | {options} | {case.right} -> {found or '-'}"
+
+
+def cases() -> Iterator[Case]:
+    """Yield the cases of the file."""
+    for line in ALIASES.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            kind, candidate, options, right = line.split(" | ")
+            named = [_named(text, i) for i, text in enumerate(options.split(" ; "))]
+            yield Case(kind, _named(candidate, "candidate"), tuple(named), right)
+
+
+def _named(text: str, key: object) -> Named:
+    head, sep, tail = text.partition(": ")
+    type_, names = (head, tail) if sep and head.isalpha() else ("Entity", text)
+    return Named(key=key, type=type_, names=tuple(names.split(" = ")))
+
+
+def run(case: Case, resolver: Resolver) -> Result:
+    """Return what the resolver makes of a case, in a store that holds its options alone."""
+    counts = Counter(
+        word for option in case.options for name in option.names for word in set(name_words(name))
+    )
+    population = Population(len(case.options), counts.__getitem__)
+    outcome = resolver.resolve(case.candidate, case.options, population)
+    matches = tuple(acted_on(outcome))
+    right = sum(match.option.names[0] == case.right for match in matches)
+    return Result(case, matches, right, case.right == NOBODY or _is_blocked(case))
+
+
+def _is_blocked(case: Case) -> bool:
+    """Tell whether the right option shares a key with the candidate."""
+    asked = _keys(case.candidate)
+    return any(asked & _keys(item) for item in case.options if item.names[0] == case.right)
+
+
+def _keys(named: Named) -> set[str]:
+    return {key for name in named.names for key in block_keys(name)}

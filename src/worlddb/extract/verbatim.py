@@ -1,0 +1,55 @@
+"""Verbatim: what was said becomes nodes as it was said, and nothing is read out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from worlddb.model.drafts import Draft, DraftNode, Message
+
+MEMORY = "memory"
+SESSION = "session"
+
+
+class VerbatimExtractor:
+    """One message is a `Memory`; several are the `Turn`s of one `Session`."""
+
+    name = "verbatim"
+
+    def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
+        """Return the draft of some messages; `at` is when they were said, unless they say."""
+        if not messages:
+            return Draft()
+        if len(messages) == 1:
+            said = messages[0].at or at
+            memory = DraftNode(
+                key=MEMORY,
+                type="Memory",
+                content=messages[0].text,
+                created_at=said,
+                valid_from=said,
+            )
+            return Draft(nodes=(memory,))
+        began = min(message.at or at for message in messages)
+        session = DraftNode(key=SESSION, type="Session", created_at=began, valid_from=began)
+        return Draft(nodes=(session, *_turns(messages, at)))
+
+
+def source_key(messages: Sequence[Message], index: int) -> str:
+    """Return the key of the node that holds a message."""
+    return MEMORY if len(messages) == 1 else f"turn:{index}"
+
+
+def _turns(messages: Sequence[Message], at: datetime) -> list[DraftNode]:
+    return [
+        DraftNode(
+            key=source_key(messages, index),
+            type="Turn",
+            name=message.speaker,
+            content=message.text,
+            parent=SESSION,
+            created_at=message.at or at,
+            valid_from=message.at or at,
+        )
+        for index, message in enumerate(messages)
+    ]

@@ -1,0 +1,140 @@
+"""`worlddb proposals`: which nodes may be the same, and deciding it, one or many at once."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from worlddb.errors import InvalidInputError
+from worlddb.faces.cli.options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.stores import open_to_read
+from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
+
+if TYPE_CHECKING:
+    from worlddb import Proposal, WorldDB
+
+STATUSES = ("pending", "accepted", "rejected", "withdrawn", "all")
+ACTIONS = ("list", "accept", "reject", "undo")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "proposals",
+        arguments="[list | accept | reject | undo] [ID ...]",
+        summary="decide which nodes are the same",
+        description=(
+            "List merge proposals, or decide them: those named by the id of their edge, or all\n"
+            "that the filters choose. Nothing is merged physically, and an accepted merge can be\n"
+            "undone."
+        ),
+        examples=(
+            ("worlddb proposals", "what waits for a decision, surest first"),
+            ("worlddb proposals accept 3f2a", "these two are one"),
+            ("worlddb proposals accept --tier exact --min-score 0.95 --dry-run", "what would be"),
+            ("worlddb proposals reject --tier phonetic --yes", "many at once"),
+        ),
+    )
+    parser.add_argument(
+        "action",
+        metavar="list | accept | reject | undo",
+        nargs="?",
+        choices=ACTIONS,
+        default="list",
+    )
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the proposal's edge, or its start")
+    parser.add_argument("--status", choices=STATUSES, help="only these (default: pending)")
+    parser.add_argument("--tier", metavar="TIER", help="only those that this tier found")
+    parser.add_argument("--min-score", type=float, metavar="X", help="only those at least so sure")
+    parser.add_argument("--max-score", type=float, metavar="X", help="only those at most so sure")
+    parser.add_argument("--name", metavar="TEXT", help="only where one of the names has this text")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be decided")
+    parser.add_argument("--yes", action="store_true", help="decide all that the filters choose")
+    parser.add_argument("--actor", default="command line", help="who decides, for the journal")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List or decide."""
+    with open_to_read(args) as db:
+        chosen = [item for item in _found(db, args) if _passes(db, args, item)]
+        chosen.sort(key=lambda item: (-item.score, item.edge))
+        rows = [_row(db, item) for item in chosen]
+        if args.action != "list" and not args.dry_run:
+            if not args.ids and not args.yes:
+                raise InvalidInputError(
+                    f"{args.action}: name proposals by id, or add --yes to decide all "
+                    f"{len(chosen)} that the filters choose (--dry-run shows them)"
+                )
+            _decide(db, args, chosen)
+    if wants_json(args):
+        print_json({"action": args.action, "decided": _was_done(args), "proposals": rows})
+        return 0
+    print_table(
+        ("edge", "status", "tier", "score", "left", "right"),
+        [
+            (
+                row["edge"][:12],
+                row["status"],
+                row["tier"],
+                f"{row['score']:.3f}",
+                preview(row["left_name"]),
+                preview(row["right_name"]),
+            )
+            for row in rows
+        ],
+    )
+    if args.action != "list":
+        word = "decided" if _was_done(args) else "would be decided"
+        print(one_line(f"{len(rows)} {word}: {args.action}"))
+    return 0
+
+
+def _was_done(args: argparse.Namespace) -> bool:
+    return args.action != "list" and not args.dry_run
+
+
+def _found(db: WorldDB, args: argparse.Namespace) -> list[Proposal]:
+    """Return what the ids name, or all of the asked status."""
+    if args.ids:
+        edges = {db.get_edge(given).id for given in args.ids}
+        found = [item for item in db.proposals(None) if item.edge in edges]
+        if len(found) < len(edges):
+            missing = sorted(edge.short for edge in edges - {item.edge for item in found})
+            raise InvalidInputError(f"no proposal has the edge {', '.join(missing)}")
+        return found
+    usual = "accepted" if args.action == "undo" else "pending"
+    status: Any = args.status or usual
+    return db.proposals(None if status == "all" else status)
+
+
+def _passes(db: WorldDB, args: argparse.Namespace, item: Proposal) -> bool:
+    if args.tier is not None and item.tier != args.tier:
+        return False
+    if args.min_score is not None and item.score < args.min_score:
+        return False
+    if args.max_score is not None and item.score > args.max_score:
+        return False
+    if args.name is not None:
+        wanted = args.name.casefold()
+        return any(wanted in _name(db, side).casefold() for side in (item.left, item.right))
+    return True
+
+
+def _decide(db: WorldDB, args: argparse.Namespace, chosen: list[Proposal]) -> None:
+    """Decide all of them in one commit, or none."""
+    status: Any = {"accept": "accepted", "reject": "rejected", "undo": "pending"}[args.action]
+    with db.transaction(actor=args.actor) as tx:
+        for item in chosen:
+            tx.decide_merge(item.edge, status)
+
+
+def _name(db: WorldDB, ident: bytes) -> str:
+    node = db.get(ident)
+    return node.name or node.content
+
+
+def _row(db: WorldDB, item: Proposal) -> dict[str, Any]:
+    names = {"left_name": _name(db, item.left), "right_name": _name(db, item.right)}
+    return item.to_dict() | names

@@ -1,0 +1,141 @@
+"""Judge: how likely two are one, given how alike their names are.
+
+The odds are those of record linkage: each pair of words counts by how rare it is in the store, less
+what the way of matching takes away; attributes add or subtract; and the more names there are, the
+more likely one of them fits by accident.
+
+    log odds = Σ log(names / names with the word) − losses + attributes − log(names)
+
+A doubt is a reason not to act on the name alone. Attributes may outweigh doubts, never vetoes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from worlddb.resolve import slips
+from worlddb.resolve.attributes import Corroboration
+from worlddb.resolve.compare import Likeness, Pair
+from worlddb.resolve.known import is_given
+from worlddb.resolve.names import Name
+from worlddb.resolve.settings import ResolverSettings
+from worlddb.resolve.values import Population
+
+# What each way of matching takes from the weight of a pair of words.
+_LOSS = {
+    "same": 0.0,
+    "variant": 1.0,
+    "spoken": 1.5,
+    "nickname": 2.5,
+    "cousins": 3.5,
+    "typo": 2.0,
+    "initial": 0.5,
+    "sound": 3.5,
+}
+_INITIAL_MAX = 2.7  # one in fifteen names begins with a given letter
+_BOTH_KNOWN = 3.0  # both spellings are words of several names here: hardly a slip
+_KNOWN_MIN = 3
+_TURNED, _MORE, _PART, _DIFFER, _AROUND = 1.5, 1.0, 2.0, 5.0, 1.5
+_EXACT_LOG_ODDS = 4.6  # an equal name of something that is no person: 99 in 100
+_LOG_ODDS_MAX = 30.0
+# How much attributes must add for a doubt to be set aside.
+_LIFTS_PART, _LIFTS_DIFFER = 3.0, 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What two names and their attributes come to."""
+
+    confidence: float
+    doubts: tuple[str, ...]
+    evidence: dict[str, Any]
+
+
+def judge(
+    left: Name,
+    right: Name,
+    likeness: Likeness,
+    corroboration: Corroboration,
+    population: Population,
+    settings: ResolverSettings,
+    *,
+    person: bool,
+) -> Judgement:
+    """Return how likely two are one, and what speaks against acting on it."""
+    weight = sum(_pair_weight(pair, population, settings) for pair in likeness.pairs)
+    by_chance = math.log(population.names + 1) - weight
+    doubts, loss = _doubts(left, right, likeness, person)
+    # Among many people the counts tell a slip from a name; among few, its form must.
+    counted = person and population.names >= settings.names_at_least
+    if not likeness.differs:
+        doubts += slips.doubts(likeness, population, counted=counted)
+    if corroboration.weight >= (_LIFTS_DIFFER if likeness.differs else _LIFTS_PART):
+        doubts = [] if corroboration.strong or not likeness.differs else doubts
+    log_odds = corroboration.weight - by_chance - loss
+    evidence: dict[str, Any] = {
+        "by_chance": _rounded(math.exp(min(by_chance, _LOG_ODDS_MAX))),
+        "words": [[pair.left, pair.right, pair.kind] for pair in likeness.pairs],
+    }
+    return Judgement(probability(log_odds), tuple(doubts), evidence)
+
+
+def probability(log_odds: float) -> float:
+    """Return the probability of log odds."""
+    return 1 / (1 + math.exp(-max(-_LOG_ODDS_MAX, min(log_odds, _LOG_ODDS_MAX))))
+
+
+def exact_probability(corroboration: Corroboration) -> float:
+    """Return the confidence in an equal name that is no person's."""
+    return probability(_EXACT_LOG_ODDS + corroboration.weight)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _pair_weight(pair: Pair, population: Population, settings: ResolverSettings) -> float:
+    names = population.names + settings.names_at_least
+    ones, others = population.holding(pair.left), population.holding(pair.right)
+    weight = math.log(names / max(ones, others, 1))
+    if pair.kind == "initial":
+        weight = min(weight, _INITIAL_MAX)
+    elif pair.kind in ("typo", "spoken", "sound") and min(ones, others) >= _KNOWN_MIN:
+        weight -= _BOTH_KNOWN
+    return max(weight - _LOSS[pair.kind], 0.0)
+
+
+def _doubts(
+    left: Name, right: Name, likeness: Likeness, person: bool
+) -> tuple[list[str], float]:
+    """Return what speaks against acting on the names, and what it costs."""
+    found: list[str] = []
+    loss = 0.0
+    if likeness.turned:
+        loss += _TURNED
+        if all(is_given(pair.left) for pair in likeness.pairs):
+            found.append("either is a given name")
+    more = len(likeness.more_left) + len(likeness.more_right)
+    if likeness.differs:
+        loss += _DIFFER * more / 2
+        found.append("words differ")
+    elif more:
+        whole = person and _is_middle(likeness)
+        loss += _MORE * more if whole else _PART
+        if not whole:
+            found.append("part of a name")
+    if left.generation != right.generation or left.ordinal != right.ordinal:
+        loss += _AROUND
+        found.append("generation unknown")
+    if left.titles != right.titles and left.titles and right.titles:
+        loss += _AROUND
+        found.append("titles differ")
+    if likeness.kinds <= {"initial"}:
+        found.append("initials alone")
+    return found, loss
+
+
+def _is_middle(likeness: Likeness) -> bool:
+    """Tell whether one has a first and a last name, and the other something between them."""
+    return likeness.inside and len(likeness.pairs) == 2

@@ -1,0 +1,170 @@
+"""Resolver: the tiers in order, stopping at the first that is sure.
+
+    exact ──▶ fuzzy ──▶ phonetic ──▶ embedding ──▶ tiebreaker
+
+R1  The answer depends on the set of options, not on their order.
+R2  Sound and nicknames alone never resolve: what rests on them is at most `Ambiguous`.
+R3  A vetoed match is never acted on, whoever breaks the tie.
+
+Not here: where options come from (an index asked for `block_keys`), and what is done with the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+
+from worlddb.errors import InvalidInputError
+from worlddb.resolve.settings import DEFAULT_SETTINGS, ResolverSettings
+from worlddb.resolve.tiers import ALL_TIERS, Asked, Option
+from worlddb.resolve.values import (
+    NO_POPULATION,
+    Ambiguous,
+    Match,
+    Named,
+    New,
+    Outcome,
+    Population,
+    Resolved,
+    Tiebreaker,
+)
+
+# When tiers disagree, the one further left is believed.
+TIER_ORDER = ("exact", "fuzzy", "embedding", "phonetic")
+_LEAD = 50.0  # odds by which one match must lead to stand out among several
+
+
+class Resolver:
+    """Decides whether a candidate is one of the options."""
+
+    def __init__(
+        self,
+        settings: ResolverSettings = DEFAULT_SETTINGS,
+        *,
+        tiebreaker: Tiebreaker | None = None,
+    ) -> None:
+        self._settings = settings
+        self._tiebreaker = tiebreaker
+        self._tiers = [tier for tier in ALL_TIERS if tier.name in settings.tiers]
+
+    def resolve(
+        self,
+        candidate: Named,
+        options: Sequence[Named],
+        population: Population = NO_POPULATION,
+    ) -> Outcome:
+        """Return which option the candidate is, which it may be, or that it is new.
+
+        Raises:
+            InvalidInputError: the tiebreaker chose something it was not offered.
+        """
+        asked = Asked(candidate, population, self._settings)
+        found: dict[Hashable, Match] = {}
+        vetoed: dict[Hashable, Match] = {}
+        if not asked.names:
+            return New()
+        seen = [Option(asked, option) for option in options]
+        for tier in self._tiers:
+            found_here = (tier.match(asked, option) for option in seen)
+            matches = _unshared([match for match in found_here if match is not None])
+            for match in matches:
+                kept = vetoed if "vetoes" in match.evidence else found
+                kept.setdefault(match.option.key, match)
+            sure = [match for match in matches if _resolves(match)]
+            if sure and (leader := _leader(sure)) is not None:
+                return Resolved(leader)
+            if sure:
+                break
+        open_ = [match for key, match in found.items() if key not in vetoed]
+        return self._settled(candidate, _ordered(open_), _ordered(vetoed.values()))
+
+    def _settled(
+        self, candidate: Named, matches: list[Match], vetoed: list[Match]
+    ) -> Outcome:
+        """Return what is made of matches of which none stands out."""
+        settings = self._settings
+        matches = [match for match in matches if match.confidence >= settings.consider_above]
+        if not matches:
+            return New(tuple(vetoed[: settings.considered_max]))
+        if self._tiebreaker is not None:
+            chosen = self._tiebreaker(candidate, tuple(matches))
+            if chosen is not None:
+                if chosen not in matches:
+                    raise InvalidInputError(
+                        "tiebreaker: return one of the matches it was given, or None"
+                    )
+                return Resolved(_chosen(chosen, candidate))
+        return Ambiguous(tuple(matches))
+
+
+def _resolves(match: Match) -> bool:
+    if match.tier == "phonetic" or not (match.reuses or match.proposes):
+        return False
+    kinds = {kind for _, _, kind in match.evidence.get("words", ())}
+    return kinds.isdisjoint(("nickname", "cousins")) or "agree" in match.evidence.get("attributes", ())
+
+
+def _leader(matches: list[Match]) -> Match | None:
+    """Return the match that stands out: the only one, the only one without a slip, the likeliest."""
+    first, *others = _ordered(matches)
+    if not others or _odds(first) >= _LEAD * _odds(others[0]):
+        return first
+    if first.score == 1 and max(match.score for match in others) < 1:
+        return first
+    return None
+
+
+def _odds(match: Match) -> float:
+    return match.confidence / max(1 - match.confidence, 1e-12)
+
+
+def _unshared(matches: list[Match]) -> list[Match]:
+    """Return the matches; where a short form fits different names, none of them is acted on."""
+    meant: dict[str, set[str]] = {}
+    for match in matches:
+        for short, full in _short_forms(match):
+            meant.setdefault(short, set()).add(full)
+    shared = {short for short, full in meant.items() if len(full) > 1}
+    return [
+        replace(match, proposes=False, evidence={**match.evidence, "doubts": ["fits several"]})
+        if any(short in shared for short, _ in _short_forms(match))
+        else match
+        for match in matches
+    ]
+
+
+def _short_forms(match: Match) -> list[tuple[str, str]]:
+    """Return the initials and nicknames that a match rests on, and what they stand for."""
+    if "vetoes" in match.evidence:
+        return []
+    return [
+        (min(left, right, key=len), max(left, right, key=len))
+        for left, right, kind in match.evidence.get("words", ())
+        if kind in ("initial", "nickname", "cousins")
+    ]
+
+
+def _ordered(matches: Iterable[Match]) -> list[Match]:
+    """Return matches best first: acted on, then by tier, confidence, score; ties by name and key."""
+    return sorted(
+        matches,
+        key=lambda match: (
+            not (match.reuses or match.proposes),
+            TIER_ORDER.index(match.tier),
+            -match.confidence,
+            -match.score,
+            match.option.names,
+            repr(match.option.key),
+        ),
+    )
+
+
+def _chosen(match: Match, candidate: Named) -> Match:
+    reuses = match.tier == "exact" and match.option.type == candidate.type
+    return replace(
+        match,
+        tier="tiebreaker",
+        reuses=reuses,
+        proposes=not reuses,
+        evidence={**match.evidence, "chosen_from": match.tier},
+    )

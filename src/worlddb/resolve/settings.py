@@ -1,0 +1,62 @@
+"""Settings: every threshold of the resolver, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from worlddb.errors import InvalidInputError
+
+TIERS = ("exact", "fuzzy", "phonetic", "embedding")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolverSettings:
+    """How alike is alike, and how sure is sure.
+
+    `tiers` names the tiers that run, in the order of the paper whatever order they are given in.
+    A match is proposed if its confidence is at least `propose_above`; an equal name of the same type
+    is reused from `reuse_above`; a match is named in the answer, but not acted on, from
+    `consider_above`.
+    """
+
+    tiers: frozenset[str] = frozenset(TIERS)
+    # Names as wholes, and words inside names of several words.
+    jaro_winkler: float = 0.92
+    word_jaro_winkler: float = 0.80
+    cosine: float = 0.88
+    reuse_above: float = 0.9
+    propose_above: float = 0.5
+    consider_above: float = 0.01
+    # Longer is a sentence, and a sentence is no name. Shorter must be equal.
+    name_words_max: int = 12
+    name_letters_max: int = 100
+    short_letters_max: int = 3
+    # A generic type is compatible with every other; person types turn on what holds for people.
+    generic_types: frozenset[str] = frozenset({"entity"})
+    person_types: frozenset[str] = frozenset({"person", "people", "human", "user", "contact"})
+    # Attributes that tell people apart: a clear disagreement is a veto.
+    birth_attributes: frozenset[str] = frozenset(
+        {"birth_date", "date_of_birth", "birthday", "dob", "born"}
+    )
+    identifier_attributes: frozenset[str] = frozenset(
+        {"email", "phone", "url", "ssn", "passport", "isbn", "doi", "orcid", "vat_id"}
+    )
+    # In a small store every name looks rare or common by accident: count as if it had this many.
+    names_at_least: int = 1_000
+    # The index should skip a key that finds more names than this: it tells nothing.
+    key_names_max: int = 100
+    considered_max: int = 5
+
+    def __post_init__(self) -> None:
+        unknown = self.tiers - frozenset(TIERS)
+        if unknown:
+            raise InvalidInputError(f"unknown tier {min(unknown)!r}; use {', '.join(TIERS)}")
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, float) and not 0 <= value <= 1:
+                raise InvalidInputError(f"{item.name}: give a number from 0 to 1, not {value}")
+            if isinstance(value, int) and value < 0:
+                raise InvalidInputError(f"{item.name}: give a whole number from 0 on, not {value}")
+
+
+DEFAULT_SETTINGS = ResolverSettings()

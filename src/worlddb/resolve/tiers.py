@@ -1,0 +1,242 @@
+"""Tiers: the ways in which an option may be found to be the candidate, from sure to vague.
+
+Each tier looks at one option and returns a match, or nothing. A match that a guard forbids is
+returned with its vetoes, and then neither reuses nor proposes: it explains a `New`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+from worlddb.resolve import guards
+from worlddb.resolve.attributes import (
+    NOTHING,
+    Corroboration,
+    agree_strongly,
+    cleaned,
+    corroborate,
+    strong_of,
+)
+from worlddb.resolve.compare import Likeness, compare
+from worlddb.resolve.judge import exact_probability, judge, probability
+from worlddb.resolve.names import Name, read_name
+from worlddb.resolve.settings import ResolverSettings
+from worlddb.resolve.values import Match, Named, Population
+
+NAMES_MAX = 16  # of one thing: more aliases than this are not compared one by one
+_PHONETIC = frozenset({"spoken", "sound"})
+_COSINE_STEP = 0.04
+
+
+class Asked:
+    """A candidate with everything that is worked out once for all options."""
+
+    def __init__(
+        self, candidate: Named, population: Population, settings: ResolverSettings
+    ) -> None:
+        self.candidate = candidate
+        self.population = population
+        self.settings = settings
+        self.names = readable(candidate, settings)
+        self.keys = {name.key: name for name in self.names}
+        self.attributes = cleaned(candidate.attributes)
+        self.strong = strong_of(self.attributes, settings)
+
+
+class Option:
+    """An option, with what is worked out once for all tiers and only when one needs it."""
+
+    def __init__(self, asked: Asked, named: Named) -> None:
+        self.asked = asked
+        self.named = named
+        self.names = readable(named, asked.settings)
+        types = {asked.candidate.type.casefold(), named.type.casefold()}
+        self.is_person = not types.isdisjoint(asked.settings.person_types)
+
+    @cached_property
+    def said(self) -> Corroboration:
+        """What the attributes of both say."""
+        if not self.asked.attributes or not self.named.attributes:
+            return NOTHING
+        attributes = cleaned(self.named.attributes)
+        return corroborate(self.asked.attributes, attributes, self.asked.settings)
+
+    @cached_property
+    def likenesses(self) -> list[tuple[Name, Name, Likeness]]:
+        """The names of both that are alike enough to be looked at, two by two."""
+        found = []
+        settings = self.asked.settings
+        strong = agree_strongly(self.asked.strong, self.named.attributes, settings)
+        for right in self.names:
+            for left in self.asked.names:
+                likeness = compare(left, right, settings.word_jaro_winkler)
+                if likeness.pairs and (strong or not likeness.differs):
+                    found.append((left, right, likeness))
+        return found
+
+
+def readable(named: Named, settings: ResolverSettings) -> list[Name]:
+    """Return the names of something, each once; sentences and empty texts are no names."""
+    found: dict[str, Name] = {}
+    for text in named.names[:NAMES_MAX]:
+        name = read_name(text)
+        if name.key and not guards.is_sentence(name, settings):
+            found.setdefault(name.key, name)
+    return list(found.values())
+
+
+class Tier(Protocol):
+    """One way to recognise."""
+
+    name: str
+
+    def match(self, asked: Asked, option: Option) -> Match | None:
+        """Return the match of an option, if this tier sees one."""
+
+
+class Exact:
+    """An equal name or alias. Of one type it is the same node, unless many bear the name."""
+
+    name = "exact"
+
+    def match(self, asked: Asked, option: Option) -> Match | None:
+        """Return the match of an option that bears one of the candidate's names."""
+        for name in option.names:
+            if name.key in asked.keys:
+                return self._judged(asked, option, asked.keys[name.key], name)
+        return None
+
+    def _judged(self, asked: Asked, option: Option, left: Name, right: Name) -> Match:
+        likeness = compare(left, right, asked.settings.word_jaro_winkler)
+        person = option.is_person or (left.person and len(left.words) > 1)
+        judged = judge(
+            left, right, likeness, option.said, asked.population, asked.settings, person=person
+        )
+        confidence = judged.confidence if person else exact_probability(option.said)
+        return _decided(
+            asked, option, self.name, 1.0, confidence, (left, right),
+            evidence=judged.evidence, vetoes=[], doubts=(),
+        )  # fmt: skip
+
+
+class Fuzzy:
+    """Names that differ by slips, order, initials, titles, middle names, nicknames, spellings."""
+
+    name = "fuzzy"
+
+    def match(self, asked: Asked, option: Option) -> Match | None:
+        """Return the best match between the names of both."""
+        found = []
+        for left, right, likeness in option.likenesses:
+            alike = likeness.score >= asked.settings.jaro_winkler or likeness.differs
+            if alike and _PHONETIC.isdisjoint(likeness.kinds):
+                found.append(_judged(self.name, asked, option, (left, right), likeness))
+        return max(found, key=_rank, default=None)
+
+
+class Phonetic:
+    """Names that sound alike."""
+
+    name = "phonetic"
+
+    def match(self, asked: Asked, option: Option) -> Match | None:
+        """Return the best match between the names of both that rests on sound."""
+        found = [
+            _judged(self.name, asked, option, (left, right), likeness)
+            for left, right, likeness in option.likenesses
+            if not _PHONETIC.isdisjoint(likeness.kinds)
+        ]
+        return max(found, key=_rank, default=None)
+
+
+def _rank(match: Match) -> tuple[bool, float, float, tuple[str, str]]:
+    return match.proposes, match.confidence, match.score, match.compared
+
+
+def _judged(
+    tier: str, asked: Asked, option: Option, names: tuple[Name, Name], likeness: Likeness
+) -> Match:
+    left, right = names
+    person = option.is_person or left.person or right.person
+    judged = judge(
+        left, right, likeness, option.said, asked.population, asked.settings, person=person
+    )
+    vetoes = guards.vetoes(left, right, likeness, person)
+    if left.key != right.key and any(guards.is_short(name, asked.settings) for name in names):
+        vetoes.append("too short")
+    return _decided(
+        asked, option, tier, likeness.score, judged.confidence, names,
+        evidence=judged.evidence, vetoes=vetoes, doubts=judged.doubts,
+    )  # fmt: skip
+
+
+class Embedding:
+    """Vectors that point the same way: other words for one thing."""
+
+    name = "embedding"
+
+    def match(self, asked: Asked, option: Option) -> Match | None:
+        """Return the match of an option whose vector is near the candidate's."""
+        cosine = _cosine(asked.candidate, option.named)
+        if cosine < asked.settings.cosine or not asked.names or not option.names:
+            return None
+        left, right = asked.names[0], option.names[0]
+        person = option.is_person or left.person or right.person
+        likeness = compare(left, right, asked.settings.word_jaro_winkler)
+        vetoes = guards.vetoes(left, right, likeness, person)
+        if person and (likeness.differs or not likeness.pairs):
+            vetoes.append("words differ")
+        log_odds = 0.5 + (cosine - asked.settings.cosine) / _COSINE_STEP + option.said.weight
+        return _decided(
+            asked, option, self.name, cosine, probability(log_odds), (left, right),
+            evidence={}, vetoes=vetoes, doubts=(),
+        )  # fmt: skip
+
+
+def _cosine(one: Named, other: Named) -> float:
+    if one.vector is None or other.vector is None or one.vector.shape != other.vector.shape:
+        return 0.0
+    lengths = float((one.vector @ one.vector) * (other.vector @ other.vector)) ** 0.5
+    return float(one.vector @ other.vector) / lengths if lengths else 0.0
+
+
+def _decided(
+    asked: Asked,
+    option: Option,
+    tier: str,
+    score: float,
+    confidence: float,
+    names: tuple[Name, Name],
+    *,
+    evidence: dict[str, Any],
+    vetoes: list[str],
+    doubts: tuple[str, ...],
+) -> Match:
+    """Return the match with its verdict and everything that led to it."""
+    settings, said, named = asked.settings, option.said, option.named
+    if not guards.compatible(asked.candidate.type, named.type, settings):
+        vetoes = [*vetoes, "types differ"]
+    vetoes = [*vetoes, *(f"{name} differs" for name in said.forbid)]
+    attributes = {
+        what: list(found)
+        for what in ("agree", "close", "differ", "forbid")
+        if (found := getattr(said, what))
+    }
+    told = {"attributes": attributes, "vetoes": vetoes, "doubts": list(doubts)}
+    sure = confidence >= settings.propose_above and not vetoes and not doubts
+    reuses = tier == "exact" and asked.candidate.type == named.type
+    reuses = sure and reuses and confidence >= settings.reuse_above
+    return Match(
+        option=named,
+        tier=tier,
+        score=min(score, 1.0),
+        confidence=0.0 if vetoes else confidence,
+        compared=(names[0].text, names[1].text),
+        reuses=reuses,
+        proposes=sure and not reuses,
+        evidence=evidence | {what: value for what, value in told.items() if value},
+    )
+
+
+ALL_TIERS: tuple[Tier, ...] = (Exact(), Fuzzy(), Phonetic(), Embedding())

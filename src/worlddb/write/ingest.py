@@ -1,0 +1,107 @@
+"""Ingest: from a draft and its verdicts to nodes and edges, inside one transaction.
+
+An exact match of the same type in the same world is the node itself: it is used again. Any other
+match is a guess: the drafted node is written, and a `same_as` edge proposes the merge with its
+evidence. Nothing is ever merged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from worlddb.model.drafts import Draft, DraftNode
+from worlddb.model.id import Id
+from worlddb.write.transaction import Transaction
+
+EVIDENCE_CHARS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """A node that a drafted one may be the same as, and why."""
+
+    id: Id
+    tier: str
+    score: float
+    evidence: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of the drafted nodes, by their keys."""
+
+    ids: dict[str, Id] = field(default_factory=dict)
+    created: list[Id] = field(default_factory=list)
+    reused: list[Id] = field(default_factory=list)
+    proposed: list[Id] = field(default_factory=list)
+
+
+def write_draft(
+    tx: Transaction,
+    draft: Draft,
+    *,
+    world: Id,
+    known: Mapping[str, Id],
+    guesses: Mapping[str, Sequence[Guess]],
+    source: str | Sequence[str] | None,
+) -> Outcome:
+    """Write a draft into `world`; `known` are the drafted nodes that are there already."""
+    outcome = Outcome()
+    for node in draft.nodes:
+        if node.key in known:
+            _use_again(tx, node, known[node.key], outcome, source)
+        else:
+            _create(tx, node, world, outcome, source)
+    for node in draft.nodes:
+        for guess in guesses.get(node.key, ()):
+            propose(tx, outcome.ids[node.key], guess, outcome)
+    for edge in draft.edges:
+        ends = outcome.ids[edge.source], outcome.ids[edge.target]
+        if ends[0] != ends[1]:
+            tx.write_edge(edge.type, *ends, metadata=edge.metadata)
+    return outcome
+
+
+def propose(tx: Transaction, ident: Id, guess: Guess, outcome: Outcome) -> None:
+    """Propose that two nodes are the same."""
+    evidence = {"tier": guess.tier, "score": guess.score, **guess.evidence}
+    edge = tx.write_edge("same_as", ident, guess.id, metadata=evidence)
+    outcome.proposed.append(edge.id)
+
+
+def _use_again(
+    tx: Transaction,
+    node: DraftNode,
+    ident: Id,
+    outcome: Outcome,
+    source: str | Sequence[str] | None,
+) -> None:
+    outcome.ids[node.key] = ident
+    outcome.reused.append(ident)
+    if node.aliases:
+        tx.add_aliases(ident, node.aliases)
+    if source is not None:
+        tx.add_source(ident, source)
+
+
+def _create(
+    tx: Transaction,
+    node: DraftNode,
+    world: Id,
+    outcome: Outcome,
+    source: str | Sequence[str] | None,
+) -> None:
+    made = tx.create_node(
+        type=node.type,
+        name=node.name,
+        content=node.content,
+        parent=world if node.parent is None else outcome.ids[node.parent],
+        aliases=node.aliases,
+        created_at=node.created_at,
+        valid_from=node.valid_from,
+        valid_to=node.valid_to,
+        source=source,
+    )
+    outcome.ids[node.key] = made.id
+    outcome.created.append(made.id)

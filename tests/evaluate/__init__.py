@@ -1,0 +1,1 @@
+"""Evaluation: benchmark files, figures, and what of them reaches the engine."""

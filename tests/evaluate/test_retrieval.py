@@ -1,0 +1,271 @@
+"""Evaluation of retrieval: figures worked out by hand, and nothing of the gold in the store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import permutations
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import worlddb
+from worlddb import FormatError, InvalidInputError, RecallSettings
+from worlddb.evaluate.cases import Case, load_cases
+from worlddb.evaluate.retrieval import (
+    Outcome,
+    evaluate,
+    ingest,
+    means,
+    session_figures,
+    turn_figures,
+)
+
+from .samples import TOPICS, locomo, longmemeval, longmemeval_item, save
+
+
+def cases_of(path: Path, data: Any, form: str = "longmemeval") -> list[Case]:
+    return list(load_cases(str(save(path / "data.json", data)), form))
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def test_any_and_all_ask_for_one_gold_session_and_for_each() -> None:
+    ranked = [9, 1, 8, 7, 6, 2, 5]
+    figures = session_figures(ranked, frozenset({1, 2}))
+    assert (figures["any@5"], figures["all@5"]) == (1.0, 0.0)
+    assert (figures["any@10"], figures["all@10"]) == (1.0, 1.0)
+    assert session_figures(ranked, frozenset({3}))["any@10"] == 0.0
+    both = session_figures([1, 2], frozenset({1, 2}))
+    assert both["all@5"] == 1.0
+    late = session_figures([9, 8, 7, 6, 5, 1], frozenset({1}))
+    assert (late["any@5"], late["all@10"]) == (0.0, 1.0)
+
+
+def test_ndcg_is_what_a_hand_works_out() -> None:
+    figures = session_figures([9, 1, 8, 2], frozenset({1, 2}))
+    expected = (1 / log2(3) + 1 / log2(5)) / (1 / log2(2) + 1 / log2(3))
+    assert figures["ndcg@10"] == pytest.approx(expected)
+    assert figures["ndcg@10"] == pytest.approx(0.6509209)
+    assert session_figures([1], frozenset({1}))["ndcg@10"] == 1.0
+    assert session_figures([2, 3], frozenset({1}))["ndcg@10"] == 0.0
+    ranks = list(range(20))
+    assert session_figures(ranks, frozenset({10}))["ndcg@10"] == 0.0, "the eleventh does not count"
+    many = frozenset(range(12))
+    assert session_figures(ranks, many)["ndcg@10"] == pytest.approx(1.0), "only ten can be in ten"
+
+
+def test_ndcg_is_best_for_the_gold_first_and_never_above_one() -> None:
+    gold = frozenset({0, 1})
+    found = {order: session_figures(order, gold)["ndcg@10"] for order in permutations(range(4))}
+    assert max(found.values()) == pytest.approx(1.0)
+    assert {order[:2] for order, value in found.items() if value > 0.999} == {(0, 1), (1, 0)}
+
+
+def test_mrr_looks_at_the_first_gold_session_however_deep() -> None:
+    assert session_figures([9, 8, 1, 2], frozenset({1, 2}))["mrr"] == pytest.approx(1 / 3)
+    assert session_figures([*range(30), 99], frozenset({99}))["mrr"] == pytest.approx(1 / 31)
+    assert session_figures([], frozenset({1}))["mrr"] == 0.0
+
+
+def test_turns_count_when_all_are_there_and_recall_is_their_share() -> None:
+    gold = frozenset({(0, 1), (2, 3), (4, 5)})
+    ranked = [(0, 1), (9, 9), (2, 3), *((8, place) for place in range(8)), (4, 5)]
+    figures = turn_figures(ranked, gold)
+    assert figures["turns@5"] == 0.0
+    assert figures["recall@5"] == pytest.approx(2 / 3)
+    assert figures["turns@10"] == 0.0
+    assert (figures["turns@20"], figures["recall@20"]) == (1.0, 1.0)
+    assert figures["turns@50"] == 1.0
+    assert turn_figures(ranked, frozenset()) == {}
+
+
+def test_means_are_over_the_questions_that_have_the_figure() -> None:
+    def outcome(**figures: float) -> Outcome:
+        return Outcome(id="", category="", question="", figures=figures, seconds=0.0, tokens=0)
+
+    found = means([outcome(a=1.0, b=0.0), outcome(a=0.0), outcome(a=0.5, b=1.0)])
+    assert found == {"a": 0.5, "b": 0.5}
+    assert means([]) == {}
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["data.json", "data.json.gz", "data.json.xz"])
+def test_a_file_is_read_as_its_name_says(tmp_path: Path, name: str) -> None:
+    path = save(tmp_path / name, longmemeval(2))
+    found = list(load_cases(str(path), "longmemeval"))
+    assert [case.questions[0].id for case in found] == [
+        "question-0",
+        "question-1",
+        "question-9_abs",
+    ]
+
+
+def test_longmemeval_gold_is_by_place_and_times_are_utc(tmp_path: Path) -> None:
+    (case,) = cases_of(tmp_path, [longmemeval_item(3)])
+    (question,) = case.questions
+    assert question.sessions == {3}
+    assert question.turns == {(3, 2)}
+    assert question.category == "single-session-user"
+    assert question.at == datetime(2023, 5, 30, 23, 40, tzinfo=UTC)
+    assert case.sessions[0].at == datetime(2023, 5, 10, 2, 21, tzinfo=UTC)
+    assert [turn.speaker for turn in case.sessions[3].turns] == ["user", "assistant", "user"]
+    (unsure,) = cases_of(tmp_path, [longmemeval_item(3, question_id="x_abs")])
+    assert unsure.questions[0].category == "abstention"
+
+
+def test_locomo_gold_is_by_place_and_pictures_are_their_captions(tmp_path: Path) -> None:
+    (case,) = cases_of(tmp_path, locomo(), "locomo")
+    assert [len(session.turns) for session in case.sessions] == [2, 2], "a date alone is no session"
+    assert case.sessions[1].at == datetime(2023, 6, 19, 10, 4, tzinfo=UTC)
+    assert case.sessions[1].turns[0].text == "Look at this! [shares a photo of a red kayak]"
+    gold = [question.turns for question in case.questions]
+    assert gold == [{(0, 1)}, {(0, 0)}, {(1, 1)}, {(1, 0)}, {(0, 1)}, frozenset()]
+    assert case.questions[4].category == "adversarial"
+
+
+def test_locomo_sessions_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    talk: dict[str, Any] = {}
+    for number in (10, 2, 1):
+        talk[f"session_{number}"] = [{"speaker": "Ann", "dia_id": f"D{number}:1", "text": "Hi"}]
+        talk[f"session_{number}_date_time"] = f"1:00 pm on {number} May, 2023"
+    data = [{"conversation": talk, "qa": []}]
+    (case,) = cases_of(tmp_path, data, "locomo")
+    assert [session.at.day for session in case.sessions] == [1, 2, 10]
+
+
+NO_LONGMEMEVAL: list[Any] = [
+    {"a": 1},
+    [1],
+    7,
+    None,
+    [{"question_id": "x"}],
+    [longmemeval_item(0, question_date="yesterday")],
+    [longmemeval_item(0, haystack_dates=["2023/05/10 (Wed) 02:21"])],
+    [longmemeval_item(0, question=5)],
+    [longmemeval_item(0, haystack_sessions=[[{"role": "user", "content": None}]] * len(TOPICS))],
+    [longmemeval_item(0, haystack_sessions=[["x"]] * len(TOPICS))],
+    locomo(),
+]
+
+
+@pytest.mark.parametrize("data", NO_LONGMEMEVAL)
+def test_another_format_is_told_from_the_right_one(tmp_path: Path, data: Any) -> None:
+    with pytest.raises(FormatError, match="is no longmemeval file"):
+        cases_of(tmp_path, data)
+
+
+@pytest.mark.parametrize("data", [longmemeval(1), [{"conversation": 5, "qa": []}], [{}], 7, ["x"]])
+def test_another_format_is_told_from_locomo(tmp_path: Path, data: Any) -> None:
+    with pytest.raises(FormatError, match="is no locomo file"):
+        cases_of(tmp_path, data, "locomo")
+
+
+@pytest.mark.parametrize("name", ["data.json", "data.json.gz", "data.json.xz"])
+@pytest.mark.parametrize("damage", ["empty", "noise", "cut", "deep"])
+def test_a_damaged_file_is_told(tmp_path: Path, name: str, damage: str) -> None:
+    path = save(tmp_path / name, longmemeval(1))
+    whole = path.read_bytes()
+    if damage == "deep":
+        path = tmp_path / "deep.json"
+        whole = b"[" * 100_000
+    path.write_bytes(
+        {"empty": b"", "noise": bytes(range(256)), "cut": whole[: len(whole) // 2]}.get(
+            damage, whole
+        )
+    )
+    with pytest.raises(FormatError, match="is no longmemeval file"):
+        list(load_cases(str(path), "longmemeval"))
+
+
+def test_a_missing_file_and_a_format_nobody_knows_are_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list(load_cases(str(tmp_path / "missing.json"), "longmemeval"))
+    with pytest.raises(InvalidInputError, match="use one of longmemeval, locomo"):
+        list(load_cases(str(tmp_path / "missing.json"), "dmr"))
+
+
+# -- the whole way ---------------------------------------------------------------------------------
+
+
+def test_every_answer_of_the_small_files_is_found(tmp_path: Path) -> None:
+    outcomes = list(evaluate(cases_of(tmp_path, longmemeval()), embedder="hash"))
+    assert [outcome.id for outcome in outcomes] == [f"question-{number}" for number in range(4)]
+    assert means(outcomes)["all@5"] == 1.0
+    assert means(outcomes)["turns@50"] == 1.0
+    for number, outcome in enumerate(outcomes):
+        assert outcome.gold == [[number, 2]]
+        assert outcome.hits[0]["turn"] == (number, 2)
+        assert outcome.seconds > 0
+        assert outcome.tokens > 0
+
+
+def test_questions_without_an_answer_are_left_out(tmp_path: Path) -> None:
+    outcomes = list(evaluate(cases_of(tmp_path, locomo(), "locomo"), embedder="hash"))
+    assert [outcome.category for outcome in outcomes] == [
+        *("single-hop", "multi-hop", "temporal", "open-domain")
+    ]
+    assert [outcome.hits[0]["turn"] for outcome in outcomes] == [(0, 1), (0, 0), (1, 1), (1, 0)]
+
+
+def test_a_question_without_marked_turns_has_session_figures_alone(tmp_path: Path) -> None:
+    item = longmemeval_item(1)
+    for session in item["haystack_sessions"]:
+        for turn in session:
+            turn.pop("has_answer", None)
+    (outcome,) = evaluate(cases_of(tmp_path, [item]), embedder="hash")
+    assert outcome.gold == [[1]]
+    assert not [name for name in outcome.figures if name.startswith(("turns", "recall"))]
+    assert outcome.figures["any@5"] == 1.0
+
+
+def test_a_session_that_is_twice_in_the_haystack_counts_at_both_places(tmp_path: Path) -> None:
+    item = longmemeval_item(0)
+    for name in ("haystack_sessions", "haystack_session_ids", "haystack_dates"):
+        item[name] = [*item[name], item[name][0]]
+    (case,) = cases_of(tmp_path, [item])
+    assert case.questions[0].sessions == {0, len(TOPICS)}
+    (outcome,) = evaluate([case], embedder="hash")
+    assert outcome.gold == [[0, 2], [len(TOPICS), 2]]
+    assert outcome.figures["all@5"] == 1.0
+
+
+def test_nothing_of_the_gold_reaches_the_store(tmp_path: Path) -> None:
+    item = longmemeval_item(2)
+    (case,) = cases_of(tmp_path, [item])
+    with worlddb.open(":memory:", embedder="hash") as db:
+        places = ingest(db, case)
+        assert len(places) == 3 * len(TOPICS)
+        assert set(places.values()) == {(s, t) for s in range(len(TOPICS)) for t in range(3)}
+        everything = "\n".join(db.export()).casefold()
+    for secret in (
+        *item["haystack_session_ids"],
+        *("answer_", "ultrachat", "has_answer", "gold", item["question_id"], item["question"]),
+    ):
+        assert secret.casefold() not in everything
+
+
+def test_equal_turns_of_one_session_stay_two_nodes(tmp_path: Path) -> None:
+    item = longmemeval_item(0)
+    item["haystack_sessions"][0] = [{"role": "user", "content": "Yes."}] * 3
+    item["haystack_sessions"][1] = [{"role": "user", "content": "Yes."}] * 3
+    item["haystack_dates"] = [item["haystack_dates"][0]] * len(TOPICS)
+    (case,) = cases_of(tmp_path, [item])
+    with worlddb.open(":memory:", embedder="hash") as db:
+        assert len(ingest(db, case)) == 3 * len(TOPICS)
+
+
+def test_lanes_and_weighing_are_as_the_settings_say(tmp_path: Path) -> None:
+    settings = RecallSettings(weights={"text": 1.0}, weighing=None)
+    (first, *_) = evaluate(cases_of(tmp_path, longmemeval()), embedder="hash", settings=settings)
+    assert {lane for hit in first.hits for lane in hit["ranks"]} == {"text"}
+
+
+def test_progress_counts_the_questions_asked(tmp_path: Path) -> None:
+    told: list[int] = []
+    list(evaluate(cases_of(tmp_path, longmemeval(3)), embedder="hash", on_question=told.append))
+    assert told == [1, 2, 3]

@@ -1,0 +1,253 @@
+"""recall and reindex: questions on the command line, and the vectors behind them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import worlddb as engine
+
+from .command import Result, in_process, on_terminal, worlddb
+from .samples import Sample, make_sample
+
+HASH = ("--embedder", "hash")
+HEAD = re.compile(r"^\d+\. [0-9a-f]{12}  \w+")
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """A store that these tests search, and so embed."""
+    return make_sample(tmp_path_factory.mktemp("asked") / "memory.db")
+
+
+def recall(store: Sample, *arguments: object) -> Result:
+    return in_process("recall", *arguments, *HASH, "--db", store.path)
+
+
+def test_recall_shows_the_best_hits_with_their_times_and_texts(asked: Sample) -> None:
+    done = worlddb("recall", "Who is the CEO?", "-k", 2, *HASH, "--db", asked.path)
+    assert (done.code, done.err) == (0, "")
+    first, text, *rest = done.out.splitlines()
+    assert first == f"1. {asked.new.id.short}  Fact  2025-01-01T00:00:00Z"
+    assert text == "   the CEO is B"
+    assert sum(bool(HEAD.match(line)) for line in rest) == 1
+    assert "the CEO is A" not in done.out
+
+
+def test_recall_as_json_is_the_answer_of_the_engine(asked: Sample) -> None:
+    done = recall(asked, "CEO", "--json", "-k", 3)
+    with engine.open(asked.path, embedder="hash") as db:
+        assert done.data == db.recall("CEO", k=3).to_json()
+    assert done.data["question"] == "CEO"
+    assert done.data["hits"][0]["node"]["id"] == str(asked.new.id)
+    assert set(done.data["hits"][0]["lanes"]) <= {"text", "vector", "graph"}
+    assert recall(asked, "--json", "CEO", "-k", 3).out == done.out
+
+
+def test_recall_explains_ranks_scores_conflicts_and_sources(asked: Sample) -> None:
+    plain = recall(asked, "CEO", "--ended", "-k", 2).out
+    assert f"   contradicted by {asked.old.id.short}" in plain.splitlines()
+    assert "fused" not in plain
+    explained = recall(asked, "CEO", "--ended", "-k", 2, "--explain").out
+    line = next(line for line in explained.splitlines() if "fused" in line)
+    assert re.fullmatch(r"   score -?\d+\.\d{3}, fused 0\.\d{4}: text #\d+ \(\d+\.\d{3}\).*", line)
+    assert "vector #" in line
+
+
+def test_recall_shows_where_a_memory_comes_from(tmp_path: Path) -> None:
+    path = tmp_path / "sourced.db"
+    with engine.open(path) as db, db.transaction() as tx:
+        tx.create_node(type="Fact", content="it rains", source=["mail/1", "diary\n2. forged"])
+    done = in_process("recall", "rain", "--explain", *HASH, "--db", path)
+    assert done.out.splitlines()[-1] == "   from mail/1, diary 2. forged"
+
+
+def test_recall_returns_at_most_k_and_as_many_tokens_as_allowed(asked: Sample) -> None:
+    for count in (1, 5):
+        found = recall(asked, "filler", "-k", count, "--json").data["hits"]
+        assert len(found) == count
+    short = recall(asked, "filler", "--max-tokens", 50, "--json").data["hits"]
+    assert 1 <= len(short) < 10
+    assert sum(hit["tokens"] for hit in short) <= 50
+
+
+def test_recall_looks_inside_a_world_and_only_there(asked: Sample) -> None:
+    inside = recall(asked, "the CEO or Ada Lovelace", "--scope", asked.topic.id, "--json").data
+    assert {hit["node"]["parent"] for hit in inside["hits"]} == {str(asked.topic.id)}
+    short = recall(asked, "the CEO or Ada Lovelace", "--scope", asked.topic.id.short, "--json")
+    assert short.data == inside
+    both = recall(
+        *(asked, "Ada Lovelace", "--scope", asked.topic.id, "--scope", asked.scope.id, "--json")
+    )
+    assert both.code == 0
+
+
+def test_recall_keeps_to_types(asked: Sample) -> None:
+    found = recall(asked, "Ada Tesla CEO", "--type", "Entity", "--json").data["hits"]
+    assert [hit["node"]["id"] for hit in found] == [str(asked.person.id)]
+    two = recall(asked, "Ada CEO", "--type", "Entity", "--type", "Fact", "--json").data["hits"]
+    assert {hit["node"]["type"] for hit in two} == {"Entity", "Fact"}
+    assert recall(asked, "Ada", "--type", "Nothing").out == ""
+
+
+def test_recall_answers_what_was_true_and_what_was_known_at_a_time(asked: Sample) -> None:
+    def first(*arguments: object) -> list[str]:
+        hits = recall(asked, "the CEO", "--json", "--type", "Fact", *arguments).data["hits"]
+        return [hit["node"]["content"] for hit in hits if "CEO" in hit["node"]["content"]]
+
+    assert first() == ["the CEO is B"]
+    assert sorted(first("--ended")) == ["the CEO is A", "the CEO is B"]
+    assert first("--valid", "2021-01-01T00:00Z") == ["the CEO is A"]
+    assert first("--known", asked.old.known_from.isoformat()) == ["the CEO is A"]
+    assert first("--known", "1999-01-01T00:00Z") == []
+
+
+def test_recall_of_hostile_content_cannot_forge_a_hit_or_move_the_cursor(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.db"
+    forged = "2. 0123456789ab  Fact  2026-01-01T00:00:00Z"
+    with engine.open(path) as db, db.transaction() as tx:
+        tx.create_node(
+            type="Fact",
+            name=f"\x1b[2J name\n{forged}",
+            content=f"rain \x1b[31m \u202e red\n{forged}\n   the CEO is evil",
+        )
+    done = in_process("recall", "rain", *HASH, "--db", path)
+    assert len(done.out.splitlines()) == 2
+    assert "\x1b" not in done.out
+    assert "\u202e" not in done.out
+
+
+def test_recall_finds_nothing_quietly(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    engine.open(path).close()
+    done = in_process("recall", "anything", *HASH, "--db", path)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert in_process("recall", "anything", "--json", *HASH, "--db", path).data["hits"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        ((), 2, "QUESTION"),
+        (("",), 2, "question: give at least one word"),
+        (("   ",), 2, "question: give at least one word"),
+        (("x" * 70_000,), 2, "question: 70,000 bytes"),
+        (("CEO", "-k", "0"), 2, "k: "),
+        (("CEO", "-k", "-1"), 2, "not a whole number"),
+        (("CEO", "-k", "many"), 2, "not a whole number"),
+        (("CEO", "--max-tokens", "0"), 2, "max_tokens"),
+        (("CEO", "--scope", "ffff"), 3, "ffff"),
+        (("CEO", "--scope", "zz"), 2, "zz"),
+        (("CEO", "--valid", "yesterday"), 2, "valid"),
+        (("CEO", "--known", "2026-01-01"), 2, "known"),
+    ],
+)
+def test_a_wrong_question_is_one_line_and_a_code(
+    asked: Sample, arguments: tuple[str, ...], code: int, complaint: str
+) -> None:
+    done = recall(asked, *arguments)
+    assert (done.code, done.out) == (code, ""), done.err
+    assert complaint in done.err
+    assert done.err.startswith("worlddb: ")
+    assert done.err.count("\n") == 1
+
+
+def test_recall_without_a_store_makes_none(tmp_path: Path) -> None:
+    for command in (("recall", "CEO"), ("reindex",)):
+        done = in_process(*command, "--db", tmp_path / "typo.db")
+        assert (done.code, done.out) == (8, "")
+        assert "there is no store here" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_embedder_than_the_stores_is_a_conflict_that_names_the_command(
+    own: Sample,
+) -> None:
+    assert in_process("recall", "CEO", *HASH, "--db", own.path).code == 0
+    done = in_process("recall", "CEO", "--embedder", "hash-32", "--db", own.path)
+    assert (done.code, done.out) == (4, "")
+    assert f"worlddb reindex --embedder hash-32 --db {own.path}" in done.err
+    by_environment = worlddb("recall", "CEO", "--db", own.path, env={"WORLDDB_EMBEDDER": "hash-32"})
+    assert by_environment.code == 4
+    unknown = in_process("recall", "CEO", "--embedder", "gpt-9", "--db", own.path)
+    assert unknown.code == 2
+    assert "no such embedder" in unknown.err
+    words_only = in_process("recall", "CEO", "--embedder", "none", "--explain", "--db", own.path)
+    assert words_only.code == 0
+    assert "vector #" not in words_only.out
+
+
+def test_reindex_says_how_many_nodes_are_embedded_and_by_what(own: Sample) -> None:
+    with engine.open(own.path) as db, db._store.read() as reader:
+        nodes = reader.head().nodes - 1
+    done = worlddb("reindex", *HASH, "--db", own.path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{own.path}: all {nodes} nodes are embedded by hash-64\n"
+    again = in_process("reindex", "--json", "--db", own.path)
+    assert again.data == {"path": str(own.path), "model": "hash-64", "nodes": nodes}
+    with engine.open(own.path) as db:
+        assert db.check() == []
+
+
+def test_reindex_changes_the_model_and_recall_follows(own: Sample) -> None:
+    for name in ("hash", "hash-32", "hash-16"):
+        done = in_process("reindex", "--embedder", name, "--json", "--db", own.path)
+        assert done.code == 0
+        assert done.data["model"] == {"hash": "hash-64"}.get(name, name)
+        assert in_process("recall", "CEO", "--db", own.path).out.startswith("1. ")
+    by_environment = worlddb(
+        "reindex", "--json", "--db", own.path, env={"WORLDDB_EMBEDDER": "hash-8"}
+    )
+    assert by_environment.data["model"] == "hash-8"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (("--embedder", "gpt-9"), 2, "choose one of wordllama"),
+        (("--embedder", "none"), 2, "no such embedder"),
+        (("surplus",), 2, "surplus"),
+    ],
+)
+def test_a_reindex_that_cannot_be_leaves_the_vectors_as_they_were(
+    own: Sample, arguments: tuple[str, ...], code: int, complaint: str
+) -> None:
+    assert in_process("reindex", *HASH, "--db", own.path).code == 0
+    done = in_process("reindex", *arguments, "--db", own.path)
+    assert (done.code, done.out) == (code, "")
+    assert complaint in done.err
+    assert in_process("reindex", "--json", "--db", own.path).data["model"] == "hash-64"
+
+
+def test_a_model_that_is_not_installed_leaves_the_vectors_as_they_were(
+    own: Sample, tmp_path: Path
+) -> None:
+    assert in_process("reindex", *HASH, "--db", own.path).code == 0
+    done = worlddb(
+        *("reindex", "--embedder", "arctic-embed-s", "--db", own.path),
+        env={"WORLDDB_MODELS": str(tmp_path / "none")},
+    )
+    assert (done.code, done.out) == (9, "")
+    assert "worlddb models install arctic-embed-s" in done.err
+    assert in_process("reindex", "--json", "--db", own.path).data["model"] == "hash-64"
+
+
+def test_a_custom_embedder_is_asked_for(own: Sample) -> None:
+    with engine.open(own.path, embedder="hash") as db:
+        db.reindex()
+        with db._store.derive() as session:
+            session.con.execute("UPDATE models SET id = 'of my own'")
+    for command in (("recall", "CEO"), ("reindex",)):
+        done = in_process(*command, "--db", own.path)
+        assert done.code == 9
+        assert "made by 'of my own'" in done.err
+    assert in_process("reindex", *HASH, "--db", own.path).code == 0
+
+
+def test_on_a_terminal_reindex_draws_and_clears_its_line(own: Sample) -> None:
+    code, screen = on_terminal("reindex", *HASH, "--db", own.path)
+    assert code == 0
+    assert screen.rstrip().endswith("nodes are embedded by hash-64")
+    assert screen.rindex("\x1b[K") < screen.index("all ")
