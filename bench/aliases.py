@@ -49,7 +49,9 @@ class Result:
         case = self.case
         found = ", ".join(f"{match.option.names[0]} ({match.tier})" for match in self.matches)
         options = " ; ".join(option.names[0] for option in case.options)
-        return f"{case.kind}: {case.candidate.names[0]} | {options} | {case.right} -> {found or '-'}"
+        return (
+            f"{case.kind}: {case.candidate.names[0]} | {options} | {case.right} -> {found or '-'}"
+        )
 
 
 def cases() -> Iterator[Case]:

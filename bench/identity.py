@@ -47,6 +47,10 @@ def full_name(record: Record) -> str:
     return f"{record['given_name']} {record['surname']}".strip()
 
 
+def known(name: str) -> tuple[str, ...]:
+    return (name,) if name else ()
+
+
 def pair(one: int, other: int) -> tuple[int, int]:
     return min(one, other), max(one, other)
 
@@ -82,15 +86,16 @@ class Index:
         return found | attribute_keys(item.attributes) if self._with_attributes else found
 
     def options(self, item: Named) -> list[Named]:
-        """Return what is filed under the keys of `item`; of too common keys nothing."""
+        """Return what shares most keys with `item`; keys that too many share are skipped."""
         most = DEFAULT_SETTINGS.key_names_max
-        found: set[int] = set()
+        found: Counter[int] = Counter()
         for key in self.keys(item):
             at = np.int64(hash(key))
             start, end = self._hashes.searchsorted(at), self._hashes.searchsorted(at, "right")
             if end - start <= most or key[0] == "=":
                 found.update(self._rows[start : min(end, start + most)].tolist())
-        return [self.named[row] for row in sorted(found) if self.named[row].key != item.key]
+        rows = sorted(found, key=lambda row: (-found[row], row))[: DEFAULT_SETTINGS.options_max]
+        return [self.named[row] for row in rows if self.named[row].key != item.key]
 
 
 def acted_pairs(index: Index) -> tuple[Pairs, Pairs]:
@@ -123,7 +128,7 @@ def plain_pairs(names: Sequence[str]) -> Pairs:
             part, names, scorer=JaroWinkler.similarity, score_cutoff=JARO_WINKLER
         )
         for i, j in np.argwhere(scores >= JARO_WINKLER).tolist():
-            if start + i < j:
+            if start + i < j and names[j]:
                 found.add((start + i, j))
     return found
 
@@ -139,10 +144,10 @@ def figures(found: Iterable[tuple[int, int]], gold: Pairs) -> str:
 def people(path: Path) -> None:
     rows = records(path)
     gold = gold_pairs(rows)
-    names = [full_name(row) or "unknown" for row in rows]
+    names = [full_name(row) for row in rows]
     print(f"\n{path.name}: {len(rows):,} records, {len(gold):,} pairs of one person")
     print(f"  names, Jaro-Winkler alone          {figures(plain_pairs(names), gold)}")
-    bare = [Named(key=i, type="Person", names=(name,)) for i, name in enumerate(names)]
+    bare = [Named(key=i, type="Person", names=known(name)) for i, name in enumerate(names)]
     acted, blocked = acted_pairs(Index(bare))
     print(f"  names, resolver                    {figures(acted, gold)}")
     print(f"    recall of blocking {len(blocked & gold) / len(gold):.3f}")
@@ -150,7 +155,7 @@ def people(path: Path) -> None:
         Named(
             key=i,
             type="Person",
-            names=(name,),
+            names=known(name),
             attributes={key: row[key] for key in ATTRIBUTES if row[key]},
         )
         for i, (name, row) in enumerate(zip(names, rows, strict=True))

@@ -83,6 +83,16 @@ def test_messages_become_turns_of_a_session(db: WorldDB) -> None:
     assert {first.parent, second.parent} == {session.id}
 
 
+def test_what_was_said_twice_is_two_turns_and_the_same_chat_again_is_the_same(db: WorldDB) -> None:
+    chat = [{"role": "user", "content": "ok"}, {"role": "user", "content": "ok"}]
+    first = db.ingest(chat, extractor="verbatim", at=NOON)
+    assert len(set(first.memories)) == 3
+    assert db.ingest(chat, extractor="verbatim", at=NOON).memories == first.memories
+    other = db.ingest([*chat, *chat], extractor="verbatim", at=NOON)
+    assert set(other.memories).isdisjoint(first.memories)
+    assert len(set(other.memories)) == 5
+
+
 def test_what_is_ingested_lives_in_the_world_it_was_given(db: WorldDB) -> None:
     with db.transaction() as tx:
         world = tx.create_node(type="Scope", name="anna").id
@@ -102,7 +112,7 @@ def test_the_same_text_in_another_world_is_another_memory(db: WorldDB) -> None:
     with db.transaction() as tx:
         one, other = (tx.create_node(type="Scope", name=name).id for name in ("anna", "ben"))
     first = take(db, "I met Sarah Chen", world=one, at=NOON)
-    second = take(db, "I met Sarah Chen", world=other)
+    second = take(db, "I met Sarah Chen", world=other, at=NOON)
     assert set(first.created).isdisjoint(second.created)
     assert len(second.created) == 2
 
@@ -183,6 +193,14 @@ def test_of_two_with_the_very_name_none_is_taken_until_they_are_one(db: WorldDB)
     for item in told.proposals:
         db.accept_merge(item.edge)
     assert take(db, "Sarah Chen called").reused == (one,)
+
+
+def test_two_people_of_one_role_are_two(db: WorldDB) -> None:
+    db.ingest("My sister Anna lives in Rome.", recluster="now")
+    told = db.ingest("My sister Beth lives in Oslo.", recluster="now")
+    assert {"Beth", "Oslo"} <= {db.get(ident).name for ident in told.created}
+    assert told.proposals == ()
+    assert db.proposals() == []
 
 
 def test_people_with_one_surname_are_different(db: WorldDB) -> None:

@@ -97,7 +97,8 @@ def test_a_relative_date_needs_a_day_on_which_it_can_mean_one_thing(
     [
         ("We moved in March.", "2023-03"),
         ("We moved in October.", "2022-10"),
-        ("We will move in March.", "2024-03"),
+        ("We will move in January.", "2024-01"),
+        ("We will move in March.", ""),  # nearly a year away
         ("We're moving in October.", "2023-10"),
         ("We move in October.", ""),
         ("I was told we will move in October.", ""),
@@ -108,7 +109,11 @@ def test_a_relative_date_needs_a_day_on_which_it_can_mean_one_thing(
         ("If he left on Monday, fine.", ""),
         ("Every year we went there on May 1st.", ""),
         ("I was there on April 30th.", "2023-04-30"),
-        ("I was there on June 30th.", "2022-06-30"),
+        ("I was there on September 30th.", "2022-09-30"),
+        ("I was there on June 30th.", ""),  # that would be nearly a year ago
+        ("We moved in June.", ""),
+        ("I was thinking of going on Thursday.", ""),
+        ("I have to train twice a week since March 25th.", "2023-03-25"),
         ("I will be there on June 30th.", "2023-06-30"),
         ("I'm excited about June 30th.", ""),
         ("It has been so since January.", "2023-01"),

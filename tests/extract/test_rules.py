@@ -78,6 +78,15 @@ def test_a_word_at_the_start_of_a_sentence_is_a_name_if_it_is_one_elsewhere() ->
     assert [edge.source for edge in later.edges] == ["turn:0", "turn:1"]
 
 
+def test_part_of_what_is_meant_is_no_name() -> None:
+    assert items(drafted("We shop on Cyber Monday and eat on Taco Tuesday.")) == set()
+    assert items(drafted("I like the Cliffs of Moher and the band Heal the Bay.")) == set()
+    assert items(drafted("I met Joe Monday, and the President of France.")) == {
+        ("name", "Joe"),
+        ("name", "France"),
+    }
+
+
 def test_a_relation_is_an_edge_from_the_one_to_whose_it_is() -> None:
     draft = drafted("My sister Anna came.")
     user, anna = node(draft, "user"), node(draft, "Anna")
@@ -119,6 +128,26 @@ def test_yours_is_the_listener_s_if_there_is_one_listener() -> None:
 def test_whoever_is_spoken_to_is_not_what_stands_before_the_comma(text: str) -> None:
     draft = drafted(("Caroline", text), ("Melanie", "Thank you, I will."))
     assert not [item for item in items(draft) if item[0] != "name"]
+
+
+def test_what_is_quoted_is_of_another_speaker_and_another_day() -> None:
+    draft = drafted('Tom said, "My sister Anna is ill, she called yesterday." I was sad.')
+    assert items(draft) == {("name", "Tom"), ("name", "Anna")}
+    draft = drafted("Tom said: “I'm Anna, my dog Rex died.” Today my dog Max is fine.")
+    assert items(draft) >= {("role", "Max", "dog"), ("date", "2023-05-03")}
+    assert not {item for item in items(draft) if item[0] == "alias"} - {("alias", "Max", "my dog")}
+
+
+def test_letters_after_a_long_name_are_evidence_too() -> None:
+    draft = drafted("I joined the Zurich Otter Foundation (ZOF) today.")
+    zof = node(draft, "Zurich Otter Foundation")
+    assert zof.aliases == ("ZOF",)
+    assert [span.text for span in zof.spans] == ["Zurich Otter Foundation", "ZOF"]
+
+
+def test_a_message_to_somebody_may_end_in_their_name() -> None:
+    assert ("role", "Max", "dog") in items(drafted("I love my dog, Max."))
+    assert items(drafted(("Caroline", "I love my dog, Max."))) == {("name", "Max")}
 
 
 def test_an_alias_that_two_of_the_draft_bear_is_given_to_neither() -> None:

@@ -49,7 +49,9 @@ def test_several_messages_are_the_turns_of_one_session_in_order() -> None:
         ("Turn", "Melanie", "Hi."),
         ("Turn", "Caroline", "Bye."),
     ]
-    assert [turn.created_at for turn in turns] == [late, early, AT]
+    assert [turn.created_at for turn in turns] == [
+        time + timedelta(microseconds=index) for index, time in enumerate((late, early, AT))
+    ]
     assert [turn.valid_from for turn in turns] == [late, early, AT]
     assert {turn.parent for turn in turns} == {session.key}
     assert len({turn.key for turn in turns}) == 3

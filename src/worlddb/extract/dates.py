@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from worlddb.extract import periods
 from worlddb.extract.lexicon.ordinary import STARTERS
+from worlddb.extract.mask import in_quotes
 from worlddb.extract.periods import Moment, Period
 from worlddb.language.dates import MONTHS, NUMBERS, WEEKDAYS
 
@@ -68,6 +69,8 @@ _NOT_BEFORE = {
     ),
     "near": re.compile(r"\b(?:of|better|brighter|a|like|as if|no)\s+(?:(?:just|only|it was)\s+)*$"),
 }
+# Seen from the day they were said on, which for a quotation is not known.
+_RELATIVE = frozenset(("turned", "month", "weekday", "ago", "near", "day_month", "month_day"))
 # Hers, unless it is a day: "her last year", but "I saw her last Friday".
 _HERS = re.compile(rf"\bher (?:last|next|this) (?!{_WEEKDAY}|night)")
 _NOT_AFTER = {
@@ -109,6 +112,8 @@ def dates_in(plain: str, said: date) -> Iterator[Dated]:
         start, end = match.span(kind)
         before, after = _NOT_BEFORE.get(kind), _NOT_AFTER.get(kind)
         if before is not None and before.search(low, max(0, start - 24), start):
+            continue
+        if kind in _RELATIVE and in_quotes(plain, start):
             continue
         if kind == "turned" and _HERS.search(low, max(0, start - 4), end):
             continue

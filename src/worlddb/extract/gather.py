@@ -111,13 +111,18 @@ class Gathered:
         entity.spans[_place(span)] = span
         self._edge(turn.source, entity.key, "", span, {})
 
+    def note(self, turn: Turn, entity: Entity, start: int, end: int) -> None:
+        """Record where else the text speaks of an entity, though not by a mention."""
+        span = turn.span(start, end)
+        entity.spans[_place(span)] = span
+
     def relate(
         self, turn: Turn, entity: Entity, owner: Entity, role: str, start: int, end: int
     ) -> None:
         """Record that an entity is its owner's sister, dog or company."""
         span = turn.span(start, end)
-        entity.spans[_place(span)] = span
-        owner.spans[_place(span)] = span
+        for each in (entity, owner):
+            each.spans[_place(span)] = span
         self._edge(entity.key, owner.key, role, span, {"relation": role})
 
     def add_date(self, turn: Turn, dated: Dated) -> None:

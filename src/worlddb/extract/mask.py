@@ -74,6 +74,14 @@ def masked(text: str) -> str:
     return _LINE.sub(_without_headings, text)
 
 
+def in_quotes(plain: str, position: int) -> bool:
+    """Return whether a place is inside quotation marks: somebody else's words, of another time."""
+    line = plain.rfind("\n", 0, position) + 1
+    if plain.count('"', line, position) % 2:
+        return True
+    return plain.rfind("“", line, position) > plain.rfind("”", line, position)
+
+
 def _blot(match: re.Match[str]) -> str:
     return BLOT * (match.end() - match.start())
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from worlddb.extract.lexicon.given import GIVEN, GIVEN_PERHAPS
 from worlddb.extract.lexicon.known import BRANDS, PLACES
 from worlddb.extract.lexicon.roles import MANY, THINGS
+from worlddb.extract.mask import in_quotes
 from worlddb.extract.mentions import Mention
 from worlddb.extract.phrases import (
     BEFORE_MAX,
@@ -36,14 +37,15 @@ _WORDS = r"((?:[^\W\d_][\w-]*\s+){0,3}[^\W\d_][\w-]*)"
 # The end of an apposition: a comma that no list goes on after, or a stop.
 _COMMA = r",(?!\s*(?:or|&)\b)(?!\s*and\b(?!\s+(?:s?he|it|they)\b))(?!\s+[A-Z])"
 _CLOSED = rf"(?=\s*(?:[.;!?)\n]|\Z|{_COMMA}))"
+_STATED = r"(?=\s*(?:[.,;!\n]|\Z|\s(?:and|but|who)\b))"
 _ROLE_AFTER = re.compile(
     rf"(?:(?P<apposed>,\s+)(my|our|your)\s+{_WORDS}{_CLOSED}"
     rf"|(?P<bracket>\s+\()(my|our|your)\s+{_WORDS}\)"
-    rf"|(?P<is>(?:['’]s|\s+is)\s+)(my|our|your)\s+{_WORDS}(?=\s*(?:[.,;!\n]|\Z|\s(?:and|but|who)\b)))"
+    rf"|(?P<is>(?:['’]s|\s+is)\s+)(my|our|your)\s+{_WORDS}{_STATED})"
 )
 _PARTED = re.compile(rf"\s*(?:[;)]|{_COMMA})")
 _ENDED = re.compile(r"\s*(?:[.\n]|\Z)")
-_COPULA_CLOSED = re.compile(r"(?=\s*(?:[.,;!\n]|\Z|\s(?:and|but|who)\b))")
+_STATED_AFTER = re.compile(_STATED)
 _DOUBTED = re.compile(
     r"\b(?:if|whether|wish|unless|imagine|pretend|suppose|think|maybe)\b[^.!?\n]*$", re.I
 )
@@ -74,7 +76,7 @@ _LISTED = re.compile(r",\s+|,?\s+(?:and|&)\s+")
 _POSSESSED = re.compile(rf"['’]s?\s+{_WORDS}(,)?\s+")
 _OTHERWISE = re.compile(
     r"(?:,?\s+|,?\s*\(\s*)"
-    r"(?:(?:is\s+|was\s+)?(?:also|better|formerly|previously|originally)\s+(?:known\s+as|called|named)"
+    r"(?:(?:is\s+)?(?:also|better|formerly|previously|originally)\s+(?:known\s+as|called|named)"
     r"|a\.?k\.?a\.?|(formerly)|(?:who\s+)?(?:also\s+)?goes\s+by(?:\s+the\s+name)?(?:\s+of)?"
     r"|(?:is\s+)?nicknamed|is\s+short\s+for|or\s+just),?\s+[\"“'‘]?",
     re.IGNORECASE,
@@ -144,10 +146,11 @@ def namings_in(plain: str, mentions: Sequence[Mention], speakers: Set[str]) -> l
     """
     found: list[Naming] = []
     for index, mention in enumerate(mentions):
-        found += _before(plain, mentions, index, speakers)
-        found += _after(plain, mention, index, speakers)
-        if _names_self(plain, mention):
-            found.append(Self(index))
+        if not in_quotes(plain, mention.start):  # "my" is another's there
+            found += _before(plain, mentions, index, speakers)
+            found += _after(plain, mention, index, speakers)
+            if _names_self(plain, mention):
+                found.append(Self(index))
         if index:
             found += _between(plain, mentions, index, speakers)
     return found
@@ -161,12 +164,10 @@ def _before(
     before = role_before(plain, mention.start)
     if before is not None and before.owner in _OWNERS and _fits(before.role, mention):
         last = _list_end(plain, mentions, index) if before.plural else index
-        called = before.tie == "comma" and not _apposed(
-            plain, mention, mentions[last].end, speakers
-        )
-        if not called and _tied(plain, before, mentions[last].end):
-            single = not before.plural and before.role not in MANY
-            phrase = before.phrase if single else ""
+        end = mentions[last].end
+        comma = before.tie == "comma"
+        if _apposed(plain, mention, end, speakers) if comma else _tied(plain, before, end):
+            phrase = "" if before.plural else _alias(before.role, before.phrase)
             owner = _OWNERS[before.owner]
             for each in range(index, last + 1):
                 yield Role(each, owner, before.role, phrase, before.start, mentions[each].end)
@@ -203,13 +204,19 @@ def _tied(plain: str, before: RolePhrase, end: int) -> bool:
             return _GOES_ON.match(plain, end) is None
         return True
     if before.tie == "is":
-        closed = _COPULA_CLOSED.match(plain, end) is not None
+        closed = _STATED_AFTER.match(plain, end) is not None
         return closed and _DOUBTED.search(plain, start, before.start) is None
     if before.tie == "of":
         return before.role in _OF_PLACES
     if before.tie == "bracket":
         return plain[end : end + 1] == ")"
     return True
+
+
+def _alias(role: str, phrase: str) -> str:
+    """Return the words that may serve as an alias; none if people have several such."""
+    several = role.split()[-1] in MANY and not role.startswith("best ")
+    return "" if several else " ".join(phrase.split())
 
 
 def _list_end(plain: str, mentions: Sequence[Mention], index: int) -> int:
@@ -234,7 +241,7 @@ def _after(plain: str, mention: Mention, index: int, speakers: Set[str]) -> Iter
             plain, max(0, mention.start - BEFORE_MAX), mention.start
         )
         if role is not None and not role[1] and _fits(role[0], mention) and not doubted:
-            phrase = "" if role[0] in MANY else " ".join(said.split())
+            phrase = _alias(role[0], said)
             yield Role(index, _OWNERS[owner], role[0], phrase, mention.start, after.end())
     letters = LETTERS.match(plain, mention.end)
     if letters is not None and letters[1] == initials(mention.text):
@@ -253,7 +260,7 @@ def _between(
     if owned is not None and (role := role_of(owned[1].split())) is not None:
         apposed = owned[2] is None or _apposed(plain, second, second.end, speakers)
         if apposed and not role[1] and _fits(role[0], second):
-            phrase = "" if role[0] in MANY else " ".join(owned[1].split())
+            phrase = _alias(role[0], owned[1])
             yield Role(index, index - 1, role[0], phrase, first.start, second.end)
     elif _BORN.fullmatch(plain, *gap):
         given = first.text.split()

@@ -16,6 +16,7 @@ _WORDS_TOO = frozenset((3, 5))
 _NAMES_TOO = frozenset((4, 5, 6, 8))
 _ROUND_MIN = 10
 _AGO_YEARS_MAX = 60
+_UNSAID_DAYS_MAX = 270
 _DAY = timedelta(days=1)
 
 
@@ -122,7 +123,7 @@ def _spelled(moment: Moment) -> Period | None:
     nth = int(days[0].rstrip("stndrh"))
     if years:
         return day(date(years[0], number, nth))
-    tense = moment.tense()
+    tense = PAST if moment.low.endswith("since ", 0, moment.start) else moment.tense()
     if tense is None:
         return None
     found = date(moment.said.year, number, nth)
@@ -130,7 +131,7 @@ def _spelled(moment: Moment) -> Period | None:
         found = date(found.year - 1, number, nth)
     if tense == FUTURE and found < moment.said:
         found = date(found.year + 1, number, nth)
-    return day(found)
+    return _near_enough(day(found), moment.said)
 
 
 def _month_of(moment: Moment) -> tuple[int, bool]:
@@ -163,9 +164,13 @@ def _month_alone(moment: Moment) -> Period | None:
     said = moment.said
     if tense is None or number == said.month:
         return None
-    if tense == PAST:
-        return month(said.year - (number > said.month), number)
-    return month(said.year + (number < said.month), number)
+    step = -(number > said.month) if tense == PAST else number < said.month
+    return _near_enough(month(said.year + step, number), said)
+
+
+def _near_enough(found: Period, said: date) -> Period | None:
+    """Who means a day that is nearly a year away says so; else the year may be another."""
+    return found if abs((found.first - said).days) <= _UNSAID_DAYS_MAX else None
 
 
 def _weekday_alone(moment: Moment) -> Period | None:

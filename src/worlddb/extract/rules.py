@@ -24,6 +24,7 @@ from worlddb.extract.naming import LISTENER, SPEAKER, Alias, Role, Same, namings
 from worlddb.extract.verbatim import VerbatimExtractor, source_key
 from worlddb.model.drafts import Draft, Message
 
+USER = "user"
 # Speakers that are called by what they do.
 _NAMELESS = frozenset(
     ("user", "assistant", "system", "human", "ai", "bot", "agent", "tool", "me", "model", "unknown")
@@ -46,7 +47,10 @@ class RulesExtractor:
         speakers = _names_of(messages)
         found = [mentions_in(turn.message.text, turn.plain, speakers) for turn in read]
         certain = {key_of(each.text) for mentions in found for each in mentions if each.sure}
-        spoken = {key_of(message.speaker) for message in messages} if len(messages) > 1 else set()
+        # A text of the user alone is a note; all else is spoken to somebody.
+        spoken = {key_of(message.speaker) for message in messages}
+        if len(messages) == 1:
+            spoken -= {USER}
         gathered = Gathered([message.speaker for message in messages])
         for turn, mentions in zip(read, found, strict=True):
             sure = [each for each in mentions if each.sure or key_of(each.text) in certain]
@@ -83,9 +87,11 @@ def _read_names(
             gathered.add_alias(entity, mention.text)
         else:
             entity = gathered.named(mention)
-        if index in letters:
-            gathered.add_alias(entity, letters[index].alias)
         gathered.refer(turn, entity, mention.start, mention.end)
+        if index in letters:
+            alias = letters[index]
+            gathered.add_alias(entity, alias.alias)
+            gathered.note(turn, entity, alias.start, alias.end)
         entities.append(entity)
     for role in roles:
         _read_role(gathered, turn, role, entities, mentions)
@@ -116,7 +122,7 @@ def _read_role(
 
 def _whose(turn: Turn, role: Role, name: str) -> str:
     """Return the possessive that an alias begins with: the user's own is "my" or "our"."""
-    if key_of(name) != "user":
+    if key_of(name) != USER:
         return f"{name}'s"
     said = turn.plain[role.start : role.end].lower()
     return "our" if role.owner != LISTENER and "our " in said and "my " not in said else "my"

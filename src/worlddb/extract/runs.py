@@ -171,8 +171,8 @@ def _pieces(run: list[Token], owned: bool, partial: bool) -> Iterator[Run]:
         if token.word.removesuffix("s") in BREEDS:  # and what is before is part of it
             piece, owned, partial = [], False, False
         elif _never(run, index):
-            if piece:
-                yield Run(tuple(piece), owned, partial)
+            if piece:  # Black Friday: less than what is meant
+                yield Run(tuple(piece), owned, True)
             piece, owned, partial = [], False, False
         else:
             piece.append(token)

@@ -23,7 +23,8 @@ _STATE = re.compile(
 _FUTURE = re.compile(
     r"\b(?:will|won't|shall|gonna|going to|plan(?:s|ning)? (?:to|on|for)|upcoming|tomorrow|soon"
     r"|can't wait|looking forward|see you|let's|hop(?:e|es|ing) to|want(?:s)? to|about to|scheduled"
-    r"|have to|need(?:s)? to|starts|begins|leaves|coming up"
+    r"|thinking|planning|hoping|considering|wondering|supposed to|have to|need(?:s)? to"
+    r"|starts|begins|leaves|coming up"
     r"|(?:am|is|are) (?!being\b)[a-z]+ing)\b"
     r"|['’](?:ll|m [a-z]+ing|re [a-z]+ing|s [a-z]+ing)\b"
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from blake3 import blake3
 
 from worlddb.model.drafts import Draft, DraftNode, Message
 
@@ -31,13 +33,25 @@ class VerbatimExtractor:
             )
             return Draft(nodes=(memory,))
         began = min(message.at or at for message in messages)
-        session = DraftNode(key=SESSION, type="Session", created_at=began, valid_from=began)
+        session = DraftNode(
+            key=SESSION, type="Session", name=_name(messages), created_at=began, valid_from=began
+        )
         return Draft(nodes=(session, *_turns(messages, at)))
 
 
 def source_key(messages: Sequence[Message], index: int) -> str:
     """Return the key of the node that holds a message."""
     return MEMORY if len(messages) == 1 else f"turn:{index}"
+
+
+def _name(messages: Sequence[Message]) -> str:
+    """Return a name that is the same for the same chat: two may begin at one time."""
+    hasher = blake3()
+    for message in messages:
+        for text in (message.speaker, message.text):
+            said = text.encode("utf-8", "surrogatepass")
+            hasher.update(len(said).to_bytes(8, "big") + said)
+    return f"chat {hasher.hexdigest(6)}"
 
 
 def _turns(messages: Sequence[Message], at: datetime) -> list[DraftNode]:
@@ -48,7 +62,8 @@ def _turns(messages: Sequence[Message], at: datetime) -> list[DraftNode]:
             name=message.speaker,
             content=message.text,
             parent=SESSION,
-            created_at=message.at or at,
+            # Who says "ok" twice has said it twice: a microsecond makes two turns of it.
+            created_at=(message.at or at) + timedelta(microseconds=index),
             valid_from=message.at or at,
         )
         for index, message in enumerate(messages)

@@ -7,6 +7,7 @@ Reads only. What to do with a verdict is decided where it is written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from worlddb.index.lookups import content_key, name_number
@@ -22,6 +23,17 @@ OPTIONS_MAX = 1_000
 SAME_MAX = 200
 NOT_NAMED = frozenset({"World", "Scope", "Session", "Turn"})
 """Types whose names say who speaks or whose it is, not what the node is."""
+
+
+_ROLE = re.compile(r"(?:my|our|your|his|her|its|their)\s|\S.*['’]s?\s", re.IGNORECASE)
+
+
+def identifying(name: str, aliases: Sequence[str]) -> tuple[str, ...]:
+    """Return the names by which something can be told from others.
+
+    "My sister" leads to somebody, but two people may be it, one after the other or both.
+    """
+    return (name, *(alias for alias in aliases if not _ROLE.match(alias)))
 
 
 class Resolving:
@@ -41,7 +53,7 @@ class Resolving:
         named = Named(
             key=node.key,
             type=node.type,
-            names=(node.name, *node.aliases),
+            names=identifying(node.name, node.aliases),
             attributes=node.attributes,
         )
         return self.of(named, set())
@@ -95,6 +107,10 @@ class Resolving:
         for row, alias in self.reader.aliases([body.row for body in bodies]):
             aliases.setdefault(row, []).append(alias)
         return [
-            Named(key=body.row, type=body.type, names=(body.name, *aliases.get(body.row, ())))
+            Named(
+                key=body.row,
+                type=body.type,
+                names=identifying(body.name, aliases.get(body.row, ())),
+            )
             for body in bodies
         ]

@@ -90,9 +90,7 @@ def _unpaired(found: Likeness) -> int:
 
 def _written_together(words: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return the words with each two neighbours in turn written together."""
-    return [
-        (*words[:i], words[i] + words[i + 1], *words[i + 2 :]) for i in range(len(words) - 1)
-    ]
+    return [(*words[:i], words[i] + words[i + 1], *words[i + 2 :]) for i in range(len(words) - 1)]
 
 
 def _aligned(left: tuple[str, ...], right: tuple[str, ...], least: float) -> Likeness:
@@ -111,11 +109,12 @@ def _aligned(left: tuple[str, ...], right: tuple[str, ...], least: float) -> Lik
         _pair_others(left, right, least, taken, used)
     if not taken:
         return Likeness(0.0, (), left, right, False, False)
-    order = [taken[i][0] for i in sorted(taken)]
-    pairs = tuple([taken[i][1] for i in sorted(taken)])
+    paired = [taken[i] for i in sorted(taken)]
+    order = [j for j, _ in paired]
+    pairs = tuple([pair for _, pair in paired])
     more_left = tuple([word for i, word in enumerate(left) if i not in taken])
     more_right = tuple([word for j, word in enumerate(right) if j not in used])
-    inside = {0, len(left) - 1} <= taken.keys() and {0, len(right) - 1} <= used
+    inside = 0 in taken and len(left) - 1 in taken and 0 in used and len(right) - 1 in used
     # Words on one side only make it a part of a name, not a name less alike.
     differ = (*more_left, *more_right) if more_left and more_right else ()
     score = _score(pairs, differ)
@@ -174,7 +173,7 @@ def _way(one: str, other: str, least: float) -> tuple[str, float] | None:
     sounds_same = spoken(one) == spoken(other)
     if are_cousins(one, other) and not sounds_same:
         return "cousins", _LIKENESS["cousins"]
-    if are_two(one, other) or max(one[-1], other[-1], one[0], other[0]) >= _ALPHABETS_END:
+    if are_two(one, other) or max(one + other) >= _ALPHABETS_END:
         return None
     if changes_gender(shorter, longer) or _is_derived(shorter, longer):
         return None
@@ -217,7 +216,19 @@ def changes_gender(shorter: str, longer: str) -> bool:
 def _is_derived(shorter: str, longer: str) -> bool:
     """Tell whether one word is made from the other: York and Yorker, Georgia and Georgian."""
     ending = longer[len(shorter) :] if longer.startswith(shorter) else ""
-    return ending != shorter[-1] and ending in ("s", "n", "an", "ian", "er", "ers", "ish", "ese", "ic", "ist", "ism")
+    return ending != shorter[-1] and ending in (
+        "s",
+        "n",
+        "an",
+        "ian",
+        "er",
+        "ers",
+        "ish",
+        "ese",
+        "ic",
+        "ist",
+        "ism",
+    )
 
 
 @cache

@@ -61,13 +61,12 @@ def marks(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
 
 def opposites(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
     """No word of one is a word of the other turned round: legal and illegal, import and export."""
-    if left.words == right.words:
-        return ""
-    for one in left.words:
-        for other in right.words:
-            if one != other and _opposed(one, other):
-                return "opposites"
-    return ""
+    ones, others = list(likeness.more_left), list(likeness.more_right)
+    for pair in likeness.pairs:
+        if pair.left != pair.right:
+            ones.append(pair.left)
+            others.append(pair.right)
+    return "opposites" if any(_opposed(one, other) for one in ones for other in others) else ""
 
 
 def _opposed(one: str, other: str) -> bool:

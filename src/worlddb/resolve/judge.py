@@ -18,10 +18,11 @@ from typing import Any
 from worlddb.resolve import slips
 from worlddb.resolve.attributes import Corroboration
 from worlddb.resolve.compare import Likeness, Pair
-from worlddb.resolve.known import is_given
+from worlddb.resolve.known import is_given, is_name
 from worlddb.resolve.names import Name
 from worlddb.resolve.settings import ResolverSettings
 from worlddb.resolve.values import Population
+from worlddb.resolve.vocabulary import PLAIN_TITLES
 
 # What each way of matching takes from the weight of a pair of words.
 _LOSS = {
@@ -106,9 +107,7 @@ def _pair_weight(pair: Pair, population: Population, settings: ResolverSettings)
     return max(weight - _LOSS[pair.kind], 0.0)
 
 
-def _doubts(
-    left: Name, right: Name, likeness: Likeness, person: bool
-) -> tuple[list[str], float]:
+def _doubts(left: Name, right: Name, likeness: Likeness, person: bool) -> tuple[list[str], float]:
     """Return what speaks against acting on the names, and what it costs."""
     found: list[str] = []
     loss = 0.0
@@ -131,9 +130,22 @@ def _doubts(
     if left.titles != right.titles and left.titles and right.titles:
         loss += _AROUND
         found.append("titles differ")
+    if _may_be_no_title(left, right):
+        found.append("perhaps no title")
     if likeness.kinds <= {"initial"}:
         found.append("initials alone")
     return found, loss
+
+
+def _may_be_no_title(left: Name, right: Name) -> bool:
+    """Tell whether what looks like a title on one side may be a part of the name.
+
+    Captain America is not America; Coach Ramirez is Ramirez.
+    """
+    titles = left.titles | right.titles
+    if (left.titles and right.titles) or not titles or titles & PLAIN_TITLES:
+        return False
+    return not any(map(is_name, left.words))
 
 
 def _is_middle(likeness: Likeness) -> bool:

@@ -5,7 +5,7 @@ A look-up asks for the keys the index stores. A key that finds more names than
 too common to decide. So that a common word does not hide a name, words are also filed in pairs.
 
     =john smith    the folded name
-    w:john         each word: finds rare words whatever stands beside them; the last two also in one
+    w:john         the longest words: finds rare words whatever stands beside; the last two also in one
     p:j5 s53       the sounds of the first and the last word: slips in both, in either order
     b:joh smi      how they begin: slips further on that change the sound
     i:j s53        a letter and the sound of the other: initials, nicknames, other first names
@@ -23,18 +23,21 @@ from worlddb.resolve.names import read_name
 from worlddb.resolve.settings import DEFAULT_SETTINGS, ResolverSettings
 from worlddb.resolve.sound import sound_code
 
-WORDS_MAX = 4
+WORDS_MAX = 3
 BEGINNING = 3
 
 
 def block_keys(name: str) -> set[str]:
     """Return the keys of a name."""
     parts = read_name(name)
+    if not parts.key:
+        return set()
     keys = {f"={parts.key}"}
     words = parts.words
     if not words:
         return keys
-    keys.update(f"w:{word}" for word in words[:WORDS_MAX] if len(word) > 1)
+    longest = sorted(words, key=lambda word: (-len(word), word))[:WORDS_MAX]
+    keys.update(f"w:{word}" for word in longest if len(word) > 1)
     numbers = "".join(f" {number}" for number in parts.numbers)
     if len(words) == 1:
         keys.add(f"s:{sound_code(words[0])}{numbers}")

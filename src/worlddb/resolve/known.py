@@ -8,11 +8,13 @@ however many do (Youssef and Yusuf, Bob and Robert).
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
 from worlddb.resolve.sound import spoken
+
+_CACHE_MAX = 1 << 15
 
 
 class Known(NamedTuple):
@@ -66,6 +68,7 @@ def _groups(rows: list[list[str]]) -> dict[str, frozenset[str]]:
     return {word: frozenset(words) for word, words in found.items()}
 
 
+@lru_cache(maxsize=_CACHE_MAX)
 def formal_names(word: str) -> frozenset[str]:
     """Return the given names that `word` is short for: Alex is Alexander and Alexandra."""
     tables = known()
@@ -93,12 +96,12 @@ def is_variant(one: str, other: str) -> bool:
 def is_nickname(one: str, other: str) -> bool:
     """Tell whether one is short for the other, or for a spelling of it."""
     ones, others = formal_names(one), formal_names(other)
+    if not ones and not others:
+        return False
     if other in ones or one in others:
         return True
     spelled = known().variants
-    return not (
-        ones.isdisjoint(spelled.get(other, ())) and others.isdisjoint(spelled.get(one, ()))
-    )
+    return not (ones.isdisjoint(spelled.get(other, ())) and others.isdisjoint(spelled.get(one, ())))
 
 
 def are_cousins(one: str, other: str) -> bool:

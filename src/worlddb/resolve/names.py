@@ -15,6 +15,7 @@ from functools import lru_cache
 from worlddb.language.fold import fold
 from worlddb.language.words import folded
 from worlddb.resolve.known import is_given
+from worlddb.resolve.settings import TEXT_MAX
 from worlddb.resolve.vocabulary import (
     ARTICLES,
     GENERATIONS,
@@ -34,7 +35,6 @@ from worlddb.resolve.vocabulary import (
 )
 
 _CACHE_MAX = 1 << 15
-_TEXT_MAX = 400  # of a longer text only the beginning is read: it is no name anyway
 _L = "[^\\x00-@\\[-`{-\\x7f]"
 _TOKEN = re.compile(
     rf"v?\d+(?:[.,:/]\d+)*(?:[a-z]{{1,2}})?(?!{_L}|\d)|\d+|{_L}+(?:'{_L}+)*'?[+#]*|[,@&]"
@@ -78,7 +78,7 @@ def name_words(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=_CACHE_MAX)
 def read_name(text: str) -> Name:
     """Return the parts of a name."""
-    plain = fold(text[:_TEXT_MAX])
+    plain = fold(text[:TEXT_MAX])
     if not plain.isascii():
         plain = plain.translate(ROMANIZED)
     tokens = _TOKEN.findall(plain)
@@ -123,7 +123,7 @@ def _assembled(
     ends = (rest[0], rest[-1]) if rest else ()
     return Name(
         text=text,
-        key=folded(text[:_TEXT_MAX]),
+        key=folded(text[:TEXT_MAX]),
         words=tuple(rest),
         numbers=numbers,
         titles=frozenset(SAME_TITLE.get(title, title) for title in titles),

@@ -59,28 +59,26 @@ class Resolver:
             InvalidInputError: the tiebreaker chose something it was not offered.
         """
         asked = Asked(candidate, population, self._settings)
-        found: dict[Hashable, Match] = {}
-        vetoed: dict[Hashable, Match] = {}
         if not asked.names:
             return New()
         seen = [Option(asked, option) for option in options]
+        found: dict[Hashable, Match] = {}
+        vetoed: dict[Hashable, Match] = {}
         for tier in self._tiers:
-            found_here = (tier.match(asked, option) for option in seen)
-            matches = _unshared([match for match in found_here if match is not None])
+            here = (tier.match(asked, option) for option in seen)
+            matches = _unshared([match for match in here if match is not None])
             for match in matches:
                 kept = vetoed if "vetoes" in match.evidence else found
                 kept.setdefault(match.option.key, match)
             sure = [match for match in matches if _resolves(match)]
-            if sure and (leader := _leader(sure)) is not None:
+            if sure and (leader := _leader(sure, found.values())) is not None:
                 return Resolved(leader)
             if sure:
                 break
-        open_ = [match for key, match in found.items() if key not in vetoed]
-        return self._settled(candidate, _ordered(open_), _ordered(vetoed.values()))
+        apart = [match for key, match in vetoed.items() if key not in found]
+        return self._settled(candidate, _ordered(found.values()), _ordered(apart))
 
-    def _settled(
-        self, candidate: Named, matches: list[Match], vetoed: list[Match]
-    ) -> Outcome:
+    def _settled(self, candidate: Named, matches: list[Match], vetoed: list[Match]) -> Outcome:
         """Return what is made of matches of which none stands out."""
         settings = self._settings
         matches = [match for match in matches if match.confidence >= settings.consider_above]
@@ -101,12 +99,19 @@ def _resolves(match: Match) -> bool:
     if match.tier == "phonetic" or not (match.reuses or match.proposes):
         return False
     kinds = {kind for _, _, kind in match.evidence.get("words", ())}
-    return kinds.isdisjoint(("nickname", "cousins")) or "agree" in match.evidence.get("attributes", ())
+    return kinds.isdisjoint(("nickname", "cousins")) or "agree" in match.evidence.get(
+        "attributes", ()
+    )
 
 
-def _leader(matches: list[Match]) -> Match | None:
-    """Return the match that stands out: the only one, the only one without a slip, the likeliest."""
+def _leader(matches: list[Match], found: Iterable[Match]) -> Match | None:
+    """Return the match that stands out: the only one, the only one without a slip, the likeliest.
+
+    None does while an earlier tier has something likelier that it was not sure of.
+    """
     first, *others = _ordered(matches)
+    if any(match.confidence > first.confidence for match in found):
+        return None
     if not others or _odds(first) >= _LEAD * _odds(others[0]):
         return first
     if first.score == 1 and max(match.score for match in others) < 1:

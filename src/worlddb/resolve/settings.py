@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 from worlddb.errors import InvalidInputError
 
+TEXT_MAX = 400  # of a longer text only the beginning is read: it is no name anyway
 TIERS = ("exact", "fuzzy", "phonetic", "embedding")
 
 
@@ -43,14 +44,18 @@ class ResolverSettings:
     )
     # In a small store every name looks rare or common by accident: count as if it had this many.
     names_at_least: int = 1_000
-    # The index should skip a key that finds more names than this: it tells nothing.
+    # For the index: skip a key that finds more names than this, it tells nothing; and of all that
+    # is found, take no more than this, those that share most keys with the candidate first.
     key_names_max: int = 100
+    options_max: int = 64
     considered_max: int = 5
 
     def __post_init__(self) -> None:
-        unknown = self.tiers - frozenset(TIERS)
+        unknown = set(self.tiers) - set(TIERS)
         if unknown:
             raise InvalidInputError(f"unknown tier {min(unknown)!r}; use {', '.join(TIERS)}")
+        if self.name_letters_max > TEXT_MAX:
+            raise InvalidInputError(f"name_letters_max: at most {TEXT_MAX} letters are read")
         for item in fields(self):
             value = getattr(self, item.name)
             if isinstance(value, float) and not 0 <= value <= 1:

@@ -60,7 +60,9 @@ def doubts(likeness: Likeness, population: Population, *, counted: bool) -> list
         found.append("short words differ")
     if any(map(_is_unlikely, slips)):
         found.append("an unlikely slip")
-    if _FIRM.isdisjoint(likeness.kinds) and likeness.kinds != {"typo"} or len(slips) == len(pairs):
+    if (_FIRM.isdisjoint(likeness.kinds) and likeness.kinds != {"typo"}) or len(slips) == len(
+        pairs
+    ):
         found.append("no word the same")
     return found
 

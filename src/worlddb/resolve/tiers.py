@@ -42,6 +42,15 @@ class Asked:
         self.keys = {name.key: name for name in self.names}
         self.attributes = cleaned(candidate.attributes)
         self.strong = strong_of(self.attributes, settings)
+        self._compared: dict[tuple[str, str], Likeness] = {}
+
+    def compared(self, left: Name, right: Name) -> Likeness:
+        """Return how alike two names are; many options may bear the same one."""
+        found = self._compared.get((left.text, right.text))
+        if found is None:
+            found = compare(left, right, self.settings.word_jaro_winkler)
+            self._compared[left.text, right.text] = found
+        return found
 
 
 class Option:
@@ -68,9 +77,9 @@ class Option:
         found = []
         settings = self.asked.settings
         strong = agree_strongly(self.asked.strong, self.named.attributes, settings)
-        for right in self.names:
-            for left in self.asked.names:
-                likeness = compare(left, right, settings.word_jaro_winkler)
+        for right in self.names[:NAMES_MAX]:
+            for left in self.asked.names[:NAMES_MAX]:
+                likeness = self.asked.compared(left, right)
                 if likeness.pairs and (strong or not likeness.differs):
                     found.append((left, right, likeness))
         return found
@@ -79,7 +88,7 @@ class Option:
 def readable(named: Named, settings: ResolverSettings) -> list[Name]:
     """Return the names of something, each once; sentences and empty texts are no names."""
     found: dict[str, Name] = {}
-    for text in named.names[:NAMES_MAX]:
+    for text in named.names:
         name = read_name(text)
         if name.key and not guards.is_sentence(name, settings):
             found.setdefault(name.key, name)
@@ -102,13 +111,15 @@ class Exact:
 
     def match(self, asked: Asked, option: Option) -> Match | None:
         """Return the match of an option that bears one of the candidate's names."""
-        for name in option.names:
-            if name.key in asked.keys:
-                return self._judged(asked, option, asked.keys[name.key], name)
-        return None
+        found = [
+            self._judged(asked, option, asked.keys[name.key], name)
+            for name in option.names
+            if name.key in asked.keys
+        ]
+        return max(found, key=_rank, default=None)
 
     def _judged(self, asked: Asked, option: Option, left: Name, right: Name) -> Match:
-        likeness = compare(left, right, asked.settings.word_jaro_winkler)
+        likeness = asked.compared(left, right)
         person = option.is_person or (left.person and len(left.words) > 1)
         judged = judge(
             left, right, likeness, option.said, asked.population, asked.settings, person=person
@@ -151,7 +162,7 @@ class Phonetic:
 
 
 def _rank(match: Match) -> tuple[bool, float, float, tuple[str, str]]:
-    return match.proposes, match.confidence, match.score, match.compared
+    return match.reuses or match.proposes, match.confidence, match.score, match.compared
 
 
 def _judged(
@@ -183,7 +194,7 @@ class Embedding:
             return None
         left, right = asked.names[0], option.names[0]
         person = option.is_person or left.person or right.person
-        likeness = compare(left, right, asked.settings.word_jaro_winkler)
+        likeness = asked.compared(left, right)
         vetoes = guards.vetoes(left, right, likeness, person)
         if person and (likeness.differs or not likeness.pairs):
             vetoes.append("words differ")

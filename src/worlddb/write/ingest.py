@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
+from worlddb.errors import ConflictError
 from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.id import Id
+from worlddb.model.values import Node
 from worlddb.write.transaction import Transaction
 
-EVIDENCE_CHARS_MAX = 200
+NUDGES_MAX = 1_000
+NUDGE = timedelta(milliseconds=10)
+"""More than the microseconds by which an extractor keeps equal turns of one chat apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +97,30 @@ def _create(
     outcome: Outcome,
     source: str | Sequence[str] | None,
 ) -> None:
-    made = tx.create_node(
-        type=node.type,
-        name=node.name,
-        content=node.content,
-        parent=world if node.parent is None else outcome.ids[node.parent],
-        aliases=node.aliases,
-        created_at=node.created_at,
-        valid_from=node.valid_from,
-        valid_to=node.valid_to,
-        source=source,
-    )
+    parent = world if node.parent is None else outcome.ids[node.parent]
+    made = _made(tx, node, parent, source)
     outcome.ids[node.key] = made.id
     outcome.created.append(made.id)
+
+
+def _made(tx: Transaction, node: DraftNode, parent: Id, source: str | Sequence[str] | None) -> Node:
+    """Create a node, a little later if another world has the very same one."""
+    created_at = node.created_at
+    for _ in range(NUDGES_MAX):
+        try:
+            return tx.create_node(
+                type=node.type,
+                name=node.name,
+                content=node.content,
+                parent=parent,
+                aliases=node.aliases,
+                created_at=created_at,
+                valid_from=node.valid_from,
+                valid_to=node.valid_to,
+                source=source,
+            )
+        except ConflictError:
+            if created_at is None:
+                raise
+            created_at += NUDGE
+    raise ConflictError(f"{node.type} {node.name!r:.60}: exists {NUDGES_MAX} times in other worlds")

@@ -22,8 +22,9 @@ surgeon teacher therapist trainer tutor twin vet veterinarian wife
 # Of these people have several: "my friend" names nobody.
 _MANY = """
 aunt auntie baby buddy child classmate client co-worker colleague companion cousin coworker
-customer employee follower friend godchild goddaughter godson grandchild guest intern kid mate
-neighbor neighbour nephew niece pal patient relative sibling student teammate tenant toddler uncle
+customer employee follower friend godchild goddaughter godson grandchild grandparent guest intern
+kid mate neighbor neighbour nephew niece pal parent patient relative sibling student teammate
+tenant toddler uncle
 """
 
 # What a pet is, also where it is written with capitals: "my Golden Retriever Max".
