@@ -82,6 +82,7 @@ class Index:
         self.population = Population(len(named), lambda word: counts.get(word, 0))
 
     def keys(self, item: Named) -> set[str]:
+        """Return what `item` is filed under."""
         found = {key for name in item.names for key in block_keys(name)}
         return found | attribute_keys(item.attributes) if self._with_attributes else found
 

@@ -43,7 +43,7 @@ def main() -> None:
         closing_s = time.perf_counter() - started - preparing - total_s
         writes = args.nodes + args.edges
         print(f"{args.nodes:,} nodes + {args.edges:,} refers_to edges in one transaction")
-        print("  (one thread; while indexes are built at the end, others analyse words and lay out digests)")
+        print("  (one thread; at the end, beside SQLite, others analyse words and lay out digests)")
         print(
             f"  nodes {nodes_s:.1f} s, edges {edges_s:.1f} s, "
             f"indexes, states, journal, fsync {total_s - nodes_s - edges_s:.1f} s"

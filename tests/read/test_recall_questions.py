@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -81,6 +82,26 @@ def test_in_a_tiny_world_the_right_answer_comes_first(count: int, most: int) -> 
             for content in chosen:
                 answer = db.recall(MEMORIES[content])
                 assert answer[0].node.content == content, MEMORIES[content]
+
+
+SPELLED = """
+alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike november oscar papa
+quebec romeo sierra tango uniform victor whiskey xray yankee zulu
+"""
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_among_a_few_texts_the_one_that_has_a_word_beats_chance(count: int) -> None:
+    """Words without a topic: the cosines of the others are noise, and must not outweigh a word."""
+    spelled = re.findall(r"\w+", SPELLED)
+    rng = random.Random(7)
+    for _ in range(40):
+        rng.shuffle(spelled)
+        contents = [" ".join(spelled[5 * number :][:5]) for number in range(count)]
+        with worlddb.open(":memory:") as db:
+            ids = facts(db, contents)
+            asked = f"Tell me about the {spelled[0]} please, with {' and '.join(spelled[-3:])}"
+            assert found(db.recall(asked))[0] == ids[0], asked
 
 
 def test_a_tiny_scope_answers_alike_in_a_store_of_its_own_and_in_a_large_one() -> None:

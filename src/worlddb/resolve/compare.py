@@ -29,8 +29,9 @@ _ALPHABETS_END = "\u0590"
 _SHORT_MAX = 3
 _VOWEL_MAX = 7
 _VOWELS = frozenset("aeiouy")
+_ENDINGS = frozenset({"s", "n", "an", "ian", "er", "ers", "ish", "ese", "ic", "ist", "ism"})
 _SWAPPED = 0.9
-_JOINED_MIN = 0.92
+_JOINED_MIN = 0.95
 
 
 class Pair(NamedTuple):
@@ -216,19 +217,7 @@ def changes_gender(shorter: str, longer: str) -> bool:
 def _is_derived(shorter: str, longer: str) -> bool:
     """Tell whether one word is made from the other: York and Yorker, Georgia and Georgian."""
     ending = longer[len(shorter) :] if longer.startswith(shorter) else ""
-    return ending != shorter[-1] and ending in (
-        "s",
-        "n",
-        "an",
-        "ian",
-        "er",
-        "ers",
-        "ish",
-        "ese",
-        "ic",
-        "ist",
-        "ism",
-    )
+    return ending != shorter[-1] and ending in _ENDINGS
 
 
 @cache

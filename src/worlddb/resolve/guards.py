@@ -54,6 +54,8 @@ def marks(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
     for pair in likeness.pairs:
         if pair.left != pair.right:
             apart.update((pair.left, pair.right))
+    if not likeness.pairs and not (MARKS.issuperset(left.words) or MARKS.issuperset(right.words)):
+        return ""  # other words altogether: the Big Apple, New York City
     # Max, April and West are also what people are called.
     told = [word for word in apart & MARKS if not (person and is_name(word))]
     return "marks differ" if told else ""

@@ -6,6 +6,9 @@ more likely one of them fits by accident.
 
     log odds = Σ log(names / names with the word) − losses + attributes − log(names)
 
+That holds for people with several names. What is no person seldom shares its name by accident, and
+of a person's one name only the others who bear it can be counted.
+
 A doubt is a reason not to act on the name alone. Attributes may outweigh doubts, never vetoes.
 """
 
@@ -39,7 +42,8 @@ _INITIAL_MAX = 2.7  # one in fifteen names begins with a given letter
 _BOTH_KNOWN = 3.0  # both spellings are words of several names here: hardly a slip
 _KNOWN_MIN = 3
 _TURNED, _MORE, _PART, _DIFFER, _AROUND = 1.5, 1.0, 2.0, 5.0, 1.5
-_EXACT_LOG_ODDS = 4.6  # an equal name of something that is no person: 99 in 100
+_CERTAIN = 4.6  # an equal name that nobody else is known to bear: 99 in 100
+_OTHERS = 2.0
 _LOG_ODDS_MAX = 30.0
 # How much attributes must add for a doubt to be set aside.
 _LIFTS_PART, _LIFTS_DIFFER = 3.0, 6.0
@@ -65,21 +69,19 @@ def judge(
     person: bool,
 ) -> Judgement:
     """Return how likely two are one, and what speaks against acting on it."""
-    weight = sum(_pair_weight(pair, population, settings) for pair in likeness.pairs)
-    by_chance = math.log(population.names + 1) - weight
+    log_odds, by_chance = _name_odds(likeness, population, settings, person)
     doubts, loss = _doubts(left, right, likeness, person)
     # Among many people the counts tell a slip from a name; among few, its form must.
     counted = person and population.names >= settings.names_at_least
     if not likeness.differs:
         doubts += slips.doubts(likeness, population, counted=counted)
-    if corroboration.weight >= (_LIFTS_DIFFER if likeness.differs else _LIFTS_PART):
-        doubts = [] if corroboration.strong or not likeness.differs else doubts
-    log_odds = corroboration.weight - by_chance - loss
+    if _lifts(corroboration, likeness):
+        doubts = []
     evidence: dict[str, Any] = {
-        "by_chance": _rounded(math.exp(min(by_chance, _LOG_ODDS_MAX))),
+        "by_chance": float(f"{by_chance:.2g}"),
         "words": [[pair.left, pair.right, pair.kind] for pair in likeness.pairs],
     }
-    return Judgement(probability(log_odds), tuple(doubts), evidence)
+    return Judgement(probability(log_odds - loss + corroboration.weight), tuple(doubts), evidence)
 
 
 def probability(log_odds: float) -> float:
@@ -87,24 +89,49 @@ def probability(log_odds: float) -> float:
     return 1 / (1 + math.exp(-max(-_LOG_ODDS_MAX, min(log_odds, _LOG_ODDS_MAX))))
 
 
-def exact_probability(corroboration: Corroboration) -> float:
-    """Return the confidence in an equal name that is no person's."""
-    return probability(_EXACT_LOG_ODDS + corroboration.weight)
+def _name_odds(
+    likeness: Likeness, population: Population, settings: ResolverSettings, person: bool
+) -> tuple[float, float]:
+    """Return the log odds by the names alone, and how many others may bear such a name."""
+    pairs = likeness.pairs
+    more = likeness.more_left or likeness.more_right
+    if person and (len(pairs) > 1 or more):
+        weight = sum(_weight(pair, population, settings) for pair in pairs)
+        log_chance = math.log(population.names + 1) - weight
+        return -log_chance, math.exp(min(log_chance, _LOG_ODDS_MAX))
+    loss = sum(_loss(pair, population) for pair in pairs)
+    others = max(_holding(pairs[0], population)) - 1 if person and pairs else 0
+    others = max(others, 0)
+    return _CERTAIN - loss - math.log(1 + _OTHERS * others), float(others)
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.2g}")
+def _holding(pair: Pair, population: Population) -> tuple[int, int]:
+    return population.holding(pair.left), population.holding(pair.right)
 
 
-def _pair_weight(pair: Pair, population: Population, settings: ResolverSettings) -> float:
+def _weight(pair: Pair, population: Population, settings: ResolverSettings) -> float:
+    """Return how much a pair of words says: the more, the fewer names hold them."""
     names = population.names + settings.names_at_least
-    ones, others = population.holding(pair.left), population.holding(pair.right)
-    weight = math.log(names / max(ones, others, 1))
+    weight = math.log(names / max(*_holding(pair, population), 1))
     if pair.kind == "initial":
         weight = min(weight, _INITIAL_MAX)
-    elif pair.kind in ("typo", "spoken", "sound") and min(ones, others) >= _KNOWN_MIN:
-        weight -= _BOTH_KNOWN
-    return max(weight - _LOSS[pair.kind], 0.0)
+    return max(weight - _loss(pair, population), 0.0)
+
+
+def _loss(pair: Pair, population: Population) -> float:
+    loss = _LOSS[pair.kind]
+    if pair.kind in ("typo", "spoken", "sound"):
+        if min(_holding(pair, population)) >= _KNOWN_MIN:
+            loss += _BOTH_KNOWN
+    return loss
+
+
+def _lifts(corroboration: Corroboration, likeness: Likeness) -> bool:
+    """Tell whether attributes outweigh the doubts about the names."""
+    if likeness.differs:
+        return corroboration.strong and corroboration.weight >= _LIFTS_DIFFER
+    several = len(corroboration.agree) + len(corroboration.close) > 1
+    return (corroboration.strong or several) and corroboration.weight >= _LIFTS_PART
 
 
 def _doubts(left: Name, right: Name, likeness: Likeness, person: bool) -> tuple[list[str], float]:

@@ -5,19 +5,21 @@ A look-up asks for the keys the index stores. A key that finds more names than
 too common to decide. So that a common word does not hide a name, words are also filed in pairs.
 
     =john smith    the folded name
-    w:john         the longest words: finds rare words whatever stands beside; the last two also in one
+    w:john         the longest words, and the last two in one: rare words, whatever is beside them
     p:j5 s53       the sounds of the first and the last word: slips in both, in either order
     b:joh smi      how they begin: slips further on that change the sound
     i:j s53        a letter and the sound of the other: initials, nicknames, other first names
     s:f41          the sound of a single word
+    a:email …      what tells people apart, of `attribute_keys`
 
 Not here: the index, and how it counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
+from worlddb.resolve.attributes import cleaned, strong_of
 from worlddb.resolve.known import formal_names
 from worlddb.resolve.names import read_name
 from worlddb.resolve.settings import DEFAULT_SETTINGS, ResolverSettings
@@ -63,5 +65,5 @@ def attribute_keys(
     attributes: Mapping[str, str], settings: ResolverSettings = DEFAULT_SETTINGS
 ) -> set[str]:
     """Return the keys of what tells people apart: day of birth, e-mail, telephone."""
-    wanted: Iterable[str] = settings.birth_attributes | settings.identifier_attributes
-    return {f"a:{name} {attributes[name].casefold()}" for name in wanted if attributes.get(name)}
+    strong = strong_of(cleaned(attributes), settings)
+    return {f"a:{name} {value}" for name, value in strong.items()}

@@ -1,4 +1,4 @@
-"""Known: names that many people bear, their nicknames and spellings, read once from `known_names.txt`.
+"""Known: names that many people bear, their nicknames and spellings, from `known_names.txt`.
 
 What the tables are for: two *different* well-known names are two people, however few letters lie
 between them (Mario and Maria, Johnson and Johnston), and two spellings or a nickname are one name,

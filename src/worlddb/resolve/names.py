@@ -41,7 +41,8 @@ _TOKEN = re.compile(
 )
 _NUMERAL = re.compile(r"(?=[IVXL])(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 _INITIAL = re.compile(r"(?<!\w)\w\.\s*\w")
-_SENTENCE_END = re.compile(r"[.!?]\s+\S|[!?]\s*$|\n")
+# A full stop after a short word may be that of an abbreviation: St. Mary's, Prof. Chen.
+_SENTENCE_END = re.compile(r"\w{5}\.\s+\S|[!?](?:\s|$)|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,6 @@ class Name:
     sentence_words: int
     speaks: bool
     person: bool
-
-    @property
-    def parts(self) -> int:
-        """How many words and numbers the name is made of."""
-        return len(self.words) + len(self.numbers)
 
 
 def name_words(text: str) -> tuple[str, ...]:

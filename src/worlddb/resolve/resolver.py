@@ -6,7 +6,7 @@ R1  The answer depends on the set of options, not on their order.
 R2  Sound and nicknames alone never resolve: what rests on them is at most `Ambiguous`.
 R3  A vetoed match is never acted on, whoever breaks the tie.
 
-Not here: where options come from (an index asked for `block_keys`), and what is done with the answer.
+Not here: where options come from (an index asked for `block_keys`), what is done with the answer.
 """
 
 from __future__ import annotations
@@ -99,9 +99,8 @@ def _resolves(match: Match) -> bool:
     if match.tier == "phonetic" or not (match.reuses or match.proposes):
         return False
     kinds = {kind for _, _, kind in match.evidence.get("words", ())}
-    return kinds.isdisjoint(("nickname", "cousins")) or "agree" in match.evidence.get(
-        "attributes", ()
-    )
+    corroborated = "agree" in match.evidence.get("attributes", ())
+    return corroborated or kinds.isdisjoint(("nickname", "cousins"))
 
 
 def _leader(matches: list[Match], found: Iterable[Match]) -> Match | None:
@@ -150,7 +149,7 @@ def _short_forms(match: Match) -> list[tuple[str, str]]:
 
 
 def _ordered(matches: Iterable[Match]) -> list[Match]:
-    """Return matches best first: acted on, then by tier, confidence, score; ties by name and key."""
+    """Return matches best first: acted on, by tier, confidence, score; ties by name and key."""
     return sorted(
         matches,
         key=lambda match: (

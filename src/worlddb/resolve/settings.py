@@ -15,8 +15,8 @@ class ResolverSettings:
     """How alike is alike, and how sure is sure.
 
     `tiers` names the tiers that run, in the order of the paper whatever order they are given in.
-    A match is proposed if its confidence is at least `propose_above`; an equal name of the same type
-    is reused from `reuse_above`; a match is named in the answer, but not acted on, from
+    A match is proposed if its confidence is at least `propose_above`; an equal name of the same
+    type is reused from `reuse_above`; a match is named in the answer, but not acted on, from
     `consider_above`.
     """
 

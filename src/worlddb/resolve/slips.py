@@ -52,17 +52,20 @@ def doubts(likeness: Likeness, population: Population, *, counted: bool) -> list
         return [*found, "one word alone"] if _is_doubtful_alone(pairs[0]) else found
     if counted:
         return found
-    slips = [pair for pair in pairs if pair.kind == "typo" and not _is_rare_form(pair, population)]
+    weak = [
+        pair
+        for pair in pairs
+        if pair.kind not in _FIRM and not (pair.kind == "typo" and _is_rare_form(pair, population))
+    ]
+    slips = [pair for pair in weak if pair.kind == "typo"]
+    heard = [pair for pair in weak if pair.kind == "spoken"]
     if any(map(_begins_otherwise, slips)):
         found.append("first letters differ")
-    heard = [pair for pair in pairs if pair.kind == "spoken"]
     if any(map(_is_short, slips + heard)):
         found.append("short words differ")
     if any(map(_is_unlikely, slips)):
         found.append("an unlikely slip")
-    if (_FIRM.isdisjoint(likeness.kinds) and likeness.kinds != {"typo"}) or len(slips) == len(
-        pairs
-    ):
+    if len(weak) == len(pairs):
         found.append("no word the same")
     return found
 

@@ -19,7 +19,7 @@ from worlddb.resolve.attributes import (
     strong_of,
 )
 from worlddb.resolve.compare import Likeness, compare
-from worlddb.resolve.judge import exact_probability, judge, probability
+from worlddb.resolve.judge import judge, probability
 from worlddb.resolve.names import Name, read_name
 from worlddb.resolve.settings import ResolverSettings
 from worlddb.resolve.values import Match, Named, Population
@@ -124,9 +124,8 @@ class Exact:
         judged = judge(
             left, right, likeness, option.said, asked.population, asked.settings, person=person
         )
-        confidence = judged.confidence if person else exact_probability(option.said)
         return _decided(
-            asked, option, self.name, 1.0, confidence, (left, right),
+            asked, option, self.name, 1.0, judged.confidence, (left, right),
             evidence=judged.evidence, vetoes=[], doubts=(),
         )  # fmt: skip
 

@@ -5,15 +5,21 @@ Titles, legal forms and generations stand around a name; marks are words that mu
 
 from __future__ import annotations
 
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_MEN = _set("mr mister sir lord uncle grandpa herr monsieur senor")
+_WOMEN = _set("mrs ms miss madam dame lady aunt auntie aunty grandma frau senora")
+_ANYBODY = _set(
+    """
+    dr doctor prof professor rev reverend captain capt colonel col general gen major lt lieutenant
+    sgt sergeant president senator governor judge justice coach chef hon mx
+    """
+)
 # Title → the gender it tells, if it tells one.
-TITLES: dict[str, str] = {
-    **dict.fromkeys(["mr", "mister", "sir", "lord", "uncle", "grandpa", "herr", "monsieur", "senor"], "m"),
-    **dict.fromkeys(["mrs", "ms", "miss", "madam", "dame", "lady", "aunt", "auntie", "aunty", "grandma", "frau", "senora"], "f"),
-    **dict.fromkeys(
-        ["dr", "doctor", "prof", "professor", "rev", "reverend", "captain", "capt", "colonel", "col", "general", "gen", "major", "lt", "lieutenant", "sgt", "sergeant", "president", "senator", "governor", "judge", "justice", "coach", "chef", "hon", "mx"],
-        "",
-    ),
-}  # fmt: skip
+TITLES = dict.fromkeys(_MEN, "m") | dict.fromkeys(_WOMEN, "f") | dict.fromkeys(_ANYBODY, "")
 # Titles that are hardly ever a part of the name itself, as in General Motors or Captain America.
 PLAIN_TITLES = frozenset({"mr", "mrs", "ms", "mx", "dr", "prof"})
 SAME_TITLE = {
@@ -22,53 +28,18 @@ SAME_TITLE = {
     "auntie": "aunt",
 }  # fmt: skip
 
-LEGAL_FORMS = frozenset(
-    [
-        "inc",
-        "incorporated",
-        "corp",
-        "corporation",
-        "co",
-        "company",
-        "ltd",
-        "limited",
-        "llc",
-        "llp",
-        "plc",
-        "gmbh",
-        "ag",
-        "sa",
-        "srl",
-        "bv",
-        "nv",
-        "oy",
-        "oyj",
-        "pty",
-    ]
+LEGAL_FORMS = _set(
+    """
+    inc incorporated corp corporation co company ltd limited llc llp plc gmbh ag sa srl bv nv oy
+    oyj pty
+    """
 )
 
 GENERATIONS = {
     "jr": "jr", "jnr": "jr", "junior": "jr", "sr": "sr", "snr": "sr", "senior": "sr",
 }  # fmt: skip
 # Numerals that are nothing else however they are written; others count in capitals only.
-ROMAN = frozenset(
-    [
-        "ii",
-        "iii",
-        "iv",
-        "vii",
-        "viii",
-        "ix",
-        "xii",
-        "xiii",
-        "xiv",
-        "xv",
-        "xvi",
-        "xvii",
-        "xviii",
-        "xix",
-    ]
-)
+ROMAN = _set("ii iii iv vii viii ix xii xiii xiv xv xvi xvii xviii xix")
 
 # Written short: before other words, after them, anywhere.
 SHORT_BEFORE = {"st": "saint", "ste": "saint", "mt": "mount", "ft": "fort"}
@@ -78,163 +49,27 @@ SHORT = {
     "natl": "national", "assoc": "association", "bros": "brothers",
 }  # fmt: skip
 
-OWNERS = frozenset(["my", "our", "your", "his", "her", "their", "its"])
+OWNERS = _set("my our your his her their its")
 ARTICLES = frozenset({"the", "a", "an"})
 JOINERS = frozenset({"and", "und", "et"})
 # With these inside, the order of the words is part of the name: University of Washington.
-ORDERING = frozenset(
-    ["of", "for", "in", "at", "on", "to", "with", "from", "by", "vs", "versus", "not", "or"]
-)
+ORDERING = _set("of for in at on to with from by vs versus not or")
 
 # A name with one of these and a name without it, or with another, are two names.
-MARKS = frozenset(
-    [
-        "north",
-        "south",
-        "east",
-        "west",
-        "northern",
-        "southern",
-        "eastern",
-        "western",
-        "northeast",
-        "northwest",
-        "southeast",
-        "southwest",
-        "upper",
-        "lower",
-        "left",
-        "right",
-        "inner",
-        "outer",
-        "new",
-        "old",
-        "young",
-        "big",
-        "little",
-        "great",
-        "small",
-        "pro",
-        "anti",
-        "non",
-        "pre",
-        "post",
-        "ex",
-        "former",
-        "late",
-        "vice",
-        "deputy",
-        "assistant",
-        "acting",
-        "interim",
-        "step",
-        "half",
-        "foster",
-        "male",
-        "female",
-        "men",
-        "women",
-        "mens",
-        "womens",
-        "boys",
-        "girls",
-        "boy",
-        "girl",
-        "husband",
-        "wife",
-        "mother",
-        "father",
-        "mom",
-        "dad",
-        "mum",
-        "son",
-        "daughter",
-        "brother",
-        "sister",
-        "uncle",
-        "aunt",
-        "mini",
-        "micro",
-        "max",
-        "plus",
-        "ultra",
-        "lite",
-        "air",
-        "se",
-        "xl",
-        "beta",
-        "alpha",
-        "gamma",
-        "delta",
-        "nano",
-        "turbo",
-        "premium",
-        "basic",
-        "advanced",
-        "indoor",
-        "outdoor",
-        "internal",
-        "external",
-        "public",
-        "private",
-        "import",
-        "export",
-        "buy",
-        "sell",
-        "spring",
-        "summer",
-        "autumn",
-        "fall",
-        "winter",
-        "morning",
-        "evening",
-        "night",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "fifth",
-        "sixth",
-        "seventh",
-        "eighth",
-        "ninth",
-        "tenth",
-        "no",
-        "not",
-        "never",
-        "without",
-        "un",
-    ]
+MARKS = _set(
+    """
+    north south east west northern southern eastern western northeast northwest southeast
+    southwest upper lower left right inner outer new old young big little great small pro anti
+    non pre post ex former late vice deputy assistant acting interim step half foster male female
+    men women mens womens boys girls boy girl husband wife mother father mom dad mum son daughter
+    brother sister uncle aunt mini micro max plus ultra lite air se xl beta alpha gamma delta
+    nano turbo premium basic advanced indoor outdoor internal external public private import
+    export buy sell spring summer autumn fall winter morning evening night monday tuesday
+    wednesday thursday friday saturday sunday january february march april june july august
+    september october november december one two three four five six seven eight nine ten eleven
+    twelve first second third fourth fifth sixth seventh eighth ninth tenth no not never without
+    un
+    """
 )
 
 NEGATING = ("un", "non", "anti", "dis", "in", "im", "il", "ir", "a", "de", "counter", "ex")
@@ -245,77 +80,14 @@ OPPOSED = (
 )  # fmt: skip
 
 # Written small inside a longer name, they make it a sentence.
-VERBS = frozenset(
-    [
-        "am",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "has",
-        "have",
-        "had",
-        "do",
-        "does",
-        "did",
-        "will",
-        "would",
-        "can",
-        "could",
-        "should",
-        "must",
-        "said",
-        "says",
-        "told",
-        "asked",
-        "went",
-        "goes",
-        "likes",
-        "liked",
-        "loves",
-        "loved",
-        "wants",
-        "wanted",
-        "needs",
-        "needed",
-        "feels",
-        "felt",
-        "thinks",
-        "thought",
-        "made",
-        "makes",
-        "took",
-        "takes",
-        "got",
-        "gets",
-        "moved",
-        "bought",
-        "lives",
-        "lived",
-        "works",
-        "worked",
-    ]
+VERBS = _set(
+    """
+    am is are was were be been has have had do does did will would can could should must said
+    says told asked went goes likes liked loves loved wants wanted needs needed feels felt thinks
+    thought made makes took takes got gets moved bought lives lived works worked
+    """
 )
-SPEAKERS = frozenset(
-    [
-        "i",
-        "we",
-        "he",
-        "she",
-        "they",
-        "you",
-        "it",
-        "i'm",
-        "i've",
-        "we're",
-        "he's",
-        "she's",
-        "they're",
-        "it's",
-    ]
-)
+SPEAKERS = _set("i we he she they you it i'm i've we're he's she's they're it's")
 
 # Cyrillic and Greek as they are commonly written in Latin letters.
 ROMANIZED = str.maketrans(

@@ -1,0 +1,1 @@
+"""The resolver: names read, compared, kept apart, judged; and what is made of it."""
