@@ -340,3 +340,11 @@ def test_an_answer_as_text_says_when_what_and_what_speaks_against_it(answer: Sub
     )
     assert len(lines) == 2
     assert Subgraph().to_text() == ""
+
+
+def test_an_empty_list_of_seeds_is_refused_and_never_means_everything() -> None:
+    with (
+        worlddb.open(":memory:", embedder="hash") as db,
+        pytest.raises(InvalidInputError, match="at least one id"),
+    ):
+        db.query().seeds([])

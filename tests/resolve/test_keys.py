@@ -45,6 +45,11 @@ def test_a_common_word_is_not_the_only_way_to_a_name() -> None:
     assert any(not key.startswith("w:") for key in shared)
 
 
+def test_a_nickname_is_filed_under_the_letter_of_the_full_name_too() -> None:
+    assert {"i:b m46", "i:r m46"} <= block_keys("Bob Miller")
+    assert "i:r m46" in block_keys("Robert Miller")
+
+
 def test_keys_of_numbered_names_hold_the_numbers() -> None:
     shared = block_keys("iPhone 14") & block_keys("iPhone 15")
     assert shared == {"w:iphone"}

@@ -134,6 +134,32 @@ def test_an_initial_that_fits_several_is_undecided() -> None:
     assert len(outcome.options) == 2
 
 
+def test_initials_alone_are_undecided() -> None:
+    outcome = resolve("J. R. R. T.", "John Ronald Reuel Tolkien")
+    assert acted(outcome) == []
+    assert "initials alone" in only(outcome).evidence["doubts"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "doubt"),
+    [
+        ("Lena Hardesty", "Lena Gardesty", "first letters differ"),
+        ("Team Red", "Team Reed", "short words differ"),
+        ("Ricky Mardin", "Ricky Maroin", "an unlikely slip"),
+        ("Stephatnie Spogn", "Stephanie Spong", "no word the same"),
+        ("Bill Turner", "Will Turner", "two short forms"),
+        ("Stanford", "Stanferd", "one word alone"),
+    ],
+)
+def test_among_few_names_a_doubtful_slip_is_only_mentioned(
+    one: str, other: str, doubt: str
+) -> None:
+    outcome = resolve(one, other)
+    assert isinstance(outcome, Ambiguous)
+    assert acted(outcome) == []
+    assert doubt in only(outcome).evidence["doubts"]
+
+
 def test_nicknames_propose_and_do_not_resolve() -> None:
     outcome = resolve("Bob Miller", "Robert Miller")
     assert isinstance(outcome, Ambiguous)
@@ -153,6 +179,8 @@ def test_among_many_people_counts_tell_a_slip_from_a_name() -> None:
     resolver = Resolver()
     slip = resolver.resolve(person("ruby shephrd"), [person("ruby shepherd")], population)
     assert acted(slip) == ["ruby shepherd"]
+    twice = resolver.resolve(person("stephatnie spogn"), [person("stephanie spong")], population)
+    assert acted(twice) == ["stephanie spong"]
     both = resolver.resolve(person("ruby sheppert"), [person("ruby sheppard")], population)
     assert acted(both) == []
 

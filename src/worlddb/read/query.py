@@ -80,6 +80,9 @@ class QueryBuilder:
         if not isinstance(ids, Iterable) or isinstance(ids, Mapping):
             raise InvalidInputError(f"seeds: give an id or several, not {ids!r}")
         given = (ids,) if isinstance(ids, bytes | str) else tuple(ids)
+        if not given:
+            # Without a start a query is about everything: an empty list must not come to that.
+            raise InvalidInputError("seeds: give at least one id")
         return self._with(seeds=given)
 
     def text(self, words: str, match: TextMatch = "any") -> QueryBuilder:
@@ -291,7 +294,7 @@ class QuerySpec:
         Raises:
             InvalidInputError: a step is unknown or lacks an argument.
         """
-        if self.seeds != ():
+        if self.seeds not in ((), []):
             query = query.seeds(self.seeds)
         if self.text is not None:
             query = query.text(self.text, self.match)

@@ -67,16 +67,20 @@ class Resolver:
         for tier in self._tiers:
             here = (tier.match(asked, option) for option in seen)
             matches = _unshared([match for match in here if match is not None])
+            earlier = [match for match in found.values() if self._is_likely(match)]
             for match in matches:
                 kept = vetoed if "vetoes" in match.evidence else found
                 kept.setdefault(match.option.key, match)
             sure = [match for match in matches if _resolves(match)]
-            if sure and (leader := _leader(sure, found.values())) is not None:
+            if sure and (leader := _leader(sure, earlier)) is not None:
                 return Resolved(leader)
             if sure:
                 break
         apart = [match for key, match in vetoed.items() if key not in found]
         return self._settled(candidate, _ordered(found.values()), _ordered(apart))
+
+    def _is_likely(self, match: Match) -> bool:
+        return match.confidence >= self._settings.propose_above
 
     def _settled(self, candidate: Named, matches: list[Match], vetoed: list[Match]) -> Outcome:
         """Return what is made of matches of which none stands out."""
@@ -103,13 +107,13 @@ def _resolves(match: Match) -> bool:
     return corroborated or kinds.isdisjoint(("nickname", "cousins"))
 
 
-def _leader(matches: list[Match], found: Iterable[Match]) -> Match | None:
+def _leader(matches: list[Match], earlier: Iterable[Match]) -> Match | None:
     """Return the match that stands out: the only one, the only one without a slip, the likeliest.
 
-    None does while an earlier tier has something likelier that it was not sure of.
+    None does where an earlier tier points at something else that is likely enough.
     """
     first, *others = _ordered(matches)
-    if any(match.confidence > first.confidence for match in found):
+    if any(match.option.key != first.option.key for match in earlier):
         return None
     if not others or _odds(first) >= _LEAD * _odds(others[0]):
         return first
@@ -124,28 +128,33 @@ def _odds(match: Match) -> float:
 
 def _unshared(matches: list[Match]) -> list[Match]:
     """Return the matches; where a short form fits different names, none of them is acted on."""
-    meant: dict[str, set[str]] = {}
+    meant: dict[str, set[tuple[str, ...]]] = {}
     for match in matches:
-        for short, full in _short_forms(match):
-            meant.setdefault(short, set()).add(full)
-    shared = {short for short, full in meant.items() if len(full) > 1}
+        for short, full in _short_forms(match).items():
+            meant.setdefault(short, set()).add(tuple(full))
     return [
-        replace(match, proposes=False, evidence={**match.evidence, "doubts": ["fits several"]})
-        if any(short in shared for short, _ in _short_forms(match))
+        _doubted(match, "fits several")
+        if any(len(meant[short]) > 1 for short in _short_forms(match))
         else match
         for match in matches
     ]
 
 
-def _short_forms(match: Match) -> list[tuple[str, str]]:
+def _doubted(match: Match, doubt: str) -> Match:
+    doubts = [*match.evidence.get("doubts", ()), doubt]
+    evidence = {**match.evidence, "doubts": doubts}
+    return replace(match, reuses=False, proposes=False, evidence=evidence)
+
+
+def _short_forms(match: Match) -> dict[str, list[str]]:
     """Return the initials and nicknames that a match rests on, and what they stand for."""
-    if "vetoes" in match.evidence:
-        return []
-    return [
-        (min(left, right, key=len), max(left, right, key=len))
-        for left, right, kind in match.evidence.get("words", ())
-        if kind in ("initial", "nickname", "cousins")
-    ]
+    found: dict[str, list[str]] = {}
+    if "vetoes" not in match.evidence:
+        for left, right, kind in match.evidence.get("words", ()):
+            if kind in ("initial", "nickname", "cousins"):
+                short, full = sorted((left, right), key=lambda word: (len(word), word))
+                found.setdefault(short, []).append(full)
+    return found
 
 
 def _ordered(matches: Iterable[Match]) -> list[Match]:

@@ -51,9 +51,10 @@ def seal(ledger: Ledger, actor: str) -> CommitRow:
 
 
 def _build_and_lay_out(ledger: Ledger) -> Ahead:
-    """Build deferred indexes; meanwhile, on the other core, lay out the large new sets.
+    """Build deferred indexes; meanwhile, on the other core, analyse words and lay out large sets.
 
-    SQLite builds without holding Python up, and the layout needs no store.
+    SQLite builds without holding Python up, and neither of the two needs the store. One thread does
+    both: words first, because SQLite waits for them, then the layout while SQLite takes them in.
     """
     if not ledger.writer.is_deferred:
         return {}
@@ -61,6 +62,7 @@ def _build_and_lay_out(ledger: Ledger) -> Ahead:
         ledger.writer.build_indexes()
         return {}
     with ThreadPoolExecutor(max_workers=1) as pool:
+        ledger.writer.analyse_texts(pool)
         laying = pool.submit(_lay_out_large, ledger)
         ledger.writer.build_indexes()
         return laying.result()

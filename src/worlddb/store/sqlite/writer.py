@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import apsw
@@ -69,6 +69,7 @@ class SqliteWriter(SqliteReader):
         self._deferred: set[str] = set()
         self._texts_from = 0
         self._texts: list[tuple[int, str, str]] = []
+        self._analysed: list[Future[str]] = []
 
     def head(self) -> Head:
         """Return the commit this transaction follows; nobody else can commit meanwhile."""
@@ -294,30 +295,33 @@ class SqliteWriter(SqliteReader):
             self.con.execute(f"DROP TRIGGER {name}")
         self._tune_texts(BULK_HASH_BYTES, 0)
 
+    def analyse_texts(self, pool: Executor) -> None:
+        """Have the words of a load analysed while SQLite builds indexes, which needs no Python."""
+        self._analysed = [pool.submit(_analysed, batch) for batch in self._batches()]
+
+    def _batches(self) -> list[list[tuple[int, str, str]]]:
+        texts = self._texts
+        return [texts[at : at + TEXTS_BATCH] for at in range(0, len(texts), TEXTS_BATCH)]
+
     def build_indexes(self) -> None:
         """Build what was deferred; does nothing otherwise."""
         if not self._deferred:
             return
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            # Words are analysed while SQLite sorts, which needs no Python.
-            batches = [
-                pool.submit(_analysed, self._texts[at : at + TEXTS_BATCH])
-                for at in range(0, len(self._texts), TEXTS_BATCH)
-            ]
-            # SQLite sorts in runs as large as its cache; small runs suit the processor far better.
-            self.con.execute(f"PRAGMA cache_size = -{SORTING_CACHE_KIB}")
-            for name in DEFERRED_INDEXES:
-                if name in self._deferred:
-                    self.con.execute(DEFERRED_INDEXES[name])
-            self.con.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            self._deferred = set()
-            for name in BULK_GUARDS:
-                self.con.execute(guards()[name])
-            for batch in batches:
-                self.con.execute(INSERT_TEXTS, (batch.result(),))
+        # SQLite sorts in runs as large as its cache; small runs suit the processor's far better.
+        self.con.execute(f"PRAGMA cache_size = -{SORTING_CACHE_KIB}")
+        for name in DEFERRED_INDEXES:
+            if name in self._deferred:
+                self.con.execute(DEFERRED_INDEXES[name])
+        self.con.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        self._deferred = set()
+        for name in BULK_GUARDS:
+            self.con.execute(guards()[name])
+        for batch in self._analysed or map(_analysed, self._batches()):
+            words = batch if isinstance(batch, str) else batch.result()
+            self.con.execute(INSERT_TEXTS, (words,))
         # What was too much to remember is read back from the nodes.
         self.con.execute(INDEX_TEXTS, (self._texts_from + len(self._texts),))
-        self._texts = []
+        self._texts, self._analysed = [], []
         self._tune_texts(USUAL_HASH_BYTES, USUAL_MERGE)
         # One segment on a high level: left on the lowest, the next few small writes would each
         # wait while FTS5 merges itself into the whole load.
