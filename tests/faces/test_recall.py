@@ -119,11 +119,11 @@ def test_recall_of_hostile_content_cannot_forge_a_hit_or_move_the_cursor(tmp_pat
     assert "\u202e" not in done.out
 
 
-def test_recall_finds_nothing_quietly(tmp_path: Path) -> None:
+def test_recall_that_finds_nothing_says_so_beside_the_answer(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     engine.open(path).close()
     done = in_process("recall", "anything", *HASH, "--db", path)
-    assert (done.code, done.out, done.err) == (0, "", "")
+    assert (done.code, done.out, done.err) == (0, "", "nothing found\n")
     assert in_process("recall", "anything", "--json", *HASH, "--db", path).data["hits"] == []
 
 

@@ -333,3 +333,25 @@ def test_weights_of_nothing_still_answer(db: WorldDB) -> None:
     edge(db, "refers_to", *pears)
     nothing = Weights(vector=0, text=0, graph=0, speaker=0, world=0, date=0, feedback=0)
     assert found(db.recall("pear", settings=RecallSettings(weighing=nothing))) == sorted(pears)
+
+
+def test_what_was_told_as_plain_text_is_not_behind_what_was_said_in_a_chat() -> None:
+    with worlddb.open(":memory:") as db:
+        db.ingest("I work at Contoso as a data engineer.", extractor="verbatim")
+        db.ingest(
+            [
+                {"role": "user", "content": "I plan a trip to Norway with Emma in July."},
+                {"role": "assistant", "content": "How nice, the fjords are beautiful then."},
+            ],
+            extractor="verbatim",
+        )
+        found = db.recall("Which company do I work at?", k=1)
+        assert "Contoso" in found[0].node.content
+        assert "fjords" in db.recall("What did you say about Norway?", k=1)[0].node.content
+
+
+def test_a_date_leads_to_answers_and_is_none() -> None:
+    with worlddb.open(":memory:") as db:
+        db.ingest("We fly to Japan on October 12, 2026.")
+        found = db.recall("October 12, 2026", k=10)
+        assert {hit.node.type for hit in found} == {"Memory"}

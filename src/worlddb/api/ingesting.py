@@ -243,7 +243,7 @@ def _message(item: Mapping[str, Any]) -> Message:
     text = item.get("text", item.get("content"))
     speaker = item.get("speaker", item.get("role", "user"))
     if not isinstance(text, str) or not isinstance(speaker, str):
-        raise InvalidInputError(f"a message has text and a speaker or role, not {item!r:.100}")
+        raise InvalidInputError(f"a message has a role and text as its content, not {item!r:.100}")
     at = item.get("at")
     return Message(text=text, speaker=speaker, at=None if at is None else _time(at))
 

@@ -31,7 +31,7 @@ from worlddb.read.visible import interior_up_to
 from worlddb.store.protocol import BodyRow, CommitRow, Head, ModelRow, Reader
 
 FOREVER = np.iinfo(np.int64).max
-DOORS = frozenset({"Entity", "Topic", "Scope", "Session"})
+DOORS = frozenset({"Entity", "Topic", "Scope", "Session", "Date"})
 """Types whose nodes, as long as they are only a name, lead to answers and are none."""
 NEW_EDGES_MAX = 10_000
 MOVES = frozenset({"place", "delete_edge", "close_edge"})

@@ -367,7 +367,7 @@ def recall(
 
 def _scopes(reader: Reader, scope: bytes | str | Sequence[bytes | str]) -> list[int]:
     if not isinstance(scope, Iterable) or isinstance(scope, Mapping):
-        raise InvalidInputError(f"scope: give a world or several, not {scope!r:.100}")
+        raise InvalidInputError(f"scope: give the id of a world, or several, not {scope!r:.100}")
     given = [scope] if isinstance(scope, bytes | str) else list(scope)
     if not given:
         raise InvalidInputError("scope: give a world or several, or leave it out")

@@ -100,7 +100,8 @@ class Search:
         if recorded is not None and recorded != embedder.model_id:
             raise ConflictError(
                 f"{self._store.path}: its vectors were made by {recorded}, not by "
-                f"{embedder.model_id}; open it without an embedder, or make them anew with: "
+                f"{embedder.model_id}; leave the embedder out, or make them anew with "
+                "db.reindex(embedder) or: "
                 f"worlddb reindex --embedder {shlex.quote(embedder.model_id)} "
                 f"--db {shlex.quote(self._store.path)}"
             )

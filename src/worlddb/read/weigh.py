@@ -38,7 +38,7 @@ USUAL_SPREAD = {"vector": 0.08}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """How much each thing counts; 0 leaves it out."""
+    """How much each thing counts; 0 leaves it out. `asker` is the name of the one who asks."""
 
     vector: float = 0.7
     text: float = 0.3
@@ -106,6 +106,8 @@ def weigh(
     scores = _combined(found, dict(found.lanes), said_by, dated, weights)
     if weights.feedback and vector is not None and found.cosines is not None:
         best = _best_of_worlds(scores, found.parents)
+        if len(best) < FEEDBACK_FROM:
+            return scores  # Of one or two worlds, the first answer would only repeat itself.
         drawn = vector + weights.feedback * found.cosines.mean(best)
         lanes = dict(found.lanes)
         lanes["vector"] = found.cosines.of(drawn)
@@ -177,9 +179,10 @@ def _said_by(found: Candidates, question: str, asker: str) -> Scores:
     named, side = speakers_of(question, asker)
     verdicts = []
     for speaker in found.speakers:
-        is_asker = speaker == asker.casefold()
+        # What nobody is named for, the one who asks has told us.
+        is_asker = speaker in ("", asker.casefold())
         meant = side is not None and is_asker != side.startswith("not ")
-        verdicts.append(float(bool(speaker) and (speaker in named or meant)))
+        verdicts.append(float(meant or (speaker != "" and speaker in named)))
     return np.array(verdicts)[found.spoken] if any(verdicts) else np.zeros(len(found.spoken))
 
 

@@ -37,7 +37,7 @@ class ResolverSettings:
     person_types: frozenset[str] = frozenset({"person", "people", "human", "user", "contact"})
     # Attributes that tell people apart: a clear disagreement is a veto.
     birth_attributes: frozenset[str] = frozenset(
-        {"birth_date", "date_of_birth", "birthday", "dob", "born"}
+        {"birth_date", "birthdate", "date_of_birth", "birthday", "dob", "born"}
     )
     identifier_attributes: frozenset[str] = frozenset(
         {"email", "phone", "url", "ssn", "passport", "isbn", "doi", "orcid", "vat_id"}

@@ -60,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
     with open_to_read(args) as db:
         chosen = [item for item in _found(db, args) if _passes(db, args, item)]
         chosen.sort(key=lambda item: (-item.score, item.edge))
-        rows = [_row(db, item) for item in chosen]
         if args.action != "list" and not args.dry_run:
             if not args.ids and not args.yes:
                 raise InvalidInputError(
@@ -68,6 +67,9 @@ def run(args: argparse.Namespace) -> int:
                     f"{len(chosen)} that the filters choose (--dry-run shows them)"
                 )
             _decide(db, args, chosen)
+            now = {item.edge: item for item in db.proposals(None)}
+            chosen = [now[item.edge] for item in chosen]
+        rows = [_row(db, item) for item in chosen]
     if wants_json(args):
         print_json({"action": args.action, "decided": _was_done(args), "proposals": rows})
         return 0

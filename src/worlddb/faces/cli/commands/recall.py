@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from worlddb.faces.cli.options import (
@@ -73,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         for number, hit in enumerate(found, 1):
             _print_hit(number, found, hit, args.explain)
+        if not found:
+            print("nothing found", file=sys.stderr)
     return 0
 
 
