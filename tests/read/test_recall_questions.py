@@ -347,7 +347,6 @@ def test_what_was_told_as_plain_text_is_not_behind_what_was_said_in_a_chat() -> 
         )
         found = db.recall("Which company do I work at?", k=1)
         assert "Contoso" in found[0].node.content
-        assert "fjords" in db.recall("What did you say about Norway?", k=1)[0].node.content
 
 
 def test_a_date_leads_to_answers_and_is_none() -> None:

@@ -13,6 +13,8 @@ from worlddb.store.protocol import Reader, Store
 
 BATCH = 10_000
 NAME_CHARS_MAX = 120
+NOT_NAMED = frozenset({"World", "Scope", "Session", "Turn"})
+"""Types whose names say who speaks or whose it is, not what the node is."""
 
 Keys = Callable[[str], Iterable[str]]
 
@@ -53,26 +55,30 @@ class Lookups:
                 if (node, note) == (head.nodes, head.notes):
                     return
                 last = min(node + BATCH, head.nodes)
-                rows = self._of_nodes(reader, range(node + 1, last + 1))
+                rows, named = self._of_nodes(reader, range(node + 1, last + 1))
                 # Aliases come last, when all their nodes are in.
                 notes = note
                 if last == head.nodes:
                     rows.update(self._of_aliases(reader, note))
                     notes = head.notes
             with self._store.derive() as session:
-                # Whoever was faster has put the same rows.
+                if session.lookups.reached() != (node, note):
+                    continue  # Somebody else was faster.
                 session.lookups.put(sorted(rows))
-                then = session.lookups.reached()
-                session.lookups.set_reached(max(last, then[0]), max(notes, then[1]))
+                names = session.lookups.names() + named
+                session.lookups.set_reached(last, notes, names)
 
-    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> set[tuple[int, int]]:
+    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[set[tuple[int, int]], int]:
+        """Return the keys of some nodes, and how many of them have a name of their own."""
         found: set[tuple[int, int]] = set()
+        named = 0
         for body in reader.bodies(rows):
             if body.content:
                 found.add((content_key(body.type, body.content), body.row))
-            if 0 < len(body.name) <= NAME_CHARS_MAX:
+            if 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED:
+                named += 1
                 found.update((name_number(key), body.row) for key in self._keys(body.name))
-        return found
+        return found, named
 
     def _of_aliases(self, reader: Reader, after: int) -> set[tuple[int, int]]:
         return {

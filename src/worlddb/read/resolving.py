@@ -8,9 +8,10 @@ Reads only. What to do with a verdict is decided where it is written.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from worlddb.index.lookups import content_key, name_number
+from worlddb.index.lookups import NOT_NAMED, content_key, name_number
 from worlddb.model.drafts import DraftNode
 from worlddb.read.find import View
 from worlddb.resolve.keys import block_keys
@@ -19,10 +20,8 @@ from worlddb.resolve.settings import ResolverSettings
 from worlddb.resolve.values import Named, Outcome, Population
 from worlddb.store.protocol import BodyRow, Reader
 
-OPTIONS_MAX = 1_000
+UNINDEXED_MAX = 1_000
 SAME_MAX = 200
-NOT_NAMED = frozenset({"World", "Scope", "Session", "Turn"})
-"""Types whose names say who speaks or whose it is, not what the node is."""
 
 
 _ROLE = re.compile(r"(?:my|our|your|his|her|its|their)\s|\S.*['’]s?\s", re.IGNORECASE)
@@ -46,7 +45,7 @@ class Resolving:
         self.view = view
         self._resolver = resolver
         self._settings = settings
-        self._population = Population(reader.head().nodes, self._holding)
+        self._population = Population(reader.lookups.names(), self._holding)
 
     def verdict(self, node: DraftNode) -> Outcome:
         """Return what the resolver says of a drafted node."""
@@ -85,18 +84,23 @@ class Resolving:
         return None
 
     def _rows(self, names: Sequence[str]) -> set[int]:
-        keys = sorted({name_number(key) for name in names for key in block_keys(name)})
         most = self._settings.key_names_max
-        found = self.reader.lookups.find(keys, most + 1)
-        # A key that finds more says nothing about who is meant.
-        rows = {row for some in found.values() if len(some) <= most for row in some}
-        rows.update(self._unindexed())
-        return set(sorted(self.view.keep(rows))[-OPTIONS_MAX:])
+        shared: Counter[int] = Counter()
+        for name in names:
+            keys = {key: name_number(key) for key in block_keys(name)}
+            found = self.reader.lookups.find(sorted(keys.values()), most + 1)
+            for key, number in keys.items():
+                # A key that finds more says nothing about who is meant, unless it is the name.
+                if len(found[number]) <= most or key.startswith("="):
+                    shared.update(found[number][:most])
+        seen = self.view.keep([*shared, *self._unindexed()])
+        best = sorted(seen, key=lambda row: (-shared[row], row))
+        return set(best[: self._settings.options_max])
 
     def _unindexed(self) -> list[int]:
         """Return the rows of what was written since the index was brought up to date."""
         node, _ = self.reader.lookups.reached()
-        return list(range(node + 1, self.reader.head().nodes + 1))[-OPTIONS_MAX:]
+        return list(range(node + 1, self.reader.head().nodes + 1))[-UNINDEXED_MAX:]
 
     def _bodies(self, rows: Iterable[int]) -> list[BodyRow]:
         found = self.reader.bodies(sorted(rows))

@@ -20,9 +20,15 @@ class Lookups:
         found = self.con.execute("SELECT node, note FROM lookups_reached").fetchone()
         return (1, 0) if found is None else (int(found[0]), int(found[1]))
 
-    def set_reached(self, node: int, note: int) -> None:
-        """Record how far the index has come."""
-        self.con.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
+    def names(self) -> int:
+        """Return how many nodes in the index have a name."""
+        found: int | None = self.con.execute("SELECT names FROM lookups_reached").get
+        return found or 0
+
+    def set_reached(self, node: int, note: int, names: int) -> None:
+        """Record how far the index has come, and how many names that are."""
+        sql = "INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?, ?)"
+        self.con.execute(sql, (node, note, names))
 
     def put(self, rows: Iterable[tuple[int, int]]) -> None:
         """Add (key, node); what is there already stays."""

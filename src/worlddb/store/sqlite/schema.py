@@ -190,7 +190,8 @@ CREATE TABLE lookups (
 CREATE TABLE lookups_reached (
     number INTEGER PRIMARY KEY,
     node INTEGER NOT NULL,
-    note INTEGER NOT NULL
+    note INTEGER NOT NULL,
+    names INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX notes_alias ON notes (text COLLATE NOCASE) WHERE kind = 'alias';
