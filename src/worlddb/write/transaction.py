@@ -13,7 +13,7 @@ from worlddb.model.instant import Instant
 from worlddb.model.limits import Limits, check_notes, check_type, encode_text
 from worlddb.model.values import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
 from worlddb.ontology.registry import Registration, Registry
-from worlddb.store.protocol import Store, to_commit
+from worlddb.store.protocol import CommitRow, Store, to_commit
 from worlddb.write.commit import seal
 from worlddb.write.context import close_validity
 from worlddb.write.identity import decide
@@ -41,8 +41,12 @@ class Transaction:
         self._reconciler = Reconciler(ledger, registry)
         self._failed: BaseException | None = None
         self.actor = actor
-        self.commit: Commit | None = None
+        self._landed: CommitRow | None = None
+
+    @property
+    def commit(self) -> Commit | None:
         """The commit this transaction became, once it has landed; None if it wrote nothing."""
+        return None if self._landed is None else to_commit(self._landed, self._ledger.head)
 
     @property
     def follows(self) -> int:
@@ -280,7 +284,7 @@ def transact(
             ledger.close()
     if not any(change.kind == "register" for change in ledger.changes):
         registry.recorded_at = row.seq
-    tx.commit = to_commit(row, ledger.head)
+    tx._landed = row
 
 
 @contextmanager

@@ -45,16 +45,17 @@ BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
 
 TEXTS_KEPT_MAX = 2_000_000
 TEXTS_BATCH = 10_000
+INSERT_TEXT = "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)"
 INSERT_TEXTS = (
     "INSERT INTO texts (rowid, name, content) "
-    "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
+    "SELECT ? + key, value ->> 0, value ->> 1 FROM json_each(?)"
 )
 """Takes a whole batch as one value, so that SQLite reads it without stopping for Python."""
 
 
-def _analysed(rows: Iterable[tuple[int, str, str]]) -> str:
-    """Return texts as the words that are indexed, in JSON."""
-    return json.dumps([(row, indexed(name), indexed(content)) for row, name, content in rows])
+def _analysed(rows: Sequence[tuple[int, str, str]]) -> tuple[int, str]:
+    """Return the first of consecutive rows, and the words of all of them in JSON."""
+    return rows[0][0], json.dumps([(indexed(name), indexed(text)) for _, name, text in rows])
 
 
 class SqliteWriter(SqliteReader):
@@ -69,7 +70,7 @@ class SqliteWriter(SqliteReader):
         self._deferred: set[str] = set()
         self._texts_from = 0
         self._texts: list[tuple[int, str, str]] = []
-        self._analysed: list[Future[str]] = []
+        self._analysed: list[Future[tuple[int, str]]] = []
 
     def head(self) -> Head:
         """Return the commit this transaction follows; nobody else can commit meanwhile."""
@@ -143,7 +144,8 @@ class SqliteWriter(SqliteReader):
     def insert_texts(self, rows: Iterable[tuple[int, str, str]]) -> None:
         """Index (row, name, content); a bulk load only remembers them until its end."""
         if not self._deferred:
-            self.con.execute(INSERT_TEXTS, (_analysed(rows),))
+            words = ((row, indexed(name), indexed(content)) for row, name, content in rows)
+            self.con.executemany(INSERT_TEXT, words)
         elif len(self._texts) < TEXTS_KEPT_MAX:
             self._texts.extend(rows)
 
@@ -317,8 +319,8 @@ class SqliteWriter(SqliteReader):
         for name in BULK_GUARDS:
             self.con.execute(guards()[name])
         for batch in self._analysed or map(_analysed, self._batches()):
-            words = batch if isinstance(batch, str) else batch.result()
-            self.con.execute(INSERT_TEXTS, (words,))
+            words = batch if isinstance(batch, tuple) else batch.result()
+            self.con.execute(INSERT_TEXTS, words)
         # What was too much to remember is read back from the nodes.
         self.con.execute(INDEX_TEXTS, (self._texts_from + len(self._texts),))
         self._texts, self._analysed = [], []
