@@ -6,7 +6,6 @@ commit is kept, so a reader of an earlier commit never sees the middle of this o
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, Future
@@ -46,16 +45,20 @@ BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
 TEXTS_KEPT_MAX = 2_000_000
 TEXTS_BATCH = 10_000
 INSERT_TEXT = "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)"
+BETWEEN = "\x1f"
+"""Stands between name and content; no word has it."""
 INSERT_TEXTS = (
-    "INSERT INTO texts (rowid, name, content) "
-    "SELECT ? + key, value ->> 0, value ->> 1 FROM json_each(?)"
+    "INSERT INTO texts (rowid, name, content) SELECT ? + rowid - 1, "
+    "substr(value, 1, instr(value, char(31)) - 1), substr(value, instr(value, char(31)) + 1) "
+    "FROM carray(?)"
 )
 """Takes a whole batch as one value, so that SQLite reads it without stopping for Python."""
 
 
-def _analysed(rows: Sequence[tuple[int, str, str]]) -> tuple[int, str]:
-    """Return the first of consecutive rows, and the words of all of them in JSON."""
-    return rows[0][0], json.dumps([(indexed(name), indexed(text)) for _, name, text in rows])
+def _analysed(rows: Sequence[tuple[int, str, str]]) -> tuple[int, tuple[str, ...]]:
+    """Return the first of consecutive rows, and the words of all of them."""
+    words = tuple([f"{indexed(name)}{BETWEEN}{indexed(text)}" for _, name, text in rows])
+    return rows[0][0], words
 
 
 class SqliteWriter(SqliteReader):
@@ -70,7 +73,7 @@ class SqliteWriter(SqliteReader):
         self._deferred: set[str] = set()
         self._texts_from = 0
         self._texts: list[tuple[int, str, str]] = []
-        self._analysed: list[Future[tuple[int, str]]] = []
+        self._analysed: list[Future[tuple[int, tuple[str, ...]]]] = []
 
     def head(self) -> Head:
         """Return the commit this transaction follows; nobody else can commit meanwhile."""
@@ -319,8 +322,8 @@ class SqliteWriter(SqliteReader):
         for name in BULK_GUARDS:
             self.con.execute(guards()[name])
         for batch in self._analysed or map(_analysed, self._batches()):
-            words = batch if isinstance(batch, tuple) else batch.result()
-            self.con.execute(INSERT_TEXTS, words)
+            first, words = batch if isinstance(batch, tuple) else batch.result()
+            self.con.execute(INSERT_TEXTS, (first, apsw.carray(words)))
         # What was too much to remember is read back from the nodes.
         self.con.execute(INDEX_TEXTS, (self._texts_from + len(self._texts),))
         self._texts, self._analysed = [], []
