@@ -21,6 +21,7 @@ def main() -> None:
             ["vectors"],
             ["composing"],
             ["reading", store],
+            ["resolving"],
         ):
             print(f"\n$ python -m bench.{' '.join(program)}", flush=True)
             subprocess.run([sys.executable, "-m", f"bench.{program[0]}", *program[1:]], check=True)
