@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import worlddb
+from store.processes import StartChild
 from worlddb.index import vectors
 
-from .conftest import StartChild
 from .exact_texts import ExactEmbedder
 from .recomposed import stored_vectors
 from .test_vectors import assert_complete, fill, found
@@ -33,7 +33,7 @@ def test_a_killed_reindex_goes_on_where_it_was(
         child.go()
     # While it waits for leave for the next batch, all before that are in the store.
     in_vain = child.hear()
-    child.kill()
+    child.end()
     monkeypatch.setattr(vectors, "EMBED_BATCH", 8)
     embedder = ExactEmbedder()
     with worlddb.open(path, embedder=embedder) as db:

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 import worlddb
+from store.processes import StartChild
 from worlddb import ConflictError, InvalidInputError, ProviderError
 from worlddb.index import vectors
 
-from .conftest import StartChild
 from .exact_texts import ExactEmbedder
 from .recomposed import model_row, stored_vectors
 from .test_vectors import BY_WORDS, Interrupted, assert_complete, fill, found, model_ids
@@ -205,7 +205,7 @@ def test_a_killed_change_of_model_goes_on_where_it_was(
     seen += child.hear()
     child.go()
     child.hear()
-    child.kill()
+    child.end()
     new = ExactEmbedder("new")
     with worlddb.open(path, embedder=ExactEmbedder()) as db:
         assert found(db, "text 3") == "text 3"

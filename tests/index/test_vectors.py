@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import worlddb
+from store.processes import StartChild
 from worlddb import (
     ConflictError,
     Id,
@@ -25,7 +26,6 @@ from worlddb import (
 )
 from worlddb.index import vectors
 
-from .conftest import StartChild
 from .exact_texts import ExactEmbedder, exact
 from .recomposed import assert_composed, model_row, stored_vectors
 

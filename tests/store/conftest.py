@@ -9,21 +9,13 @@ import pytest
 
 import worlddb
 
-from .processes import Child, StartChild
+from .processes import Child, StartChild, starting
 
 
 @pytest.fixture
 def start() -> Iterator[StartChild]:
     """Return a function that starts another process; none of them outlives the test."""
-    children: list[Child] = []
-
-    def start_child(*command: str | Path) -> Child:
-        children.append(Child(*command))
-        return children[-1]
-
-    yield start_child
-    for child in children:
-        child.end()
+    yield from starting(Child)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ PATIENCE_S = 60
 class Child:
     """Another process; see `child.py` for the roles."""
 
+    script = CHILD
+
     def __init__(self, *command: str | Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(CHILD), *map(str, command)],
+            [sys.executable, str(self.script), *map(str, command)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -65,6 +67,19 @@ class Child:
 
 
 StartChild = Callable[..., Child]
+
+
+def starting(kind: type[Child]) -> Iterator[StartChild]:
+    """Yield a function that starts another process; none of them outlives the test."""
+    children: list[Child] = []
+
+    def start_child(*command: str | Path) -> Child:
+        children.append(kind(*command))
+        return children[-1]
+
+    yield start_child
+    for child in children:
+        child.end()
 
 
 def commit_one(db: worlddb.WorldDB, name: str = "a node") -> worlddb.Node:

@@ -122,9 +122,7 @@ class Ingesting(Opened):
     ) -> tuple[Id, Outcome, Commit | None]:
         self._catch_up()
         with self._store.read() as reader:
-            inside = Id(ROOT_ID)
-            if world is not None:
-                inside = Id(reader.world(lookup.find(reader, world, "nodes")).id)
+            inside = _world_id(reader, world)
             seen = reader.head().seq
             known, guesses = _sorted(
                 self._resolving(reader, inside, settings, tiebreaker), draft, inside
@@ -159,9 +157,7 @@ class Ingesting(Opened):
         """
         self._catch_up()
         with self._store.read() as reader:
-            inside = ROOT_ID
-            if world is not None:
-                inside = Id(reader.world(lookup.find(reader, world, "nodes")).id)
+            inside = _world_id(reader, world)
             rows = {lookup.find(reader, ident, "nodes") for ident in ids}
             resolving = self._resolving(reader, inside, resolver, None)
             found = list(_new_guesses(resolving, _neighbourhood(resolving, rows)))
@@ -217,6 +213,13 @@ class Ingesting(Opened):
             proposals=tuple(self._proposals(outcome)) if outcome.proposed else (),
             commit=commit,
         )
+
+
+def _world_id(reader: Reader, world: bytes | str | None) -> Id:
+    """Return the id of the world that was given; the root's if none was."""
+    if world is None:
+        return ROOT_ID
+    return Id(reader.world(lookup.find(reader, world, "nodes")).id)
 
 
 def messages_of(given: Input) -> list[Message]:

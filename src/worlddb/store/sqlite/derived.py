@@ -50,11 +50,6 @@ class Derived:
         self.con.execute("DELETE FROM pools WHERE model != ?", (number,))
         self.con.execute("UPDATE models SET active = 1")
 
-    def drop_model(self, number: int) -> None:
-        """Remove a model and all its vectors."""
-        for table, key in (("models", "number"), ("vectors", "model"), ("pools", "model")):
-            self.con.execute(f"DELETE FROM {table} WHERE {key} = ?", (number,))
-
     def set_embedded(self, number: int, node: int) -> None:
         """Record up to which node there are vectors."""
         self.con.execute("UPDATE models SET embedded = ? WHERE number = ?", (node, number))
