@@ -11,6 +11,8 @@ import apsw
 
 from worlddb.errors import ConflictError, InvalidInputError
 
+TIDYING_S_MAX = 5.0
+
 
 class Gate:
     """Counts readers, admits one writer at a time, and shuts when both are gone."""
@@ -21,6 +23,7 @@ class Gate:
         self._state = threading.Condition()
         self._readers = 0
         self._writer: int | None = None
+        self._tidier: int | None = None
         self._closed = False
         self._queue: deque[object] = deque()
         self._long_lived: list[apsw.Connection] = []
@@ -64,7 +67,7 @@ class Gate:
             with self._state:
                 self._check_open()
                 self._queue.append(ticket)
-                if not self._state.wait_for(lambda: self._is_next(ticket), patience_s):
+                if not self._wait_for_turn(ticket, patience_s):
                     raise ConflictError(
                         f"{self._path}: another thread's transaction took longer than "
                         f"{patience_s:g} s; try again"
@@ -79,6 +82,27 @@ class Gate:
                 if self._writer == me:
                     self._writer = None
                 self._state.notify_all()
+
+    @contextmanager
+    def tidying(self) -> Iterator[None]:
+        """Be the one writer for a moment that is the store's own business.
+
+        Raises:
+            InvalidInputError, ConflictError: as `writing`; then there is nothing to tidy.
+        """
+        self._tidier = threading.get_ident()
+        try:
+            with self.writing(TIDYING_S_MAX):
+                yield
+        finally:
+            self._tidier = None
+
+    def _wait_for_turn(self, ticket: object, patience_s: float) -> bool:
+        """Wait until a writer may pass; one without patience still waits while we tidy up."""
+        if self._state.wait_for(lambda: self._is_next(ticket), patience_s):
+            return True
+        is_ours = self._tidier is not None and self._writer in (None, self._tidier)
+        return is_ours and self._state.wait_for(lambda: self._is_next(ticket), TIDYING_S_MAX)
 
     def _is_next(self, ticket: object) -> bool:
         """Return whether it is a waiting writer's turn: first come, first served."""

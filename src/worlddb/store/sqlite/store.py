@@ -95,7 +95,9 @@ class SqliteStore:
         with translated(path):
             self._writer = self._open_writer(read_only, create, durability)
         keeps_log = path != MEMORY and not self.read_only
-        self._checkpointer = Checkpointer(path, self._writer) if keeps_log else None
+        self._checkpointer = (
+            Checkpointer(self._file, self._writer, self._gate) if keeps_log else None
+        )
 
     def _open_writer(self, read_only: bool, create: bool, durability: str) -> apsw.Connection:
         if read_only or not create:
