@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import worlddb
 from worlddb import AsOf, WorldDB
+from worlddb.store.sqlite.schema import from_1_to_2
 
 HERE = Path(__file__).parent
 EXPECTED: dict[str, Any] = json.loads((HERE / "golden.json").read_text(encoding="utf-8"))["v1"]
@@ -91,6 +93,25 @@ def test_a_file_of_format_1_can_be_written_on(old: WorldDB) -> None:
         tx.write_edge("refers_to", new.id, first.id)
     assert old.check() == []
     assert [str(commit.hash) for commit in old.log()[:-1]] == EXPECTED["commits"]
+
+
+def test_a_file_of_format_2_opens_sound_and_can_be_written_on(tmp_path: Path) -> None:
+    path = tmp_path / "v2.db"
+    shutil.copyfile(HERE / "v1.db", path)
+    con = apsw.Connection(str(path))
+    con.create_scalar_function("worlddb_write", lambda *_: 1, 0)
+    with con:
+        from_1_to_2(con)
+        con.pragma("user_version", 2)
+    con.close()
+    with worlddb.open(path, create=False, durability="normal") as db:
+        assert db.check() == []
+        assert str(db.root_state) == EXPECTED["root_state"]
+        with db.transaction() as tx:
+            new = tx.create_node(type="Fact", name="later")
+        assert db.check() == []
+        assert worlddb.verify_proof(db.prove(new.id), db.root_state)
+        assert [str(commit.hash) for commit in db.log()[:-1]] == EXPECTED["commits"]
 
 
 def test_the_same_script_makes_the_same_journal(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The set digest: equal sets have equal digests and equal pages, however they came about.
 
 Held at three heights: the definition (`model/digest.py`), the pages of a real store
-(`write/sets.py` over `index/pages.py`), and whole worlds through the public API.
+(`index/sets.py` over `index/pages.py`), and whole worlds through the public API.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from worlddb.index.pages import (
     members_of,
     parts_of,
 )
+from worlddb.index.sets import SORT_WITH_NUMPY_MIN, sort_members
 from worlddb.model.digest import BUCKET_MAX, EMPTY, fork_digest, nibble, set_digest, split
 from worlddb.store.protocol import CHILDREN, EDGES, Writer
 from worlddb.store.sqlite.store import SqliteStore
-from worlddb.write.sets import SORT_WITH_NUMPY_MIN, sort_members, update
+from worlddb.write.sets import update
 
 from .naive import at, naive_digest, naive_node_address
 from .player import BASE
@@ -128,6 +129,7 @@ def writer() -> Iterator[Writer]:
 
 def pages(session: Writer, kind: int) -> dict[str, tuple[int, bytes]]:
     """Return the pages of the one set, by path."""
+    session.write_pages()
     return {
         path: (fork, body)
         for world, found, path, fork, body in session.scan.pages()

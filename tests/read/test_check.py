@@ -24,6 +24,7 @@ import pytest
 import worlddb
 from format.make_v1 import build
 from worlddb import WorldDB, WorldDBError
+from worlddb.store.sqlite import kept
 from worlddb.store.sqlite.schema import FORMAT_VERSION, create
 
 
@@ -115,7 +116,10 @@ class Patient:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sound") / "sound.db"
-    build(path)
+    with pytest.MonkeyPatch.context() as patch:
+        # So that some pages are written, and the changes of later commits wait beside them.
+        patch.setattr(kept, "WAITING_MAX", 40)
+        build(path)
     return path
 
 

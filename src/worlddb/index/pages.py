@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Protocol
 
 from worlddb.model.digest import (
     BUCKET_MAX,
@@ -18,13 +19,20 @@ from worlddb.model.digest import (
     nibble,
     split,
 )
-from worlddb.store.protocol import CHILDREN, EDGES, Reader
+from worlddb.store.protocol import CHILDREN, EDGES
 
 WIDTH = {CHILDREN: 64, EDGES: 32}
 NIBBLES = "0123456789abcdef"
 
 _SIZES = struct.Struct(f">{FORK_WIDTH}I")
 _DIGESTS_BYTES = 32 * FORK_WIDTH
+
+
+class PageSource(Protocol):
+    """Whatever has pages: a session of a store, or one with what waits laid over it."""
+
+    def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None:
+        """Return one page of a world's set: whether it is a fork, and its bytes."""
 
 
 def fork_body(digests: list[bytes], sizes: list[int]) -> bytes:
@@ -43,9 +51,9 @@ def parts_of(body: bytes) -> tuple[list[bytes], list[int]]:
     return digests, list(_SIZES.unpack_from(body, _DIGESTS_BYTES))
 
 
-def digest_of(reader: Reader, world: int, kind: int) -> bytes:
+def digest_of(source: PageSource, world: int, kind: int) -> bytes:
     """Return the present digest of a set."""
-    page = reader.page(world, kind, "")
+    page = source.page(world, kind, "")
     if page is None:
         return EMPTY
     fork, body = page
@@ -73,12 +81,12 @@ def digest_and_pages(
 
 
 def leaf_and_forks(
-    reader: Reader, world: int, kind: int, ident: bytes
+    source: PageSource, world: int, kind: int, ident: bytes
 ) -> tuple[list[bytes], list[list[bytes]]]:
     """Return the leaf page that holds `ident` and the digests of the forks above it, top first."""
     forks: list[list[bytes]] = []
     path = ""
-    while (page := reader.page(world, kind, path)) is not None:
+    while (page := source.page(world, kind, path)) is not None:
         fork, body = page
         if not fork:
             return members_of(body, WIDTH[kind]), forks

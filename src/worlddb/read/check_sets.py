@@ -1,11 +1,16 @@
-"""Sets: work out every world's state from its nodes and edges alone, and every page with it."""
+"""Sets: work out every world's state from its nodes and edges alone, and every page with it.
+
+Where changes wait to be written, the pages are those of an earlier commit: then they must fit
+together and hold the states of that time, and with the changes laid over them, the set of today.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from itertools import groupby
 
-from worlddb.index.pages import digest_and_pages
+from worlddb.index.pages import WIDTH, digest_and_pages, members_of
+from worlddb.index.sets import merge
 from worlddb.model.address import node_address
 from worlddb.read.check_rows import Rows
 from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, Reader
@@ -23,18 +28,67 @@ def check_sets(reader: Reader, rows: Rows) -> None:
     for row, world in rows.edge_worlds.items():
         if row not in rows.edge_gone:
             edges[world].append(rows.edge_ids[row])
-    stored = {
-        key: {path: (fork, body) for _, _, path, fork, body in group}
-        for key, group in groupby(reader.scan.pages(), key=lambda page: page[:2])
-    }
+    pages = _Pages(reader, rows)
     states: dict[int, bytes] = {}
     for world in _inside_out(rows, children, edges):
-        _check_world(reader, rows, world, children[world], edges[world], states, stored)
-    for world, kind in stored:
-        rows.report(f"pages of world row {world}, kind {kind}", "they belong to no set")
+        _check_world(reader, rows, world, children[world], edges[world], states, pages)
+    pages.report_the_rest()
     root = states.get(ROOT_ROW, rows.node_ids.get(ROOT_ROW))
     if rows.commits and root != rows.commits[-1].root_state:
         rows.report("root", "its state is not the one of the last commit")
+
+
+class _Pages:
+    """The pages in the file, and what waits beside them."""
+
+    def __init__(self, reader: Reader, rows: Rows) -> None:
+        changes = reader.waiting()
+        self._rows = rows
+        self._waiting = merge(changes)
+        self._written = changes[0].seq - 1 if changes else None
+        self._stored = {
+            key: {path: (fork, body) for _, _, path, fork, body in group}
+            for key, group in groupby(reader.scan.pages(), key=lambda page: page[:2])
+        }
+        seqs = {commit.seq for commit in rows.commits}
+        if not {change.seq for change in changes} <= seqs:
+            rows.report("waiting", "it has changes of a commit that is not there")
+
+    def check(self, world: int, kind: int, content: list[bytes], expected: Pages) -> None:
+        """Report if a set is not what the file says, or will say once all is written."""
+        stored = self._stored.pop((world, kind), {})
+        waiting = self._waiting.pop((world, kind), None)
+        place = f"pages of world row {world}, kind {kind}"
+        if waiting is None:
+            if stored != expected:
+                self._rows.report(place, "they do not hold its set")
+            return
+        leaves = [members_of(body, WIDTH[kind]) for fork, body in stored.values() if not fork]
+        held = {member[:32]: member for leaf in leaves for member in leaf}
+        fits = digest_and_pages(sorted(held.values()))[1] == stored
+        if not fits or (kind == CHILDREN and not all(map(self._is_of_then, held.values()))):
+            self._rows.report(place, "they do not fit together")
+        held.update((member[:32], member) for member in waiting[0])
+        if sorted(member for ident, member in held.items() if ident not in waiting[1]) != content:
+            self._rows.report(place, "with what waits they do not hold its set")
+
+    def _is_of_then(self, member: bytes) -> bool:
+        """Return whether a child's state is the one it had when its page was written."""
+        row = self._rows.node_rows.get(member[:32])
+        if row is None or self._written is None:
+            return False
+        state = self._rows.states.get(row)
+        for seq, was in reversed(self._rows.history.get(("node.state", row), [])):
+            if seq > self._written:
+                state = was
+        return member[32:] == (state or member[:32])
+
+    def report_the_rest(self) -> None:
+        """Report pages and changes of sets that nothing is in."""
+        # To drop from a set what never was in it, as a move there and back does, is no harm.
+        waiting = {key for key, (put, _) in self._waiting.items() if put}
+        for world, kind in self._stored.keys() | waiting:
+            self._rows.report(f"pages of world row {world}, kind {kind}", "they belong to no set")
 
 
 def _inside_out(
@@ -69,15 +123,14 @@ def _check_world(
     children: list[int],
     edges: list[bytes],
     states: dict[int, bytes],
-    stored: dict[tuple[int, int], Pages],
+    pages: _Pages,
 ) -> None:
     members = sorted(rows.node_ids[row] + states.get(row, rows.node_ids[row]) for row in children)
     digests = []
     for kind, content in ((CHILDREN, members), (EDGES, sorted(edges))):
-        digest, pages = digest_and_pages(content)
+        digest, expected = digest_and_pages(content)
         digests.append(digest)
-        if stored.pop((world, kind), {}) != pages:
-            rows.report(f"pages of world row {world}, kind {kind}", "they do not hold its set")
+        pages.check(world, kind, content, expected)
     if world not in rows.node_ids:
         rows.report(f"world row {world}", "it does not exist")
         return

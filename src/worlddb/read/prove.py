@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from worlddb.index.pages import digest_of, leaf_and_forks
+from worlddb.index.pages import PageSource, digest_of, leaf_and_forks
+from worlddb.index.sets import PresentPages
 from worlddb.model.proof import Proof, Step
 from worlddb.store.protocol import CHILDREN, EDGES, Reader, World
 
@@ -10,24 +11,25 @@ from worlddb.store.protocol import CHILDREN, EDGES, Reader, World
 def prove(reader: Reader, row: int) -> Proof:
     """Return the proof that the node at `row` stands under the present root state."""
     node = reader.world(row)
+    pages = PresentPages(reader)
     steps = []
     child = node
     while child.parent is not None:
         parent = reader.world(child.parent)
-        steps.append(_step(reader, parent, child))
+        steps.append(_step(pages, parent, child))
         child = parent
     return Proof(id=node.id.hex(), state=(node.state or node.id).hex(), steps=tuple(steps))
 
 
-def _step(reader: Reader, world: World, child: World) -> Step:
-    members, forks = leaf_and_forks(reader, world.row, CHILDREN, child.id)
+def _step(pages: PageSource, world: World, child: World) -> Step:
+    members, forks = leaf_and_forks(pages, world.row, CHILDREN, child.id)
     return Step(
         id=world.id.hex(),
         type=world.type,
         name=world.name,
         content=world.content,
         created_at=world.created_at,
-        edges=digest_of(reader, world.row, EDGES).hex(),
+        edges=digest_of(pages, world.row, EDGES).hex(),
         bucket=tuple(member.hex() for member in members),
         forks=tuple(tuple(part.hex() for part in fork) for fork in reversed(forks)),
     )

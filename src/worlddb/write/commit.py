@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from worlddb.index.pages import digest_of
+from worlddb.index.sets import Laid, lay_out
 from worlddb.model.address import ROOT_ID, node_address
 from worlddb.model.journal import commit_hash, encode_changes, state_digest
-from worlddb.store.protocol import CHILDREN, EDGES, CommitRow, PageRow, World
+from worlddb.store.protocol import CHILDREN, EDGES, CommitRow, SetChange, World
 from worlddb.write.ledger import Ledger
-from worlddb.write.sets import Laid, lay_out, update
+from worlddb.write.sets import catch_up, update
 
 LAY_OUT_MIN = 10_000
 Ahead = dict[tuple[int, int], Laid]
@@ -83,6 +84,8 @@ def _lay_out_large(ledger: Ledger) -> Ahead:
 def restate(ledger: Ledger, ahead: Ahead) -> dict[bytes, bytes]:
     """Give new states to all touched worlds and their ancestors; return id → state of each."""
     worlds = _with_ancestors(ledger)
+    if worlds:
+        catch_up(ledger.writer)
     waiting = dict.fromkeys(worlds, 0)
     for world in worlds.values():
         if world.parent is not None:
@@ -99,7 +102,7 @@ def restate(ledger: Ledger, ahead: Ahead) -> dict[bytes, bytes]:
             waiting[world.parent] -= 1
             if not waiting[world.parent]:
                 ready.append(world.parent)
-    ledger.writer.put_pages(work.pages)
+    ledger.writer.keep_changes(work.sets)
     ledger.writer.set_states(work.changes)
     return work.states
 
@@ -125,7 +128,7 @@ class _Work:
         self.ahead = ahead
         self.states: dict[bytes, bytes] = {}
         self.changes: list[tuple[int, bytes | None, bytes]] = []
-        self.pages: list[PageRow] = []
+        self.sets: list[SetChange] = []
 
     def restate(self, world: World, restated: dict[bytes, bytes]) -> bytes | None:
         """Hash one world again; return its state if that is a new one."""
@@ -152,7 +155,7 @@ class _Work:
             return digest_of(ledger.writer, row, CHILDREN)
         members = self._members(put, restated)
         laid = None if restated else self.ahead.get((row, CHILDREN))
-        return update(ledger.writer, row, CHILDREN, members, lost, laid=laid, pages=self.pages)
+        return self._change(row, CHILDREN, members, lost, laid)
 
     def _edges(self, row: int) -> bytes:
         ledger = self.ledger
@@ -161,7 +164,14 @@ class _Work:
             return digest_of(ledger.writer, row, EDGES)
         idents = list(dict.fromkeys(put) if ledger.moved else put)
         laid = self.ahead.get((row, EDGES))
-        return update(ledger.writer, row, EDGES, idents, lost, laid=laid, pages=self.pages)
+        return self._change(row, EDGES, idents, lost, laid)
+
+    def _change(
+        self, row: int, kind: int, put: list[bytes], lost: Iterable[bytes], laid: Laid | None
+    ) -> bytes:
+        writer = self.ledger.writer
+        self.sets.append(SetChange(writer.seq, row, kind, put, list(lost)))
+        return update(writer, row, kind, put, lost, laid)
 
     def _members(self, put: Iterable[bytes], restated: dict[bytes, bytes]) -> list[bytes]:
         """Return the children to put as `id ‖ state`.

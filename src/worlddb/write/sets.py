@@ -1,40 +1,11 @@
-"""Sets on disk: the children and the interior edges of a world, with their digest.
-
-A set is a tree of pages in the store, the tree of `model/digest.py`: a leaf page holds the members
-of a bucket, a fork page the digests and sizes of its 16 parts. One change reads and writes one leaf
-and the forks above it, so it costs O(log n).
-"""
+"""Sets of a transaction: what it changes in them, and what commits before it left unwritten."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from worlddb.index.pages import (
-    NIBBLES,
-    WIDTH,
-    digest_and_pages,
-    fork_body,
-    members_of,
-    parts_of,
-)
-from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, fork_digest, split
-from worlddb.store.protocol import PageRow, Writer
-
-SORT_WITH_NUMPY_MIN = 20_000
-
-
-class Laid(NamedTuple):
-    """A set worked out ahead: its digest, and the pages it would lie on."""
-
-    digest: bytes
-    pages: dict[str, tuple[int, bytes]]
-
-
-def lay_out(members: list[bytes]) -> Laid:
-    """Work out a large new set without the store, while the store is busy with something else."""
-    return Laid(*digest_and_pages(sort_members(members)))
+from worlddb.index.sets import Laid, change, merge
+from worlddb.store.protocol import Writer
 
 
 def update(
@@ -43,127 +14,15 @@ def update(
     kind: int,
     put: list[bytes],
     drop: Iterable[bytes],
-    *,
     laid: Laid | None = None,
-    pages: list[PageRow] | None = None,
 ) -> bytes:
-    """Put members (replacing those with the same address), drop addresses, return the digest.
-
-    Pages to be written are added to `pages`, if given, for one statement at the commit's end.
-    `laid` is `put` worked out ahead; it is used if the world had nothing there before.
-    """
-    change = _Update(writer, world, kind)
-    dropped = sorted(drop)
-    if laid is not None and not dropped and writer.page(world, kind, "") is None:
-        change.put = laid.pages
-        digest = laid.digest
-    else:
-        digest = change.apply("", sort_members(put), dropped)[0]
-    collected: list[PageRow] = [] if pages is None else pages
-    change.collect(collected)
-    if pages is None:
-        writer.put_pages(collected)
+    """Change a set in the transaction's view of its pages, and return its digest."""
+    digest, changed = change(writer, world, kind, put, drop, laid)
+    writer.put_pages(world, kind, changed)
     return digest
 
 
-def sort_members(members: list[bytes]) -> list[bytes]:
-    """Return members in byte order; big sets by their first 8 bytes, which is much faster."""
-    if len(members) < SORT_WITH_NUMPY_MIN:
-        return sorted(members)
-    import numpy as np
-
-    width = len(members[0])
-    keys = np.frombuffer(b"".join(members), dtype=">u8")[:: width // 8].astype(np.uint64)
-    order = np.argsort(keys)
-    keys = keys[order]
-    if (keys[1:] == keys[:-1]).any():
-        return sorted(members)
-    return [members[i] for i in order.tolist()]
-
-
-class _Update:
-    """One change of one set: pages are read as it goes down, and written at the end."""
-
-    def __init__(self, writer: Writer, world: int, kind: int) -> None:
-        self.writer = writer
-        self.world = world
-        self.kind = kind
-        self.width = WIDTH[kind]
-        self.read: dict[str, tuple[bool, bytes] | None] = {}
-        self.put: dict[str, tuple[int, bytes]] = {}
-        self.gone: set[str] = set()
-
-    def page(self, path: str) -> tuple[bool, bytes] | None:
-        """Return a page as it was before this change."""
-        if path not in self.read:
-            self.read[path] = self.writer.page(self.world, self.kind, path)
-        return self.read[path]
-
-    def collect(self, pages: list[PageRow]) -> None:
-        """Remove what is gone and hand over what is to be written."""
-        for path in self.gone - self.put.keys():
-            self.writer.delete_page(self.world, self.kind, path)
-        for path, (fork, body) in self.put.items():
-            pages.append((self.world, self.kind, path, fork, body))
-
-    def apply(self, path: str, put: Sequence[bytes], drop: Sequence[bytes]) -> tuple[bytes, int]:
-        """Change the part of the set below `path`; return its digest and size."""
-        page = self.page(path)
-        if page is None or not page[0]:
-            before = members_of(page[1], self.width) if page else []
-            return self._store(path, _merge(before, put, drop), page is not None)
-        digests, sizes = parts_of(page[1])
-        depth = len(path)
-        put_parts = split(put, depth) if put else [()] * FORK_WIDTH
-        drop_parts = split(drop, depth) if drop else [()] * FORK_WIDTH
-        for i in range(FORK_WIDTH):
-            if put_parts[i] or drop_parts[i]:
-                digests[i], sizes[i] = self.apply(path + NIBBLES[i], put_parts[i], drop_parts[i])
-        if sum(sizes) <= BUCKET_MAX:
-            return self._store(path, self._take_in(path, sizes), True)
-        self._put_fork(path, digests, sizes)
-        return fork_digest(digests), sum(sizes)
-
-    def _store(self, path: str, members: Sequence[bytes], existed: bool) -> tuple[bytes, int]:
-        """Write sorted members below `path` as one leaf page or as a fork over smaller ones."""
-        digest, pages = digest_and_pages(members, path)
-        self.put.update(pages)
-        if existed and not pages:
-            self.gone.add(path)
-        return digest, len(members)
-
-    def _put_fork(self, path: str, digests: list[bytes], sizes: list[int]) -> None:
-        self.put[path] = (1, fork_body(digests, sizes))
-
-    def _take_in(self, path: str, sizes: list[int]) -> list[bytes]:
-        """Remove the small pages below a fork that has become small; return their members."""
-        members: list[bytes] = []
-        for i, size in enumerate(sizes):
-            below = path + NIBBLES[i]
-            if below in self.put:
-                members += members_of(self.put.pop(below)[1], self.width)
-            elif size:
-                page = self.page(below)
-                assert page is not None
-                members += members_of(page[1], self.width)
-            self.gone.add(below)
-        return members
-
-
-def _merge(before: list[bytes], put: Sequence[bytes], drop: Sequence[bytes]) -> Sequence[bytes]:
-    """Return sorted members with others put in, replacing those of the same address, or dropped."""
-    if not before and not drop:
-        return put
-    if len(put) > len(before):
-        merged = {member[:32]: member for member in before}
-        merged.update((member[:32], member) for member in put)
-        before = sorted(merged.values())
-    else:
-        for member in put:
-            place = bisect_left(before, member[:32])
-            if place < len(before) and before[place].startswith(member[:32]):
-                before[place] = member
-            else:
-                before.insert(place, member)
-    gone = set(drop)
-    return [member for member in before if member[:32] not in gone] if gone else before
+def catch_up(writer: Writer) -> None:
+    """Bring the transaction's view of pages to the last commit."""
+    for (world, kind), (put, drop) in merge(writer.unseen()).items():
+        update(writer, world, kind, put, drop)

@@ -19,8 +19,9 @@ from worlddb.model.address import short_key
 from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import from_micros
 from worlddb.model.values import Direction, Edge, Node
-from worlddb.store.protocol import BodyRow, CommitRow, EdgeRow, Head, World
+from worlddb.store.protocol import BodyRow, CommitRow, EdgeRow, Head, SetChange, World
 from worlddb.store.sqlite.derived import Derived
+from worlddb.store.sqlite.kept import decode
 from worlddb.store.sqlite.lookups import Lookups
 from worlddb.store.sqlite.scan import SqliteScan
 from worlddb.store.sqlite.staged import FOREVER, IN, Staged, among
@@ -387,3 +388,8 @@ class SqliteReader(Staged):
             (world, kind, path),
         ).fetchone()
         return None if found is None else (bool(found[0]), found[1])
+
+    def waiting(self) -> list[SetChange]:
+        """Return the changes of sets whose pages have not been written, in the order of commits."""
+        found = self.con.execute("SELECT seq, body FROM waiting ORDER BY seq")
+        return [change for seq, body in found for change in decode(seq, body)]

@@ -5,7 +5,8 @@
     notes      aliases and sources of nodes
     history    what a projection said before a commit changed it: the past is read from here
     commits    the journal, chained by hash
-    pages      the set digests of each world (see write/sets.py)
+    pages      the set digests of each world (see index/sets.py)
+    waiting    what commits changed in sets whose pages are not written yet (see kept.py)
     proposals, conflicts, registrations   what handlers staged
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)
@@ -197,6 +198,13 @@ CREATE TABLE lookups_reached (
 CREATE INDEX notes_alias ON notes (text COLLATE NOCASE) WHERE kind = 'alias';
 """
 
+WAITING = """
+CREATE TABLE waiting (
+    seq INTEGER PRIMARY KEY,
+    body BLOB NOT NULL
+) STRICT;
+"""
+
 TEXTS = """
 CREATE VIRTUAL TABLE texts USING fts5 (
     name, content, content='', contentless_delete=1, tokenize='ascii'
@@ -228,6 +236,7 @@ GUARDED = (
     "history",
     "commits",
     "pages",
+    "waiting",
     "proposals",
     "conflicts",
     "premises",
@@ -293,7 +302,7 @@ def teach_words(con: apsw.Connection) -> None:
 
 def create(con: apsw.Connection) -> None:
     """Make a new store: every table, the root world, the indexes and the guards."""
-    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + TEXTS)
+    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + WAITING + TEXTS)
     write_genesis(con)
     for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
         con.execute(statement)
@@ -320,7 +329,14 @@ def from_1_to_2(con: apsw.Connection) -> None:
     con.execute(INDEX_TEXTS, (0,))
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (from_1_to_2,)
+def from_2_to_3(con: apsw.Connection) -> None:
+    """Make room for changes of sets whose pages are written later; so far nothing waits."""
+    con.execute(WAITING)
+    for action in ("insert", "update", "delete"):
+        con.execute(guards()[f"waiting_guard_{action}"])
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (from_1_to_2, from_2_to_3)
 """Never edited once released; a change of layout is a further function, and one in `create`."""
 
 FORMAT_VERSION = 1 + len(MIGRATIONS)

@@ -242,7 +242,7 @@ class SqliteStore:
             with self._landing() as con:
                 head = SqliteReader(con).head()
                 self._pending_time = self._next_time(head)
-                self._kept.begin(head.hash)
+                self._kept.begin(head)
                 yield SqliteWriter(con, head, self._pending_time, self._kept)
             self._kept.landed()
 

@@ -7,7 +7,7 @@ commit is kept, so a reader of an earlier commit never sees the middle of this o
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -23,11 +23,11 @@ from worlddb.store.protocol import (
     ConflictRow,
     EdgeRow,
     Head,
-    PageRow,
     ProposalRow,
+    SetChange,
 )
 from worlddb.store.sqlite.connection import CACHE_KIB
-from worlddb.store.sqlite.kept import KeptPages
+from worlddb.store.sqlite.kept import KeptPages, encode, size_of
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import (
     DEFERRED_INDEXES,
@@ -231,24 +231,65 @@ class SqliteWriter(SqliteReader):
             self._kept[key] = super().page(world, kind, path)
         return self._kept[key]
 
-    def put_pages(self, rows: Sequence[PageRow]) -> None:
-        """Write pages of sets."""
-        self._kept.update(
-            ((world, kind, path), (bool(fork), body)) for world, kind, path, fork, body in rows
-        )
+    def unseen(self) -> list[SetChange]:
+        """Return the changes of sets that the pages of this session do not show yet.
+
+        The last writer's pages go on if this process was it. After others they lack what those
+        did, if that still waits; if it was written, pages must be read again.
+        """
+        kept = self._kept
+        if kept.is_fresh:
+            return []
+        waiting, at = self.waiting(), -1
+        if kept.at is not None and waiting and waiting[0].seq <= kept.at[0]:
+            hash_ = self.con.execute("SELECT hash FROM commits WHERE seq = ?", kept.at[:1]).get
+            at = kept.at[0] if hash_ == kept.at[1] else -1
+        if at < 0:
+            kept.forget()
+        kept.caught_up(size_of(waiting))
+        return [change for change in waiting if change.seq > at]
+
+    def put_pages(
+        self, world: int, kind: int, pages: Mapping[str, tuple[int, bytes] | None]
+    ) -> None:
+        """Change pages of a set, for this session and the ones after it; None removes one."""
+        for path, page in pages.items():
+            self._kept.change(
+                (world, kind, path), None if page is None else (bool(page[0]), page[1])
+            )
+
+    def keep_changes(self, changes: Sequence[SetChange]) -> None:
+        """Write down what the commit changed in sets; or, once enough waits, all pages."""
+        if not changes:
+            return
+        self._kept.waiting += size_of(changes)
+        if self._kept.is_full:
+            self.write_pages()
+        else:
+            self.con.execute(
+                "INSERT INTO waiting VALUES (?, ?)", (self.seq, encode(self.seq, changes))
+            )
+
+    def write_pages(self) -> None:
+        """Write every page that is different in the file; nothing waits any more."""
+        kept = self._kept
+        put, gone = [], []
+        for key in sorted(kept.unwritten):
+            page = kept[key]
+            if page is None:
+                gone.append(key)
+            else:
+                put.append((*key, *page))
+        self.con.executemany("DELETE FROM pages WHERE world = ? AND kind = ? AND path = ?", gone)
         self.con.executemany(
             "INSERT INTO pages (world, kind, path, fork, body) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (world, kind, path) DO UPDATE SET fork = excluded.fork, "
             "body = excluded.body",
-            rows,
+            put,
         )
-
-    def delete_page(self, world: int, kind: int, path: str) -> None:
-        """Remove a page that its parent page has taken in."""
-        self._kept[world, kind, path] = None
-        self.con.execute(
-            "DELETE FROM pages WHERE world = ? AND kind = ? AND path = ?", (world, kind, path)
-        )
+        self.con.execute("DELETE FROM waiting")
+        kept.unwritten.clear()
+        kept.waiting = 0
 
     def put_proposal(self, row: ProposalRow) -> None:
         """Stage a proposal."""
@@ -339,5 +380,5 @@ class SqliteWriter(SqliteReader):
 
     def insert_commit(self, row: CommitRow) -> None:
         """Write the journal's row; the transaction is complete with it."""
-        self._kept.leads_to(row.hash)
+        self._kept.leads_to(row.seq, row.hash)
         self.con.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
