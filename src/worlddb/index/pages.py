@@ -7,7 +7,7 @@ the other. A fork page is the digests of its 16 parts, then their sizes, 4 bytes
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from worlddb.model.digest import (
@@ -16,6 +16,8 @@ from worlddb.model.digest import (
     FORK_WIDTH,
     bucket_digest,
     fork_digest,
+    joined_bucket_digest,
+    joined_fork_digest,
     nibble,
     split,
 )
@@ -25,6 +27,7 @@ WIDTH = {CHILDREN: 64, EDGES: 32}
 NIBBLES = "0123456789abcdef"
 
 _SIZES = struct.Struct(f">{FORK_WIDTH}I")
+_SIZE = struct.Struct(">I")
 _DIGESTS_BYTES = 32 * FORK_WIDTH
 
 
@@ -51,13 +54,30 @@ def parts_of(body: bytes) -> tuple[list[bytes], list[int]]:
     return digests, list(_SIZES.unpack_from(body, _DIGESTS_BYTES))
 
 
+def with_parts(
+    body: bytes, parts: Iterable[tuple[int, bytes, int]]
+) -> tuple[bytes, bytes, tuple[int, ...]]:
+    """Return a fork page with other parts (place, digest, size), its digest, and all its sizes."""
+    changed = bytearray(body)
+    for i, digest, size in parts:
+        changed[32 * i : 32 * i + 32] = digest
+        _SIZE.pack_into(changed, _DIGESTS_BYTES + 4 * i, size)
+    page = bytes(changed)
+    return page, joined_fork_digest(page[:_DIGESTS_BYTES]), _SIZES.unpack_from(page, _DIGESTS_BYTES)
+
+
 def digest_of(source: PageSource, world: int, kind: int) -> bytes:
     """Return the present digest of a set."""
     page = source.page(world, kind, "")
     if page is None:
         return EMPTY
     fork, body = page
-    return fork_digest(parts_of(body)[0]) if fork else bucket_digest(members_of(body, WIDTH[kind]))
+    return joined_fork_digest(body[:_DIGESTS_BYTES]) if fork else leaf_digest(kind, body)
+
+
+def leaf_digest(kind: int, body: bytes) -> bytes:
+    """Return the digest of the bucket that a leaf page is."""
+    return joined_bucket_digest(WIDTH[kind], body)
 
 
 def digest_and_pages(

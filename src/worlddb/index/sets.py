@@ -19,11 +19,10 @@ from worlddb.index.pages import (
     WIDTH,
     PageSource,
     digest_and_pages,
-    fork_body,
     members_of,
-    parts_of,
+    with_parts,
 )
-from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, fork_digest, split
+from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, nibble, split
 from worlddb.store.protocol import Reader, SetChange
 
 SORT_WITH_NUMPY_MIN = 20_000
@@ -143,17 +142,16 @@ class _Change:
         if page is None or not page[0]:
             before = members_of(page[1], self.width) if page else []
             return self._store(path, _merge(before, put, drop), page is not None)
-        digests, sizes = parts_of(page[1])
-        depth = len(path)
-        put_parts = split(put, depth) if put else [()] * FORK_WIDTH
-        drop_parts = split(drop, depth) if drop else [()] * FORK_WIDTH
-        for i in range(FORK_WIDTH):
-            if put_parts[i] or drop_parts[i]:
-                digests[i], sizes[i] = self.apply(path + NIBBLES[i], put_parts[i], drop_parts[i])
-        if sum(sizes) <= BUCKET_MAX:
+        parts = [
+            (i, *self.apply(path + NIBBLES[i], below, gone))
+            for i, below, gone in _by_nibble(put, drop, len(path))
+        ]
+        body, digest, sizes = with_parts(page[1], parts)
+        size = sum(sizes)
+        if size <= BUCKET_MAX:
             return self._store(path, self._take_in(path, sizes), True)
-        self._put_fork(path, digests, sizes)
-        return fork_digest(digests), sum(sizes)
+        self.put[path] = (1, body)
+        return digest, size
 
     def _store(self, path: str, members: Sequence[bytes], existed: bool) -> tuple[bytes, int]:
         """Write sorted members below `path` as one leaf page or as a fork over smaller ones."""
@@ -163,10 +161,7 @@ class _Change:
             self.gone.add(path)
         return digest, len(members)
 
-    def _put_fork(self, path: str, digests: list[bytes], sizes: list[int]) -> None:
-        self.put[path] = (1, fork_body(digests, sizes))
-
-    def _take_in(self, path: str, sizes: list[int]) -> list[bytes]:
+    def _take_in(self, path: str, sizes: Sequence[int]) -> list[bytes]:
         """Remove the small pages below a fork that has become small; return their members."""
         members: list[bytes] = []
         for i, size in enumerate(sizes):
@@ -179,6 +174,17 @@ class _Change:
                 members += members_of(page[1], self.width)
             self.gone.add(below)
         return members
+
+
+def _by_nibble(
+    put: Sequence[bytes], drop: Sequence[bytes], depth: int
+) -> Iterable[tuple[int, Sequence[bytes], Sequence[bytes]]]:
+    """Return what to put and to drop in each part of a fork that has either."""
+    if len(put) == 1 and not drop:
+        return ((nibble(put[0], depth), put, ()),)
+    puts = split(put, depth) if put else [()] * FORK_WIDTH
+    drops = split(drop, depth) if drop else [()] * FORK_WIDTH
+    return [(i, puts[i], drops[i]) for i in range(FORK_WIDTH) if puts[i] or drops[i]]
 
 
 def _merge(before: list[bytes], put: Sequence[bytes], drop: Sequence[bytes]) -> Sequence[bytes]:

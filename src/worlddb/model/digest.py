@@ -36,13 +36,22 @@ _FORK = _domain(b"worlddb.fork.1")
 
 def bucket_digest(members: Sequence[bytes]) -> bytes:
     """Return the digest of at most 64 sorted members."""
-    width = len(members[0]) if members else 0
-    return blake3(b"".join((_BUCKET, _LENGTH(width), *members))).digest()
+    return joined_bucket_digest(len(members[0]) if members else 0, b"".join(members))
+
+
+def joined_bucket_digest(width: int, members: bytes) -> bytes:
+    """Return the digest of a bucket from its members one after the other."""
+    return blake3(_BUCKET + _LENGTH(width) + members).digest()
 
 
 def fork_digest(digests: Sequence[bytes]) -> bytes:
     """Return the digest of a fork from those of its 16 parts."""
-    return blake3(b"".join((_FORK, *digests))).digest()
+    return joined_fork_digest(b"".join(digests))
+
+
+def joined_fork_digest(digests: bytes) -> bytes:
+    """Return the digest of a fork from those of its parts one after the other."""
+    return blake3(_FORK + digests).digest()
 
 
 EMPTY = bucket_digest(())
