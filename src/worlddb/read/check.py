@@ -32,7 +32,7 @@ from worlddb.model.values import Problem
 from worlddb.read.check_projections import check_projections
 from worlddb.read.check_rows import Rows
 from worlddb.read.check_sets import check_sets
-from worlddb.store.protocol import CommitRow, Reader, Store
+from worlddb.store.protocol import ROOT_ROW, CommitRow, Reader, Store
 
 PROBLEMS_MAX = 200
 BEFORE_ALL = -(1 << 63)
@@ -147,7 +147,10 @@ def _check_journal(reader: Reader, rows: Rows) -> None:
         if found != list(range(1, len(found) + 1)) or len(found) != count:
             rows.report("journal", f"{what} rows are missing, or there are some no commit wrote")
             return
+    if rows.states.pop(ROOT_ROW, None) is not None:
+        rows.report("root", "its state belongs into the journal alone")
     states = _states_by_commit(rows)
+    rows.states[ROOT_ROW] = last.root_state
     previous: bytes = GENESIS
     low = CommitRow(-1, 0, "", b"", GENESIS, 0, 0, 0, "[]")
     for commit in commits:
@@ -223,6 +226,9 @@ def _states_by_commit(rows: Rows) -> dict[int, list[tuple[bytes, bytes]]]:
         if row not in rows.node_ids:
             rows.report(f"history of node row {row}", "there is no such node")
             continue
+        if row == ROOT_ROW:
+            rows.report("history of the root", "its states belong into the journal alone")
+            continue
         if past[0][1] is not None:
             rows.report(f"history of node row {row}", "its first state is not that of a leaf")
         after = [was for _, was in past[1:]] + [rows.states.get(row)]
@@ -231,4 +237,7 @@ def _states_by_commit(rows: Rows) -> dict[int, list[tuple[bytes, bytes]]]:
                 rows.report(f"history of node row {row}", f"no state after commit {seq}")
             else:
                 found[seq].append((rows.node_ids[row], state))
+    for before, after_it in pairwise(rows.commits):
+        if after_it.root_state != before.root_state:
+            found[after_it.seq].append((ROOT_ID, after_it.root_state))
     return found

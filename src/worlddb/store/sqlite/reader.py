@@ -19,11 +19,11 @@ from worlddb.model.address import short_key
 from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import from_micros
 from worlddb.model.values import Direction, Edge, Node
-from worlddb.store.protocol import BodyRow, CommitRow, EdgeRow, Head, SetChange, World
+from worlddb.store.protocol import ROOT_ROW, BodyRow, CommitRow, EdgeRow, Head, World
 from worlddb.store.sqlite.derived import Derived
-from worlddb.store.sqlite.kept import decode
 from worlddb.store.sqlite.lookups import Lookups
 from worlddb.store.sqlite.scan import SqliteScan
+from worlddb.store.sqlite.sets import Sets
 from worlddb.store.sqlite.staged import FOREVER, IN, Staged, among
 from worlddb.store.sqlite.texts import Texts
 
@@ -42,7 +42,7 @@ _EDGE_COLUMNS = """
 KEY_NIBBLES = 16
 
 
-class SqliteReader(Staged):
+class SqliteReader(Sets, Staged):
     """One snapshot of the file."""
 
     is_uncommitted = False
@@ -161,8 +161,19 @@ class SqliteReader(Staged):
         past = self._past(("node.valid_to", "node.parent", "node.state"), wanted, known)
         if past:
             found = [self._node_then(row, past) for row in found]
+        if ROOT_ROW in wanted:
+            state = self._root_state(known)
+            found = [(*row[:2], state, *row[3:]) if row[0] == ROOT_ROW else row for row in found]
         notes = self._notes(wanted, known)
         return {row[0]: self._node(row, notes.get(row[0])) for row in found}
+
+    def _root_state(self, known: int | None) -> bytes:
+        """Return the root's state: every commit has it in the journal, and it is nowhere else."""
+        if known is None:
+            return self.head().root_state
+        sql = "SELECT root_state FROM commits WHERE seq = ?"
+        state: bytes = self.con.execute(sql, (known,)).get
+        return state
 
     def _node(self, row: tuple[Any, ...], notes: dict[str, list[str]] | None) -> Node:
         ident = trusted_id(row[1])
@@ -209,12 +220,16 @@ class SqliteReader(Staged):
 
     def worlds(self, rows: Iterable[int]) -> dict[int, World]:
         """Return the fields that the states of worlds are hashed from."""
-        sql = (
-            "SELECT row, id, state, type, name, content, created_at, parent FROM nodes "
-            f"WHERE row {IN}"
-        )
-        found = map(World._make, self.con.execute(sql, (among(list(rows)),)))
-        return {world.row: world for world in found}
+        sql = "SELECT row, id, state, type, name, content, created_at, parent FROM nodes WHERE row "
+        wanted = list(rows)
+        if len(wanted) == 1:
+            found = self.con.execute(sql + "= ?", wanted)
+        else:
+            found = self.con.execute(sql + IN, (among(wanted),))
+        worlds = {values[0]: World._make(values) for values in found}
+        if ROOT_ROW in worlds:
+            worlds[ROOT_ROW] = worlds[ROOT_ROW]._replace(state=self._root_state(None))
+        return worlds
 
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows of the nodes with exactly one of these names, found by their words."""
@@ -378,18 +393,3 @@ class SqliteReader(Staged):
             metadata={} if row[10] == "{}" else json.loads(row[10]),
         )
         return EdgeRow(row[0], row[3], row[4], row[5], edge)
-
-    # -- digests, proposals, conflicts, ontology, text -------------------------------------------
-
-    def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None:
-        """Return one page of a world's set: whether it is a fork, and its bytes."""
-        found = self.con.execute(
-            "SELECT fork, body FROM pages WHERE world = ? AND kind = ? AND path = ?",
-            (world, kind, path),
-        ).fetchone()
-        return None if found is None else (bool(found[0]), found[1])
-
-    def waiting(self) -> list[SetChange]:
-        """Return the changes of sets whose pages have not been written, in the order of commits."""
-        found = self.con.execute("SELECT seq, body FROM waiting ORDER BY seq")
-        return [change for seq, body in found for change in decode(seq, body)]

@@ -1,12 +1,13 @@
 """The tables, their guards, and how an older file becomes a newer one.
 
-    nodes      one row a node; everything hashed is immutable, valid_to and parent are projections
+    nodes      one row a node; everything hashed is immutable, the rest are projections; the root's
+               state is in the journal alone
     edges      one row an edge; `gone` is the commit that deleted it
     notes      aliases and sources of nodes
     history    what a projection said before a commit changed it: the past is read from here
     commits    the journal, chained by hash
     pages      the set digests of each world (see index/sets.py)
-    waiting    what commits changed in sets whose pages are not written yet (see kept.py)
+    waiting    what commits changed in sets whose pages are not written yet (see sets.py)
     proposals, conflicts, registrations   what handlers staged
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)
@@ -330,10 +331,18 @@ def from_1_to_2(con: apsw.Connection) -> None:
 
 
 def from_2_to_3(con: apsw.Connection) -> None:
-    """Make room for changes of sets whose pages are written later; so far nothing waits."""
+    """Make room for changes of sets whose pages are written later; so far nothing waits.
+
+    The root's states, which every commit has in the journal, are no longer written twice.
+    """
     con.execute(WAITING)
-    for action in ("insert", "update", "delete"):
-        con.execute(guards()[f"waiting_guard_{action}"])
+    for name in ("nodes_guard_update", "history_guard_delete"):
+        con.execute(f"DROP TRIGGER {name}")
+    con.execute("UPDATE nodes SET state = NULL WHERE row = ?", (ROOT_ROW,))
+    con.execute("DELETE FROM history WHERE field = 'node.state' AND row = ?", (ROOT_ROW,))
+    made = ("waiting_guard_insert", "waiting_guard_update", "waiting_guard_delete")
+    for name in ("nodes_guard_update", "history_guard_delete", *made):
+        con.execute(guards()[name])
 
 
 MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (from_1_to_2, from_2_to_3)

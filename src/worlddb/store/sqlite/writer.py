@@ -27,7 +27,7 @@ from worlddb.store.protocol import (
     SetChange,
 )
 from worlddb.store.sqlite.connection import CACHE_KIB
-from worlddb.store.sqlite.kept import KeptPages, encode, size_of
+from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import (
     DEFERRED_INDEXES,
@@ -36,6 +36,7 @@ from worlddb.store.sqlite.schema import (
     USUAL_MERGE,
     guards,
 )
+from worlddb.store.sqlite.sets import encode, size_of
 
 BULK_HASH_BYTES = 64 << 20
 SORTING_CACHE_KIB = 2_000
@@ -209,13 +210,14 @@ class SqliteWriter(SqliteReader):
         return [ident for (ident,) in self.con.execute(sql, (row,))]
 
     def set_states(self, rows: Sequence[tuple[int, bytes | None, bytes]]) -> None:
-        """Give worlds their new states: (row, state before, state)."""
+        """Give worlds their new states: (row, state before, state); the journal has the root's."""
+        inner = [row for row in rows if row[0] != ROOT_ROW]
         self.con.executemany(
             "INSERT OR IGNORE INTO history VALUES ('node.state', ?, ?, ?)",
-            [(row, self.seq, was) for row, was, _ in rows],
+            [(row, self.seq, was) for row, was, _ in inner],
         )
         self.con.executemany(
-            "UPDATE nodes SET state = ? WHERE row = ?", [(state, row) for row, _, state in rows]
+            "UPDATE nodes SET state = ? WHERE row = ?", [(state, row) for row, _, state in inner]
         )
 
     def delete_edge(self, row: int) -> None:
