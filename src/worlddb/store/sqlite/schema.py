@@ -102,15 +102,6 @@ CREATE TABLE history (
     PRIMARY KEY (field, row, seq)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE pages (
-    world INTEGER NOT NULL,
-    kind INTEGER NOT NULL,
-    path TEXT NOT NULL,
-    fork INTEGER NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (world, kind, path)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE proposals (
     edge INTEGER PRIMARY KEY,
     low INTEGER NOT NULL,
@@ -199,7 +190,17 @@ CREATE TABLE lookups_reached (
 CREATE INDEX notes_alias ON notes (text COLLATE NOCASE) WHERE kind = 'alias';
 """
 
-WAITING = """
+# Not WITHOUT ROWID: there a body of more than 1,000 bytes takes a page of the file to itself.
+SETS = """
+CREATE TABLE pages (
+    world INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    fork INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (world, kind, path)
+) STRICT;
+
 CREATE TABLE waiting (
     seq INTEGER PRIMARY KEY,
     body BLOB NOT NULL
@@ -303,7 +304,7 @@ def teach_words(con: apsw.Connection) -> None:
 
 def create(con: apsw.Connection) -> None:
     """Make a new store: every table, the root world, the indexes and the guards."""
-    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + WAITING + TEXTS)
+    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + SETS + TEXTS)
     write_genesis(con)
     for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
         con.execute(statement)
@@ -331,17 +332,22 @@ def from_1_to_2(con: apsw.Connection) -> None:
 
 
 def from_2_to_3(con: apsw.Connection) -> None:
-    """Make room for changes of sets whose pages are written later; so far nothing waits.
+    """Lay pages of sets out in less space, and make room for changes that wait for theirs.
 
     The root's states, which every commit has in the journal, are no longer written twice.
     """
-    con.execute(WAITING)
-    for name in ("nodes_guard_update", "history_guard_delete"):
+    pages = [f"pages_guard_{action}" for action in ("insert", "update", "delete")]
+    waiting = [f"waiting_guard_{action}" for action in ("insert", "update", "delete")]
+    roots = ["nodes_guard_update", "history_guard_delete"]
+    for name in pages + roots:
         con.execute(f"DROP TRIGGER {name}")
+    con.execute("ALTER TABLE pages RENAME TO pages_2")
+    con.execute(SETS)
+    con.execute("INSERT INTO pages SELECT * FROM pages_2 ORDER BY world, kind, path")
+    con.execute("DROP TABLE pages_2")
     con.execute("UPDATE nodes SET state = NULL WHERE row = ?", (ROOT_ROW,))
     con.execute("DELETE FROM history WHERE field = 'node.state' AND row = ?", (ROOT_ROW,))
-    made = ("waiting_guard_insert", "waiting_guard_update", "waiting_guard_delete")
-    for name in ("nodes_guard_update", "history_guard_delete", *made):
+    for name in pages + waiting + roots:
         con.execute(guards()[name])
 
 
