@@ -77,7 +77,7 @@ class Ledger:
             InvalidInputError: not an id, too short, or the start of several.
             NotFoundError: no node has it.
         """
-        return whole_id(self.writer, given, "nodes")
+        return given if type(given) is Id else whole_id(self.writer, given, "nodes")
 
     def place(self, given: bytes | str) -> tuple[int, int, int]:
         """Return (row, world, valid_from) of a node.
@@ -85,7 +85,7 @@ class Ledger:
         Raises:
             NotFoundError: no such node.
         """
-        ident = self.resolve(given)
+        ident = given if type(given) is Id else self.resolve(given)
         place = self.places.get(ident)
         if place is None:
             place = self.writer.lookup([ident]).get(ident)

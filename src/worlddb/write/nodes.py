@@ -109,14 +109,15 @@ def new_node(ledger: Ledger) -> Node:
     """Return the node that was just created, without asking the store for it."""
     item: _Ready = ledger.last_node
     ends = item.valid_to
+    ident = trusted_id(item.ident)
     return Node(
-        id=Id(item.ident),
-        state=Id(item.ident),
+        id=ident,
+        state=ident,
         type=item.draft.type,
         name=item.draft.name,
         content=item.draft.content,
         created_at=from_micros(item.created_at),
-        parent=Id(item.parent[1]),
+        parent=trusted_id(item.parent[1]),
         valid_from=from_micros(item.valid_from),
         valid_to=None if ends is None else from_micros(ends),
         known_from=ledger.now,

@@ -25,7 +25,7 @@ from worlddb.model.address import (
     edge_tail,
     short_key,
 )
-from worlddb.model.id import ID_BYTES, Id
+from worlddb.model.id import ID_BYTES, Id, trusted_id
 from worlddb.model.instant import from_micros, to_micros
 from worlddb.model.journal import edge_record
 from worlddb.model.limits import encode_metadata, premises_of
@@ -77,7 +77,7 @@ class Reconciler:
         """Return the edge that was just written, without asking the store for it."""
         _, _, ident, type_, _, _, _, valid_from, valid_to, metadata, _, _ = self._last
         return Edge(
-            id=Id(ident),
+            id=trusted_id(ident),
             type=type_,
             source=self.ledger.resolve(draft.source),
             target=self.ledger.resolve(draft.target),

@@ -15,7 +15,7 @@ import apsw
 
 from worlddb.errors import CorruptionError
 from worlddb.language.words import indexed
-from worlddb.model.address import short_key
+from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
 from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import from_micros
 from worlddb.model.values import Direction, Edge, Node
@@ -40,6 +40,8 @@ _EDGE_COLUMNS = """
     LEFT JOIN commits b ON b.seq = e.born LEFT JOIN commits g ON g.seq = e.gone
 """
 KEY_NIBBLES = 16
+ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
+"""The same in every store, but for its state."""
 
 
 class SqliteReader(Sets, Staged):
@@ -222,6 +224,8 @@ class SqliteReader(Sets, Staged):
         """Return the fields that the states of worlds are hashed from."""
         sql = "SELECT row, id, state, type, name, content, created_at, parent FROM nodes WHERE row "
         wanted = list(rows)
+        if wanted == [ROOT_ROW]:
+            return {ROOT_ROW: ROOT_WORLD._replace(state=self._root_state(None))}
         if len(wanted) == 1:
             found = self.con.execute(sql + "= ?", wanted)
         else:
