@@ -50,9 +50,9 @@ class KeptPages(dict[Key, "Page | None"]):
         self.waiting = 0
 
     def caught_up(self, waiting: int) -> None:
-        """Say that the pages are those of the last commit, with so many members unwritten."""
+        """Say that the pages are those of the last commit, with so many more members unwritten."""
         self.is_fresh = True
-        self.waiting = waiting
+        self.waiting += waiting
 
     def change(self, key: Key, page: Page | None) -> None:
         """Change a page. Until the commit lands, the pages are those of no commit."""

@@ -242,14 +242,15 @@ class SqliteWriter(SqliteReader):
         kept = self._kept
         if kept.is_fresh:
             return []
-        waiting, at = self.waiting(), -1
-        if kept.at is not None and waiting and waiting[0].seq <= kept.at[0]:
-            hash_ = self.con.execute("SELECT hash FROM commits WHERE seq = ?", kept.at[:1]).get
-            at = kept.at[0] if hash_ == kept.at[1] else -1
+        at = -1
+        if kept.at is not None:
+            sql = "SELECT hash FROM commits WHERE seq = ? AND (SELECT min(seq) FROM waiting) <= seq"
+            at = kept.at[0] if self.con.execute(sql, kept.at[:1]).get == kept.at[1] else -1
         if at < 0:
             kept.forget()
-        kept.caught_up(size_of(waiting))
-        return [change for change in waiting if change.seq > at]
+        unseen = self.waiting(at)
+        kept.caught_up(size_of(unseen))
+        return unseen
 
     def put_pages(
         self, world: int, kind: int, pages: Mapping[str, tuple[int, bytes] | None]
