@@ -71,8 +71,8 @@ class Sets:
         ).fetchone()
         return None if found is None else (bool(found[0]), found[1])
 
-    def waiting(self, after: int = -1) -> list[SetChange]:
-        """Return the changes of sets whose pages are not written, of the commits after one."""
-        sql = "SELECT seq, body FROM waiting WHERE seq > ? ORDER BY seq"
+    def waiting(self, after: int | None = None) -> list[SetChange]:
+        """Return the changes of sets whose pages are not written, of all commits or after one."""
+        sql = "SELECT seq, body FROM waiting WHERE ?1 IS NULL OR seq > ?1 ORDER BY seq"
         found = self.con.execute(sql, (after,))
         return [change for seq, body in found for change in decode(seq, body)]

@@ -242,11 +242,11 @@ class SqliteWriter(SqliteReader):
         kept = self._kept
         if kept.is_fresh:
             return []
-        at = -1
+        at = None
         if kept.at is not None:
             sql = "SELECT hash FROM commits WHERE seq = ? AND (SELECT min(seq) FROM waiting) <= seq"
-            at = kept.at[0] if self.con.execute(sql, kept.at[:1]).get == kept.at[1] else -1
-        if at < 0:
+            at = kept.at[0] if self.con.execute(sql, kept.at[:1]).get == kept.at[1] else None
+        if at is None:
             kept.forget()
         unseen = self.waiting(at)
         kept.caught_up(size_of(unseen))
