@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from worlddb.resolve.keys import block_keys
-from worlddb.resolve.names import name_words
+from worlddb.resolve.names import read_name
 from worlddb.resolve.resolver import Resolver
 from worlddb.resolve.values import Match, Named, Population, acted_on
 
@@ -71,9 +71,8 @@ def _named(text: str, key: object) -> Named:
 
 def run(case: Case, resolver: Resolver) -> Result:
     """Return what the resolver makes of a case, in a store that holds its options alone."""
-    counts = Counter(
-        word for option in case.options for name in option.names for word in set(name_words(name))
-    )
+    names = [name for option in case.options for name in option.names]
+    counts = Counter(word for name in names for word in set(read_name(name).words))
     population = Population(len(case.options), counts.__getitem__)
     outcome = resolver.resolve(case.candidate, case.options, population)
     matches = tuple(acted_on(outcome))

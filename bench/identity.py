@@ -21,7 +21,7 @@ import numpy as np
 from bench import aliases
 from bench.timing import line, machine, timed
 from worlddb.resolve.keys import attribute_keys, block_keys
-from worlddb.resolve.names import name_words
+from worlddb.resolve.names import read_name
 from worlddb.resolve.resolver import Resolver
 from worlddb.resolve.settings import DEFAULT_SETTINGS
 from worlddb.resolve.values import Named, Population, acted_on
@@ -75,7 +75,7 @@ class Index:
             found = self.keys(item)
             hashes += map(hash, found)
             rows += [row] * len(found)
-            counts.update({word for name in item.names for word in name_words(name)})
+            counts.update({word for name in item.names for word in read_name(name).words})
         order = np.argsort(np.array(hashes, dtype=np.int64), kind="stable")
         self._hashes = np.array(hashes, dtype=np.int64)[order]
         self._rows = np.array(rows, dtype=np.int32)[order]
@@ -95,8 +95,10 @@ class Index:
             start, end = self._hashes.searchsorted(at), self._hashes.searchsorted(at, "right")
             if end - start <= most or key[0] == "=":
                 found.update(self._rows[start : min(end, start + most)].tolist())
-        rows = sorted(found, key=lambda row: (-found[row], row))[: DEFAULT_SETTINGS.options_max]
-        return [self.named[row] for row in rows if self.named[row].key != item.key]
+        bare, full = DEFAULT_SETTINGS.options_by_name_max, DEFAULT_SETTINGS.options_max
+        rows = [row for row in found if self.named[row].key != item.key]
+        rows.sort(key=lambda row: (-found[row], row))
+        return [self.named[row] for row in rows[: full if item.attributes else bare]]
 
 
 def acted_pairs(index: Index) -> tuple[Pairs, Pairs]:

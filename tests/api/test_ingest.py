@@ -208,6 +208,17 @@ def test_people_with_one_surname_are_different(db: WorldDB) -> None:
     assert take(db, "Jane Smith called").proposals == ()
 
 
+def test_a_first_name_is_proposed_for_the_only_one_who_bears_it(db: WorldDB) -> None:
+    db.ingest("Priya Raman came to dinner.", recluster="off")
+    (proposal,) = db.ingest("I had lunch with Priya.", recluster="off").proposals
+    assert (proposal.tier, proposal.status) == ("fuzzy", "pending")
+    assert proposal.evidence["compared"] == ["Priya", "Priya Raman"]
+    assert {"Priya", "Priya Raman"} <= set(entities(db))
+    db.ingest("Sarah Chen and Sarah Miller came to dinner.", recluster="off")
+    assert db.ingest("I had lunch with Sarah.", recluster="now").proposals == ()
+    assert len(db.proposals()) == 1
+
+
 def test_a_tiebreaker_is_asked_outside_the_transaction(db: WorldDB) -> None:
     asked: list[Any] = []
 

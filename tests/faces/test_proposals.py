@@ -50,7 +50,8 @@ def statuses(staged: Staged) -> dict[str, str]:
 def test_what_waits_is_listed_surest_first(staged: Staged) -> None:
     assert chosen(staged) == ["Sara Chen", "Jon Smyth", "Filip Roth"]
     done = worlddb("proposals", "--db", staged.path)
-    assert done.out.splitlines()[0].split() == ["edge", "status", "tier", "score", "left", "right"]
+    columns = ["edge", "status", "tier", "score", "left", "right", "world"]
+    assert done.out.splitlines()[0].split() == columns
     assert "0.970" in done.out
     assert "Sarah Chen" in done.out
 
@@ -61,6 +62,38 @@ def test_filters_choose(staged: Staged) -> None:
     assert chosen(staged, "--max-score", "0.6") == ["Jon Smyth", "Filip Roth"]
     assert chosen(staged, "--name", "SMYTH") == ["Jon Smyth"]
     assert chosen(staged, "--status", "accepted") == []
+
+
+def test_each_side_is_shown_with_its_world(staged: Staged) -> None:
+    with open(staged.path) as db, db.transaction() as tx:
+        worlds = [tx.create_node(type="Scope", name=name).id for name in ("anna", "")]
+        ends = [tx.create_node(type="Entity", name="Ada", parent=world).id for world in worlds]
+        tx.write_edge("same_as", *ends, metadata={"tier": "exact"})
+        root = str(db.root_id)
+    done = inside("proposals", "--db", staged.path)
+    rows = {line.split()[2]: line for line in done.out.splitlines()[1:]}
+    assert rows["exact"].endswith(f"anna | {worlds[1].short}")
+    assert rows["phonetic"].split()[-1] == "root"
+    listed = inside("proposals", "--db", staged.path, "--json").data["proposals"]
+    found = {row["tier"]: row["worlds"] for row in listed}
+    assert found["exact"] == [str(world) for world in worlds]
+    assert found["phonetic"] == [root, root]
+
+
+def test_a_tier_that_there_is_not_is_refused(staged: Staged) -> None:
+    done = inside("proposals", "accept", "--tier", "fuzy", "--yes", "--db", staged.path)
+    assert done.code == 2
+    assert "'fuzy'" in done.err
+    assert "fuzzy" in done.err
+    assert set(statuses(staged).values()) == {"pending"}
+    assert chosen(staged, "--tier", "embedding") == []
+
+
+def test_a_tier_of_somebody_elses_making_can_be_chosen(staged: Staged) -> None:
+    with open(staged.path) as db, db.transaction() as tx:
+        ends = [tx.create_node(type="Entity", name="Ada").id for _ in range(2)]
+        tx.write_edge("same_as", *ends, metadata={"tier": "my rule"})
+    assert chosen(staged, "--tier", "my rule") == ["Ada"]
 
 
 def test_one_is_decided_by_the_start_of_its_id(staged: Staged) -> None:

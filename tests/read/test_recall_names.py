@@ -87,7 +87,7 @@ def test_a_name_is_heard_however_it_is_said(db: WorldDB, name: str, question: st
     ("name", "question"),
     [
         ("Ada", "What about Adas or Madams or A.d.a or Ad a?"),
-        ("Ada King", "Ada, and then a king"),
+        ("Tesla Motors", "Tesla, and then motors"),
         ("Zoë", "Zoe"),
         ("C++", "C and C#"),
         ("", "nothing at all"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from worlddb.resolve.names import name_words
+from worlddb.resolve.names import read_name
 from worlddb.resolve.resolver import Resolver
 from worlddb.resolve.values import Match, Named, Outcome, Population, acted_on
 
@@ -22,7 +22,7 @@ def person(*names: str, key: object = None, **attributes: str) -> Named:
 
 def counted(names: Sequence[str], total: int = 0) -> Population:
     """Return the population of a store that holds these names, among `total`."""
-    counts = Counter(word for name in names for word in set(name_words(name)))
+    counts = Counter(word for name in names for word in set(read_name(name).words))
     return Population(max(total, len(names)), lambda word: counts[word])
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from bench.aliases import NOBODY, Result, cases, run
+from dataclasses import replace
 
+import pytest
+from bench.aliases import NOBODY, Case, Result, cases, run
+
+from worlddb.embed.names import DEFAULT, embedder_named
+from worlddb.embed.protocol import checked
 from worlddb.resolve.resolver import Resolver
+from worlddb.resolve.values import Named
 
 # A middle initial that is another man's, and two spellings that are two women's.
 KNOWN_WRONG = {"Michael Jordan", "Carey Mulligan"}
@@ -47,3 +52,21 @@ def test_where_it_fails_is_known(results: list[Result]) -> None:
 def test_the_index_finds_what_the_resolver_would(results: list[Result]) -> None:
     lost = [str(result) for result in results if result.right and not result.blocked]
     assert lost == []
+
+
+def test_vectors_of_the_default_embedder_make_nothing_worse(results: list[Result]) -> None:
+    asked = list(cases())
+    names = sorted({item.names[0] for case in asked for item in (case.candidate, *case.options)})
+    vectors = dict(zip(names, checked(embedder_named(DEFAULT), names, "document"), strict=True))
+
+    def placed(item: Named) -> Named:
+        return replace(item, vector=vectors[item.names[0]])
+
+    def with_vectors(case: Case) -> Case:
+        options = tuple(map(placed, case.options))
+        return replace(case, candidate=placed(case.candidate), options=options)
+
+    resolver = Resolver()
+    again = [run(with_vectors(case), resolver) for case in asked]
+    assert sum(item.wrong for item in again) <= sum(item.wrong for item in results)
+    assert sum(item.right for item in again) >= sum(item.right for item in results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from worlddb.resolve.guards import is_sentence
-from worlddb.resolve.names import name_words, read_name
+from worlddb.resolve.names import read_name
 from worlddb.resolve.settings import DEFAULT_SETTINGS
 
 
@@ -51,7 +51,7 @@ from worlddb.resolve.settings import DEFAULT_SETTINGS
     ],
 )
 def test_a_name_is_read_into_its_words(text: str, words: str) -> None:
-    assert name_words(text) == tuple(words.split())
+    assert read_name(text).words == tuple(words.split())
 
 
 @pytest.mark.parametrize(

@@ -120,11 +120,56 @@ def test_a_firm_is_recognised_in_a_large_store_too(among: int) -> None:
     assert acted(resolve("Microsfot", "Microsoft", among=among)) == ["Microsoft"]
 
 
-def test_part_of_a_name_is_undecided() -> None:
-    for outcome in (resolve("Sarah", "Sarah Chen"), resolve("New York", "New York Times")):
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Chen", "Sarah Chen"),
+        ("New York", "New York Times"),
+        ("Tesla", "Tesla Motors"),
+        ("Florence", "Florence Nightingale"),
+        ("Mr. James", "James Taylor"),
+        ("Ferdinand", "Ferdinand Meier Inc."),
+    ],
+)
+def test_part_of_a_name_is_undecided(one: str, other: str) -> None:
+    for outcome in (resolve(one, other), resolve(other, one)):
         assert isinstance(outcome, Ambiguous)
         assert acted(outcome) == []
-        assert only(outcome).evidence["doubts"] == ["part of a name"]
+        assert "part of a name" in only(outcome).evidence["doubts"]
+
+
+@pytest.mark.parametrize(("one", "other"), [("Priya", "Priya Raman"), ("Priya Raman", "Priya")])
+def test_a_first_name_alone_is_proposed_but_does_not_resolve(one: str, other: str) -> None:
+    outcome = resolve(one, other)
+    assert isinstance(outcome, Ambiguous)
+    assert (only(outcome).tier, only(outcome).proposes) == ("fuzzy", True)
+    assert only(outcome).evidence["first_name"] == "priya"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Priya", "Priya Raman", "Priya Shah"),
+        ("Priya Raman", "Priya", "Priya Shah"),
+        ("Priya", "Priya Raman", "Priya R."),
+    ],
+)
+def test_a_first_name_that_several_bear_is_undecided(names: tuple[str, ...]) -> None:
+    outcome = resolve(*names)
+    assert acted(outcome) == []
+    assert all("fits several" in match.evidence["doubts"] for match in outcome.matches)
+
+
+def test_a_first_name_that_many_others_bear_is_too_common_to_propose() -> None:
+    elsewhere = [f"Priya Raman{number}" for number in range(10)]
+    outcome = Resolver().resolve(named("Priya"), [named("Priya Raman")], counted(elsewhere))
+    assert acted(outcome) == []
+    assert only(outcome).confidence < 0.5
+
+
+def test_a_first_name_is_no_place() -> None:
+    outcome = Resolver().resolve(named("Priya", type="Place"), [named("Priya Raman")])
+    assert acted(outcome) == []
 
 
 def test_an_initial_that_fits_several_is_undecided() -> None:
@@ -216,6 +261,23 @@ def test_near_vectors_propose_other_words_for_one_thing() -> None:
     assert isinstance(outcome, Resolved)
     assert (outcome.match.tier, outcome.match.proposes) == ("embedding", True)
     assert outcome.match.score == pytest.approx(0.9998, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Red Cross", "Red Cross Society"),
+        ("Niger", "Nigeria"),
+        ("Signal", "Signals"),
+        ("Salesforce", "Salesforce.com"),
+        ("王芳", "王薇"),
+        ("my landlord", "my neighbour"),
+        ("Paul Martin", "Martin Paul"),
+    ],
+)
+def test_near_vectors_say_nothing_where_letters_have_a_say(one: str, other: str) -> None:
+    outcome = Resolver().resolve(with_vector(one, 1, 0), [with_vector(other, 1, 0)])
+    assert acted(outcome) == []
 
 
 @pytest.mark.parametrize("values", [(0.5, 1.0), (0.0, 0.0), (1.0, 0.1, 0.0)])

@@ -5,18 +5,20 @@ Derived: it is brought up to the last commit when somebody resolves, not when so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from blake3 import blake3
 
 from worlddb.store.protocol import Reader, Store
 
-BATCH = 10_000
+BATCH = 50_000
+"""Keys lie all over the index, so each batch touches most of it: better few and large."""
 NAME_CHARS_MAX = 120
 NOT_NAMED = frozenset({"World", "Scope", "Session", "Turn"})
 """Types whose names say who speaks or whose it is, not what the node is."""
 
 Keys = Callable[[str], Iterable[str]]
+AttributeKeys = Callable[[Mapping[str, str]], Iterable[str]]
 
 
 def key_number(key: str) -> int:
@@ -36,11 +38,12 @@ def name_number(key: str) -> int:
 
 
 class Lookups:
-    """The lookup index of one store; `keys` says under what a name is found."""
+    """The lookup index of one store; under what names and attributes are found is told to it."""
 
-    def __init__(self, store: Store, keys: Keys) -> None:
+    def __init__(self, store: Store, keys: Keys, attribute_keys: AttributeKeys) -> None:
         self._store = store
         self._keys = keys
+        self._attribute_keys = attribute_keys
 
     def catch_up(self) -> None:
         """Bring the index to the last commit.
@@ -56,34 +59,43 @@ class Lookups:
                     return
                 last = min(node + BATCH, head.nodes)
                 rows, named = self._of_nodes(reader, range(node + 1, last + 1))
-                # Aliases come last, when all their nodes are in.
+                # Aliases and attributes come last, when all their nodes are in.
                 notes = note
                 if last == head.nodes:
-                    rows.update(self._of_aliases(reader, note))
+                    rows += self._of_aliases(reader, note)
+                    rows += self._of_attributes(reader, note)
                     notes = head.notes
             with self._store.derive() as session:
                 if session.lookups.reached() != (node, note):
                     continue  # Somebody else was faster.
-                session.lookups.put(sorted(rows))
+                rows.sort()
+                session.lookups.put(rows)
                 names = session.lookups.names() + named
                 session.lookups.set_reached(last, notes, names)
 
-    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[set[tuple[int, int]], int]:
+    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[list[tuple[int, int]], int]:
         """Return the keys of some nodes, and how many of them have a name of their own."""
-        found: set[tuple[int, int]] = set()
+        found: list[tuple[int, int]] = []
         named = 0
         for body in reader.bodies(rows):
             if body.content:
-                found.add((content_key(body.type, body.content), body.row))
+                found.append((content_key(body.type, body.content), body.row))
             if 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED:
                 named += 1
-                found.update((name_number(key), body.row) for key in self._keys(body.name))
+                found += [(name_number(key), body.row) for key in self._keys(body.name)]
         return found, named
 
-    def _of_aliases(self, reader: Reader, after: int) -> set[tuple[int, int]]:
-        return {
+    def _of_aliases(self, reader: Reader, after: int) -> list[tuple[int, int]]:
+        return [
             (name_number(key), row)
             for row, alias in reader.aliases_after(after)
             if len(alias) <= NAME_CHARS_MAX
             for key in self._keys(alias)
-        }
+        ]
+
+    def _of_attributes(self, reader: Reader, after: int) -> list[tuple[int, int]]:
+        return [
+            (name_number(key), row)
+            for row, attributes in reader.lookups.attributes_after(after)
+            for key in self._attribute_keys(attributes)
+        ]

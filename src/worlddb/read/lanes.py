@@ -7,7 +7,7 @@ graph    the names said in the question → their accepted class → what refers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ from worlddb.language.words import asked, folded
 from worlddb.read.identity import accepted_class
 from worlddb.read.interior import Interior, Mask
 from worlddb.read.moment import Moment
-from worlddb.read.names import NAME_WORDS_MAX, said_words
+from worlddb.read.names import NAME_WORDS_MAX, said_firsts, said_words
 from worlddb.store.protocol import Reader
 
 Scores = NDArray[np.float64]
 REFERENCES = ("refers_to",)
+BEARERS_MAX = 100
 
 
 def text_scores(interior: Interior, question: str) -> Scores:
@@ -66,8 +67,7 @@ def graph_scores(
     """
     scores = np.zeros(len(interior))
     parents = np.array(interior.parents)
-    for named in _named(interior, question):
-        rows = {interior.rows[place] for place in named}
+    for rows in _named(interior, reader, moment, question, classes):
         if classes:
             rows = accepted_class(reader, rows, moment) & interior.place.keys()
         found = {
@@ -83,18 +83,38 @@ def graph_scores(
     return scores
 
 
-def _named(interior: Interior, question: str) -> Iterator[list[int]]:
-    """Yield the places of each name that the question says; of names in names only the longest."""
+def _named(
+    interior: Interior, reader: Reader, moment: Moment, question: str, classes: bool
+) -> Iterator[set[int]]:
+    """Yield the rows of each name that the question says; of names in names only the longest."""
     said = said_words(question)
+    firsts = said_firsts(question)
     at = 0
     while at < len(said):
         for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
             places = interior.names.get(folded(" ".join(said[at : at + size])))
             if places:
-                yield places
+                yield {interior.rows[place] for place in places}
                 at += size - 1
                 break
+        else:
+            bearers = interior.firsts.get(firsts.get(at, ""), ())
+            if rows := one_person(reader, bearers, moment, classes):
+                yield rows
         at += 1
+
+
+def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: bool) -> set[int]:
+    """Return the nodes that bear a first name if at the moment they are one person, else none."""
+    bearers = set(rows)
+    if not bearers or len(bearers) > BEARERS_MAX:
+        return set()
+    found = reader.nodes(bearers, moment.known).items()
+    bearers = {row for row, node in found if moment.holds(node)}
+    if len(bearers) > 1:
+        same = accepted_class(reader, {min(bearers)}, moment) if classes else set()
+        return bearers if bearers <= same else set()
+    return bearers
 
 
 def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:

@@ -1,27 +1,39 @@
 """Resolving: for a drafted node, which node that is there already might be meant.
 
-    names ──keys──▶ lookup index ──▶ what can be seen ──▶ the resolver's tiers ──▶ verdict
+    names, attributes ──keys──▶ lookup index ──┐
+    vector ──────────nearest──▶ world in memory ──▶ what can be seen ──▶ tiers ──▶ verdict
 
-Reads only. What to do with a verdict is decided where it is written.
+Reads only. What to do with a verdict is decided where it is written. A drafted node has no vector
+yet, for nobody who writes waits for a model; a node of the store has one, where `meaning` is given.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from worlddb.index.lookups import NOT_NAMED, content_key, name_number
 from worlddb.model.drafts import DraftNode
 from worlddb.read.find import View
-from worlddb.resolve.keys import block_keys
+from worlddb.resolve.attributes import cleaned
+from worlddb.resolve.keys import attribute_keys, block_keys
 from worlddb.resolve.resolver import Resolver
 from worlddb.resolve.settings import ResolverSettings
 from worlddb.resolve.values import Named, Outcome, Population
-from worlddb.store.protocol import BodyRow, Reader
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
 
+if TYPE_CHECKING:
+    from worlddb.read.meaning import Meaning
+
+HOPS = 2
+NEIGHBOURS_MAX = 200
 UNINDEXED_MAX = 1_000
 SAME_MAX = 200
+GENERIC = ("Entity",)
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 _ROLE = re.compile(r"(?:my|our|your|his|her|its|their)\s|\S.*['’]s?\s", re.IGNORECASE)
@@ -39,12 +51,18 @@ class Resolving:
     """Resolves drafts on one snapshot, inside one world."""
 
     def __init__(
-        self, reader: Reader, view: View, resolver: Resolver, settings: ResolverSettings
+        self,
+        reader: Reader,
+        view: View,
+        resolver: Resolver,
+        settings: ResolverSettings,
+        meaning: Meaning | None = None,
     ) -> None:
         self.reader = reader
         self.view = view
         self._resolver = resolver
         self._settings = settings
+        self._meaning = meaning
         self._population = Population(reader.lookups.names(), self._holding)
 
     def verdict(self, node: DraftNode) -> Outcome:
@@ -59,8 +77,11 @@ class Resolving:
 
     def of(self, named: Named, apart: set[int]) -> Outcome:
         """Return what the resolver says of something named, rows `apart` from it left out."""
-        rows = self._rows(named.names) - apart
-        options = self._named(self._bodies(rows))
+        rows = self._rows(named)
+        if self._meaning is not None and named.vector is not None:
+            types = {named.type, *GENERIC}
+            rows |= {*self._meaning.near(self.view, named.vector, types, self._settings.cosine)}
+        options = self._named(self._bodies(rows - apart), named.attributes)
         return self._resolver.resolve(named, options, self._population)
 
     def named(self, row: int) -> Named | None:
@@ -74,8 +95,11 @@ class Resolving:
 
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node of `parent` that says the same already."""
-        number = content_key(node.type, node.content)
-        rows = self.reader.lookups.find([number], SAME_MAX)[number] + self._unindexed()
+        if node.content:
+            number = content_key(node.type, node.content)
+            rows = self.reader.lookups.find([number], SAME_MAX)[number] + self._unindexed()
+        else:
+            rows = self.reader.rows_named([node.name])
         seen = self.view.keep(rows)
         for body in self.reader.bodies(sorted(seen)):
             if body.parent == parent and (body.type, body.content) == (node.type, node.content):
@@ -83,19 +107,48 @@ class Resolving:
                     return body.row
         return None
 
-    def _rows(self, names: Sequence[str]) -> set[int]:
-        most = self._settings.key_names_max
+    def neighbourhood(self, rows: set[int]) -> list[int]:
+        """Return the rows within two hops, nearest first, no more than are looked at."""
+        seen = dict.fromkeys(sorted(rows))
+        frontier = set(rows)
+        for _ in range(HOPS):
+            found = self.reader.edges_at(frontier, "both", None, self.view.moment.known)
+            # Being in one scope says nothing about who is who, and the root refers to what waits.
+            linked = [item for item in found if item.edge.type != "contains"]
+            ends = {end for item in linked for end in (item.source, item.target)}
+            frontier = ends - seen.keys() - {ROOT_ROW}
+            seen.update(dict.fromkeys(sorted(frontier)))
+            if len(seen) > NEIGHBOURS_MAX:
+                break
+        return list(seen)[:NEIGHBOURS_MAX]
+
+    def _rows(self, named: Named) -> set[int]:
+        """Return what shares most keys with something named, and can be seen."""
+        settings = self._settings
+        keys = attribute_keys(named.attributes, settings)
+        keys.update(key for name in named.names for key in block_keys(name))
+        numbers = {key: name_number(key) for key in keys}
+        found = self.reader.lookups.find(sorted(numbers.values()), settings.key_names_max + 1)
         shared: Counter[int] = Counter()
-        for name in names:
-            keys = {key: name_number(key) for key in block_keys(name)}
-            found = self.reader.lookups.find(sorted(keys.values()), most + 1)
-            for key, number in keys.items():
-                # A key that finds more says nothing about who is meant, unless it is the name.
-                if len(found[number]) <= most or key.startswith("="):
-                    shared.update(found[number][:most])
-        seen = self.view.keep([*shared, *self._unindexed()])
-        best = sorted(seen, key=lambda row: (-shared[row], row))
-        return set(best[: self._settings.options_max])
+        for key, number in numbers.items():
+            # A key that finds more says nothing about who is meant, unless it is the name.
+            if len(found[number]) <= settings.key_names_max or key.startswith("="):
+                shared.update(found[number][: settings.key_names_max])
+        for body in self.reader.bodies(self._unindexed()):
+            shared[body.row] = len(keys & block_keys(body.name))
+        most = settings.options_max if named.attributes else settings.options_by_name_max
+        return self._best_seen(sorted(shared, key=lambda row: (-shared[row], row)), most)
+
+    def _best_seen(self, rows: list[int], most: int) -> set[int]:
+        """Return the first of some rows that can be seen, up to `most`."""
+        best: list[int] = []
+        for at in range(0, len(rows), 2 * most):
+            part = rows[at : at + 2 * most]
+            seen = self.view.keep(part)
+            best += [row for row in part if row in seen]
+            if len(best) >= most:
+                break
+        return set(best[:most])
 
     def _unindexed(self) -> list[int]:
         """Return the rows of what was written since the index was brought up to date."""
@@ -106,15 +159,31 @@ class Resolving:
         found = self.reader.bodies(sorted(rows))
         return [body for body in found if body.name and body.type not in NOT_NAMED]
 
-    def _named(self, bodies: list[BodyRow]) -> list[Named]:
+    def _named(self, bodies: list[BodyRow], asked: Mapping[str, str] = NOTHING) -> list[Named]:
+        rows = [body.row for body in bodies]
         aliases: dict[int, list[str]] = {}
-        for row, alias in self.reader.aliases([body.row for body in bodies]):
+        for row, alias in self.reader.aliases(rows):
             aliases.setdefault(row, []).append(alias)
+        attributes = self._attributes(rows, asked)
+        vectors = self._meaning.of(self.reader, bodies) if self._meaning is not None else {}
         return [
             Named(
                 key=body.row,
                 type=body.type,
                 names=identifying(body.name, aliases.get(body.row, ())),
+                attributes=attributes.get(body.row, NOTHING),
+                vector=vectors.get(body.row),
             )
             for body in bodies
         ]
+
+    def _attributes(self, rows: list[int], asked: Mapping[str, str]) -> dict[int, dict[str, str]]:
+        """Return what was told of nodes: of several values the one asked for, or the latest."""
+        wanted = cleaned(asked)
+        found: dict[int, dict[str, str]] = {}
+        for row, attributes in self.reader.lookups.attributes(rows):
+            told = found.setdefault(row, {})
+            for name, value in cleaned(attributes).items():
+                if name not in told or told[name] != wanted.get(name):
+                    told[name] = value
+        return found

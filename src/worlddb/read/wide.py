@@ -20,8 +20,8 @@ from worlddb.index.bm25 import K1, B
 from worlddb.index.vectors import Vectors
 from worlddb.language.words import folded, words
 from worlddb.read.identity import accepted_class
-from worlddb.read.lanes import REFERENCES
-from worlddb.read.names import NAME_WORDS_MAX, name_key, said_words
+from worlddb.read.lanes import REFERENCES, one_person
+from worlddb.read.names import NAME_WORDS_MAX, first_name, name_key, said_firsts, said_words
 from worlddb.read.nearby import Nearby
 from worlddb.store.protocol import Reader, Store
 
@@ -52,6 +52,10 @@ class Wide:
         self._nearby = Nearby(store)
         self._counts: dict[str, int] = {}
         self._counted_at = 0
+
+    def forget(self) -> None:
+        """Drop the index of vectors, and do not save it."""
+        self._nearby.forget()
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -147,7 +151,7 @@ class Wide:
         """Return (row, score) of what has to do with the names that the question says."""
         reader, moment = view.reader, view.moment
         scores: dict[int, float] = {}
-        for rows in self._named(view, question):
+        for rows in self._named(view, question, classes):
             if classes:
                 rows = view.keep_world(accepted_class(reader, rows, moment))
             edges = reader.edges_at(rows, "in", REFERENCES, moment.known)
@@ -160,9 +164,10 @@ class Wide:
         ids = {body.row: body.id for body in reader.bodies(scores)}
         return sorted(scores.items(), key=lambda item: (-item[1], ids[item[0]]))[:most]
 
-    def _named(self, view: View, question: str) -> Iterator[set[int]]:
+    def _named(self, view: View, question: str, classes: bool) -> Iterator[set[int]]:
         """Yield the rows of each name that the question says; the longest names only."""
         said = said_words(question)
+        firsts = said_firsts(question)
         counts = self._rarities(view.reader, list(dict.fromkeys(words(" ".join(said)))))
         at = 0
         while at < len(said):
@@ -172,7 +177,22 @@ class Wide:
                     yield rows
                     at += size - 1
                     break
+            else:
+                if at in firsts:
+                    bearers = self._bearers(view, firsts[at], counts)
+                    if rows := one_person(view.reader, bearers, view.moment, classes):
+                        yield rows
             at += 1
+
+    def _bearers(self, view: View, first: str, counts: Mapping[str, int]) -> set[int]:
+        """Return who in this world has a first name, and more names than that."""
+        tokens = words(first)
+        if not tokens or not 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
+            return set()
+        bodies = view.reader.bodies(view.reader.texts.named(" ".join(tokens)), view.moment.known)
+        return view.keep_world(
+            body.row for body in bodies if first_name(body.type, body.name) == first
+        )
 
     def _rows_named(self, view: View, name: str, counts: Mapping[str, int]) -> set[int]:
         """Return what has a name, was known by then, and is in view: others' names are not said."""

@@ -85,6 +85,17 @@ def compare(left: Name, right: Name, word_jaro_winkler: float) -> Likeness:
     return found
 
 
+def look_alike(left: Name, right: Name, likeness: Likeness, word_jaro_winkler: float) -> bool:
+    """Tell whether letters have a say in it: words that pair, or nearly, or a script without slips.
+
+    Where they do not, two names may still be other words for one thing.
+    """
+    if likeness.pairs or max(left.text + right.text) >= _ALPHABETS_END:
+        return True
+    near = jaro_winkler()
+    return any(near(one, other) >= word_jaro_winkler for one in left.words for other in right.words)
+
+
 def _unpaired(found: Likeness) -> int:
     return len(found.more_left) + len(found.more_right)
 

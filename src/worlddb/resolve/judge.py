@@ -25,7 +25,7 @@ from worlddb.resolve.known import is_given, is_name
 from worlddb.resolve.names import Name
 from worlddb.resolve.settings import ResolverSettings
 from worlddb.resolve.values import Population
-from worlddb.resolve.vocabulary import PLAIN_TITLES
+from worlddb.resolve.vocabulary import ALSO_WORDS, PLAIN_TITLES
 
 # What each way of matching takes from the weight of a pair of words.
 _LOSS = {
@@ -47,6 +47,7 @@ _OTHERS = 2.0
 _LOG_ODDS_MAX = 30.0
 # How much attributes must add for a doubt to be set aside.
 _LIFTS_PART, _LIFTS_DIFFER = 3.0, 6.0
+_PART_DOUBT = "part of a name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,14 @@ def judge(
     settings: ResolverSettings,
     *,
     person: bool,
+    first_alone: bool = False,
 ) -> Judgement:
-    """Return how likely two are one, and what speaks against acting on it."""
-    log_odds, by_chance = _name_odds(likeness, population, settings, person)
+    """Return how likely two are one, and what speaks against acting on it.
+
+    `first_alone` tells that one is the first name of the other, as `is_first_alone` says: then
+    those who share it are counted, and it is for the caller to see that nobody else is meant.
+    """
+    log_odds, by_chance = _name_odds(likeness, population, settings, person, first_alone)
     doubts, loss = _doubts(left, right, likeness, person)
     # Among many people the counts tell a slip from a name; among few, its form must.
     counted = person and population.names >= settings.names_at_least
@@ -77,11 +83,29 @@ def judge(
         doubts += slips.doubts(likeness, population, counted=counted)
     if _lifts(corroboration, likeness):
         doubts = []
-    evidence: dict[str, Any] = {
+    evidence: dict[str, Any] = {}
+    if first_alone:
+        doubts = [doubt for doubt in doubts if doubt != _PART_DOUBT]
+        evidence["first_name"] = likeness.pairs[0].left
+    evidence |= {
         "by_chance": float(f"{by_chance:.2g}"),
         "words": [[pair.left, pair.right, pair.kind] for pair in likeness.pairs],
     }
     return Judgement(probability(log_odds - loss + corroboration.weight), tuple(doubts), evidence)
+
+
+def is_first_alone(left: Name, right: Name, likeness: Likeness) -> bool:
+    """Tell whether one is somebody's first name and the other goes on: Priya, and Priya Raman.
+
+    "Mr. James" goes by his last name, Florence may be a town, and María José is one first name.
+    """
+    short, full = sorted((left, right), key=lambda name: len(name.words))
+    if len(short.words) != 1 or len(full.words) == 1 or short.titles or full.legal or full.ordered:
+        return False
+    first = short.words[0]
+    if first != full.words[0] or likeness.kinds != {"same"} or is_given(full.words[-1]):
+        return False
+    return is_given(first) and first not in ALSO_WORDS
 
 
 def probability(log_odds: float) -> float:
@@ -90,12 +114,16 @@ def probability(log_odds: float) -> float:
 
 
 def _name_odds(
-    likeness: Likeness, population: Population, settings: ResolverSettings, person: bool
+    likeness: Likeness,
+    population: Population,
+    settings: ResolverSettings,
+    person: bool,
+    first_alone: bool,
 ) -> tuple[float, float]:
     """Return the log odds by the names alone, and how many others may bear such a name."""
     pairs = likeness.pairs
     more = likeness.more_left or likeness.more_right
-    if person and (len(pairs) > 1 or more):
+    if person and not first_alone and (len(pairs) > 1 or more):
         weight = sum(_weight(pair, population, settings) for pair in pairs)
         log_chance = math.log(population.names + 1) - weight
         return -log_chance, math.exp(min(log_chance, _LOG_ODDS_MAX))
@@ -150,7 +178,7 @@ def _doubts(left: Name, right: Name, likeness: Likeness, person: bool) -> tuple[
         whole = person and _is_middle(likeness)
         loss += _MORE * more if whole else _PART
         if not whole:
-            found.append("part of a name")
+            found.append(_PART_DOUBT)
     if left.generation != right.generation or left.ordinal != right.ordinal:
         loss += _AROUND
         found.append("generation unknown")

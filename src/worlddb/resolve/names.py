@@ -66,11 +66,6 @@ class Name:
     person: bool
 
 
-def name_words(text: str) -> tuple[str, ...]:
-    """Return the words of a name: those a `Population` counts."""
-    return read_name(text).words
-
-
 @lru_cache(maxsize=_CACHE_MAX)
 def read_name(text: str) -> Name:
     """Return the parts of a name."""

@@ -3,7 +3,8 @@
     exact ──▶ fuzzy ──▶ phonetic ──▶ embedding ──▶ tiebreaker
 
 R1  The answer depends on the set of options, not on their order.
-R2  Sound and nicknames alone never resolve: what rests on them is at most `Ambiguous`.
+R2  Sound, nicknames and first names alone never resolve: what rests on them is at most
+    `Ambiguous`.
 R3  A vetoed match is never acted on, whoever breaks the tie.
 
 Not here: where options come from (an index asked for `block_keys`), what is done with the answer.
@@ -67,6 +68,7 @@ class Resolver:
         for tier in self._tiers:
             here = (tier.match(asked, option) for option in seen)
             matches = _unshared([match for match in here if match is not None])
+            matches = _only_bearers(matches, asked, seen)
             earlier = [match for match in found.values() if self._is_likely(match)]
             for match in matches:
                 kept = vetoed if "vetoes" in match.evidence else found
@@ -102,6 +104,8 @@ class Resolver:
 def _resolves(match: Match) -> bool:
     if match.tier == "phonetic" or not (match.reuses or match.proposes):
         return False
+    if "first_name" in match.evidence:
+        return False
     kinds = {kind for _, _, kind in match.evidence.get("words", ())}
     corroborated = "agree" in match.evidence.get("attributes", ())
     return corroborated or kinds.isdisjoint(("nickname", "cousins"))
@@ -135,6 +139,23 @@ def _unshared(matches: list[Match]) -> list[Match]:
     return [
         _doubted(match, "fits several")
         if any(len(meant[short]) > 1 for short in _short_forms(match))
+        else match
+        for match in matches
+    ]
+
+
+def _only_bearers(matches: list[Match], asked: Asked, seen: Sequence[Option]) -> list[Match]:
+    """Return the matches; where several have a first name that stands alone, none is acted on."""
+    firsts = {match.evidence["first_name"] for match in matches if "first_name" in match.evidence}
+    if not firsts:
+        return matches
+    bearers: dict[str, set[tuple[str, ...]]] = {first: set() for first in firsts}
+    for name in (*asked.names, *(name for option in seen for name in option.names)):
+        if len(name.words) > 1 and name.words[0] in bearers:
+            bearers[name.words[0]].add(name.words)
+    return [
+        _doubted(match, "fits several")
+        if len(bearers.get(match.evidence.get("first_name", ""), ())) > 1
         else match
         for match in matches
     ]

@@ -45,9 +45,11 @@ class ResolverSettings:
     # In a small store every name looks rare or common by accident: count as if it had this many.
     names_at_least: int = 1_000
     # For the index: skip a key that finds more names than this, it tells nothing; and of all that
-    # is found, take no more than this, those that share most keys with the candidate first.
+    # is found, take no more than this, those that share most keys with the candidate first. A name
+    # by itself is found among a few or not at all; attributes recognise one further down.
     key_names_max: int = 100
     options_max: int = 64
+    options_by_name_max: int = 24
     considered_max: int = 5
 
     def __post_init__(self) -> None:

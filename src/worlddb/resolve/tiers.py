@@ -18,8 +18,8 @@ from worlddb.resolve.attributes import (
     corroborate,
     strong_of,
 )
-from worlddb.resolve.compare import Likeness, compare
-from worlddb.resolve.judge import judge, probability
+from worlddb.resolve.compare import Likeness, compare, look_alike
+from worlddb.resolve.judge import is_first_alone, judge, probability
 from worlddb.resolve.names import Name, read_name
 from worlddb.resolve.settings import ResolverSettings
 from worlddb.resolve.values import Match, Named, Population
@@ -61,7 +61,9 @@ class Option:
         self.named = named
         self.names = readable(named, asked.settings)
         types = {asked.candidate.type.casefold(), named.type.casefold()}
-        self.is_person = not types.isdisjoint(asked.settings.person_types)
+        people = asked.settings.person_types
+        self.is_person = not types.isdisjoint(people)
+        self.may_be_person = types <= people | asked.settings.generic_types
 
     @cached_property
     def said(self) -> Corroboration:
@@ -169,9 +171,13 @@ def _judged(
 ) -> Match:
     left, right = names
     person = option.is_person or left.person or right.person
+    # Where attributes have something to say, they decide.
+    first = option.may_be_person and option.said is NOTHING
+    first = first and is_first_alone(left, right, likeness)
     judged = judge(
-        left, right, likeness, option.said, asked.population, asked.settings, person=person
-    )
+        left, right, likeness, option.said, asked.population, asked.settings,
+        person=person, first_alone=first,
+    )  # fmt: skip
     vetoes = guards.vetoes(left, right, likeness, person)
     if left.key != right.key and any(guards.is_short(name, asked.settings) for name in names):
         vetoes.append("too short")
@@ -182,7 +188,12 @@ def _judged(
 
 
 class Embedding:
-    """Vectors that point the same way: other words for one thing."""
+    """Vectors that point the same way: other words for one thing.
+
+    Names that share a word, or nearly, are near whatever they name (Red Cross, Red Cross Society);
+    those the tiers before have judged by their letters, and they know better. Roles of one owner
+    are near, too: my landlord, my neighbour.
+    """
 
     name = "embedding"
 
@@ -197,6 +208,9 @@ class Embedding:
         vetoes = guards.vetoes(left, right, likeness, person)
         if person and (likeness.differs or not likeness.pairs):
             vetoes.append("words differ")
+        least = asked.settings.word_jaro_winkler
+        if not vetoes and (left.owner or look_alike(left, right, likeness, least)):
+            return None
         log_odds = 0.5 + (cosine - asked.settings.cosine) / _COSINE_STEP + option.said.weight
         return _decided(
             asked, option, self.name, cosine, probability(log_odds), (left, right),

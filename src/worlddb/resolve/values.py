@@ -91,7 +91,7 @@ Tiebreaker: TypeAlias = Callable[[Named, Sequence[Match]], Match | None]
 class Population:
     """How many names the store holds, and how many of them hold a word.
 
-    That is how a name becomes too common to decide. Words are asked for as `name_words` gives them;
+    That is how a name becomes too common to decide. Words are asked for as `read_name` gives them;
     figures may be old, rounded or capped.
     """
 

@@ -28,6 +28,20 @@ SAME_TITLE = {
     "auntie": "aunt",
 }  # fmt: skip
 
+# Given names that are also words, places or products: alone, they may be nobody's.
+ALSO_WORDS = _set(
+    """
+    alexa amber angel april art august aurora austin basil bill brooke carol carolina cat chad
+    charity charlotte chase chelsea claude clay cliff coral crystal daisy dakota dale dawn dean
+    dick dot earl eden em eve faith fern flora florence frank georgia glen grace grant guy
+    hazel heath heather herb holly hope hunter iris ivy jack jackson jade jan jasmine jasper
+    jean jesus jordan joy jun june kent kit lily lincoln madison marina mark max mercedes miles
+    myrtle olive opal orlando oscar paige paris pearl penny piper ray regina rich robin rocky
+    roman rose rosemary ruby rusty santiago savannah sly sol sterling summer sydney tabby
+    tiffany troy victoria violet virginia warren will win zara zelda
+    """
+)
+
 LEGAL_FORMS = _set(
     """
     inc incorporated corp corporation co company ltd limited llc llp plc gmbh ag sa srl bv nv oy

@@ -1,12 +1,20 @@
-"""Lookups: the SQL of the index that finds nodes by keys of their names and by equal content."""
+"""Lookups: the SQL of the index that finds nodes by keys of names, attributes and contents."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import apsw
 
+from worlddb.model.drafts import ATTRIBUTE, from_metadata
+from worlddb.store.sqlite.staged import IN, among
+
 COUNTED_MAX = 1_000
+HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}')"
+
+Attributes = list[tuple[int, dict[str, str]]]
 
 
 class Lookups:
@@ -44,3 +52,16 @@ class Lookups:
         sql = "SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = ? LIMIT ?)"
         found: int = self.con.execute(sql, (key, COUNTED_MAX)).get
         return found
+
+    def attributes(self, nodes: Sequence[int]) -> Attributes:
+        """Return (node, attributes) of nodes each time they were told, the latest last."""
+        where = f"WHERE node {IN} AND {HAS_ATTRIBUTES} ORDER BY row"
+        return self._attributes(where, (among(list(nodes)),))
+
+    def attributes_after(self, note: int) -> Attributes:
+        """Return (node, attributes) of the notes written after one."""
+        return self._attributes(f"WHERE row > ? AND {HAS_ATTRIBUTES}", (note,))
+
+    def _attributes(self, where: str, values: tuple[Any, ...]) -> Attributes:
+        found = self.con.execute(f"SELECT node, text FROM notes {where}", values)
+        return [(node, from_metadata(json.loads(text))) for node, text in found]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("pending", "accepted", "rejected", "withdrawn", "all")
 ACTIONS = ("list", "accept", "reject", "undo")
+TIERS = ("exact", "fuzzy", "phonetic", "embedding", "tiebreaker", "given")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -58,6 +59,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """List or decide."""
     with open_to_read(args) as db:
+        _check_tier(db, args.tier)
         chosen = [item for item in _found(db, args) if _passes(db, args, item)]
         chosen.sort(key=lambda item: (-item.score, item.edge))
         if args.action != "list" and not args.dry_run:
@@ -74,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"action": args.action, "decided": _was_done(args), "proposals": rows})
         return 0
     print_table(
-        ("edge", "status", "tier", "score", "left", "right"),
+        ("edge", "status", "tier", "score", "left", "right", "world"),
         [
             (
                 row["edge"][:12],
@@ -83,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
                 f"{row['score']:.3f}",
                 preview(row["left_name"]),
                 preview(row["right_name"]),
+                preview(" | ".join(dict.fromkeys(row["world_names"]))),
             )
             for row in rows
         ],
@@ -91,6 +94,13 @@ def run(args: argparse.Namespace) -> int:
         word = "decided" if _was_done(args) else "would be decided"
         print(one_line(f"{len(rows)} {word}: {args.action}"))
     return 0
+
+
+def _check_tier(db: WorldDB, tier: str | None) -> None:
+    """Refuse a tier that found nothing here and never could; whoever proposes may name another."""
+    if tier is None or tier in TIERS or any(item.tier == tier for item in db.proposals(None)):
+        return
+    raise InvalidInputError(f"--tier {tier!r}: no such tier; use one of {', '.join(TIERS)}")
 
 
 def _was_done(args: argparse.Namespace) -> bool:
@@ -138,5 +148,14 @@ def _name(db: WorldDB, ident: bytes) -> str:
 
 
 def _row(db: WorldDB, item: Proposal) -> dict[str, Any]:
+    sides = [db.get(side) for side in (item.left, item.right)]
+    worlds = [db.get(node.parent) for node in sides if node.parent is not None]
     names = {"left_name": _name(db, item.left), "right_name": _name(db, item.right)}
-    return item.to_dict() | names
+    return (
+        item.to_dict()
+        | names
+        | {
+            "worlds": [str(world.id) for world in worlds],
+            "world_names": [world.name or world.id.short for world in worlds],
+        }
+    )
