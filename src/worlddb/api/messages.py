@@ -1,0 +1,46 @@
+"""Messages: what a caller gives to remember, as messages, or why it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from worlddb.errors import InvalidInputError
+from worlddb.model.drafts import Message
+from worlddb.model.instant import Instant, from_micros, to_micros
+
+Input = str | Message | Sequence[Message | Mapping[str, Any]]
+
+
+def messages_of(given: Input) -> list[Message]:
+    """Return what was given as messages.
+
+    Raises:
+        InvalidInputError: it is neither text nor messages, or says nothing.
+    """
+    if isinstance(given, str):
+        given = Message(text=given)
+    items = [given] if isinstance(given, Message) else given
+    if isinstance(items, Mapping) or not isinstance(items, Sequence) or isinstance(items, bytes):
+        raise InvalidInputError(f"give text or a list of messages, not {given!r:.100}")
+    messages = [item if isinstance(item, Message) else _message(item) for item in items]
+    if not any(message.text.strip() for message in messages):
+        raise InvalidInputError("there is no text to remember")
+    return [message for message in messages if message.text.strip()]
+
+
+def _message(item: Mapping[str, Any]) -> Message:
+    """Return a chat message (`role`, `content`) or one in our own words (`speaker`, `text`)."""
+    if not isinstance(item, Mapping):
+        raise InvalidInputError(f"a message is a mapping with role and content, not {item!r:.100}")
+    text = item.get("text", item.get("content"))
+    speaker = item.get("speaker", item.get("role", "user"))
+    if not isinstance(text, str) or not isinstance(speaker, str):
+        raise InvalidInputError(f"a message has a role and text as its content, not {item!r:.100}")
+    at = item.get("at")
+    return Message(text=text, speaker=speaker, at=None if at is None else _time(at))
+
+
+def _time(at: Instant) -> datetime:
+    return from_micros(to_micros(at, "at"))

@@ -1,0 +1,1 @@
+"""Bridges: language models behind HTTP endpoints or functions, for what the engine lets them do."""
