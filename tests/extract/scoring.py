@@ -33,7 +33,7 @@ def items(draft: Draft) -> set[Item]:
                 found.add(("name", node.name))
             found |= {("alias", node.name, alias) for alias in node.aliases}
     for edge in draft.edges:
-        if "relation" in edge.metadata:
+        if "relation" in edge.metadata and "functional" not in edge.metadata:
             found.add(("role", nodes[edge.source].name, edge.metadata["relation"]))
     return found
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from extract.sentences import CASES
 from worlddb.extract.rules import RulesExtractor
 from worlddb.extract.verbatim import VerbatimExtractor
-from worlddb.model.drafts import Draft, Message
+from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message
 
 AT = datetime(2023, 5, 3, 12, tzinfo=UTC)
 THOROUGH = settings(max_examples=400, derandomize=True, deadline=None, database=None)
@@ -25,6 +25,8 @@ sister dog, manager brother's company doctor sisters and or , . ! ? ; : ( ) " �
 Sarah Chen Dr. Mr. J. K. van der de of the Bank University Paris Google IBM (IBM) X iPhone 15 GPT-4o
 O'Neil Jean-Luc Will May March Monday Friday last next this weekend week yesterday today ago two in
 on 2019 2023-05-03 3rd 5/30/2023 30.5.2023 since by from now Max Luna I'm Hi Mom Christmas German
+live lives in moved to work works at for no longer now favorite color is green email phone number
+555-1234 nurse turned 31 years old changed my birthday May 3 don't anymore Oslo Rome since
 LOVE NASA http://a.b/C sarah@x.com @tom #Tag Foo_bar call(Sarah) {"a": "B"} | A | # Title İstanbul
 ß ſ K Ǆ \ud800 \udfff \x00 \u200b 😀 👩‍👩‍👧 東京 Москва \n \r\n \t \x85 \u2028
 """
@@ -85,7 +87,9 @@ def check_edges(messages: list[Message], draft: Draft) -> None:
         first = edge.spans[0]
         assert edge.metadata["span"] == [first.start, first.end]
         assert edge.metadata["text"] == first.text
-        if "relation" in edge.metadata:
+        if "functional" in edge.metadata:
+            check_claim(messages, nodes[edge.source], nodes[edge.target], edge)
+        elif "relation" in edge.metadata:
             assert nodes[edge.source].type == nodes[edge.target].type == "Entity"
             assert edge.metadata["relation"].split()[-1] in first.text.lower()
         else:
@@ -97,6 +101,17 @@ def check_edges(messages: list[Message], draft: Draft) -> None:
             last_day = date.fromisoformat(edge.metadata["to"])
             assert first_day <= last_day
             assert nodes[edge.target].name[:4] in (f"{first_day:%G}", f"{first_day.year:04}")
+
+
+def check_claim(
+    messages: list[Message], source: DraftNode, target: DraftNode, edge: DraftEdge
+) -> None:
+    assert source.type in ("Memory", "Turn")
+    assert target.type == "Entity"
+    assert edge.metadata["functional"] is True
+    for word in (edge.metadata.get("value", ""), edge.metadata.get("was", "")):
+        assert word in edge.metadata["text"]
+    assert all(messages[span.message].text == source.content for span in edge.spans)
 
 
 @THOROUGH

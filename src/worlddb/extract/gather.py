@@ -125,6 +125,14 @@ class Gathered:
             each.spans[_place(span)] = span
         self._edge(entity.key, owner.key, role, span, {"relation": role})
 
+    def claim(
+        self, turn: Turn, subject: Entity, said: dict[str, Any], start: int, end: int
+    ) -> None:
+        """Record that a message states something of somebody that a later one may replace."""
+        span = turn.span(start, end)
+        subject.spans[_place(span)] = span
+        self._edge(turn.source, subject.key, f"{said['relation']}={said.get('value')}", span, said)
+
     def add_date(self, turn: Turn, dated: Dated) -> None:
         """Record that a message speaks of a date."""
         span = turn.span(dated.start, dated.end)

@@ -2,12 +2,14 @@
 
     messages ──verbatim──▶ memory or turns
         └─ English? ──masked──▶ mentions ─┬─▶ namings ──▶ entities, aliases, relations
-                     └────────▶ dates ────┴─────────────▶ refers_to
+                     ├────────▶ dates ────┼─────────────▶ refers_to
+                     └────────▶ claims ───┘
 
 R1  Precision over recall: where a text can be read in two ways, nothing is read.
 R2  A name is one node of the draft, whatever the number of mentions. A mention that is the first
     or the last part of one person's full name is that person.
 R3  Text that is not English stays verbatim.
+R4  What a message claims of somebody is on an edge to them, with the sentence as its span.
 """
 
 from __future__ import annotations
@@ -15,16 +17,19 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from datetime import datetime
 
-from worlddb.extract.dates import dates_in
+from worlddb.extract.claims import claims_in
+from worlddb.extract.dates import Dated, dates_in
 from worlddb.extract.english import reads_as_english
 from worlddb.extract.gather import Entity, Gathered, Turn, key_of
 from worlddb.extract.mask import masked
 from worlddb.extract.mentions import Mention, mentions_in
 from worlddb.extract.naming import LISTENER, SPEAKER, Alias, Role, Same, namings_in
 from worlddb.extract.verbatim import VerbatimExtractor, source_key
+from worlddb.model.claims import claim_metadata
 from worlddb.model.drafts import Draft, Message
 
 USER = "user"
+_USERS = frozenset(("user", "human", "me"))
 # Speakers that are called by what they do.
 _NAMELESS = frozenset(
     ("user", "assistant", "system", "human", "ai", "bot", "agent", "tool", "me", "model", "unknown")
@@ -54,9 +59,11 @@ class RulesExtractor:
         gathered = Gathered([message.speaker for message in messages])
         for turn, mentions in zip(read, found, strict=True):
             sure = [each for each in mentions if each.sure or key_of(each.text) in certain]
-            _read_names(gathered, turn, sure, spoken)
-            for dated in dates_in(turn.plain, (turn.message.at or at).date()):
+            entities = _read_names(gathered, turn, sure, spoken)
+            dates = list(dates_in(turn.plain, (turn.message.at or at).date()))
+            for dated in dates:
                 gathered.add_date(turn, dated)
+            _read_claims(gathered, turn, sure, entities, dates)
         nodes, edges = gathered.drafts()
         return Draft(nodes=verbatim.nodes + nodes, edges=edges)
 
@@ -69,9 +76,10 @@ def _names_of(messages: Sequence[Message]) -> frozenset[str]:
 
 def _read_names(
     gathered: Gathered, turn: Turn, mentions: Sequence[Mention], spoken: Set[str]
-) -> None:
+) -> list[Entity]:
+    """Gather the names of a message; return who or what each mention means."""
     if not mentions:
-        return
+        return []
     namings = namings_in(turn.plain, mentions, spoken)
     same = {each.second: each for each in namings if isinstance(each, Same)}
     letters = {each.mention: each for each in namings if isinstance(each, Alias)}
@@ -95,6 +103,30 @@ def _read_names(
         entities.append(entity)
     for role in roles:
         _read_role(gathered, turn, role, entities, mentions)
+    return entities
+
+
+def _read_claims(
+    gathered: Gathered,
+    turn: Turn,
+    mentions: Sequence[Mention],
+    entities: Sequence[Entity],
+    dates: Sequence[Dated],
+) -> None:
+    """Gather what a message claims; of what an assistant says of itself, nothing."""
+    speaker = turn.message.speaker
+    machine = key_of(speaker) in _NAMELESS - _USERS
+    for found in claims_in(turn.message.text, turn.plain, mentions, dates):
+        if isinstance(found.owner, int):
+            subject = entities[found.owner]
+        elif machine:
+            continue
+        else:
+            subject = gathered.speaker(speaker)
+        said = claim_metadata(
+            found.relation, found.value, True, was=found.was, since=found.since, vague=found.vague
+        )
+        gathered.claim(turn, subject, said, found.start, found.end)
 
 
 def _read_role(

@@ -1,0 +1,145 @@
+"""Forms: how a claim can be put, as patterns that begin after "I", "my" or a name.
+
+Each ends where the value begins, unless the value is in it as a group.
+"""
+
+from __future__ import annotations
+
+import re
+
+from worlddb.extract.lexicon import relations as known
+from worlddb.language.dates import MONTHS
+
+
+def form(pattern: str) -> re.Pattern[str]:
+    """Return a pattern that does not mind the case of its words."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_AM = r"(?:\s+(?:am|is|are)|['’](?:m|s|re))"
+_HAVE = r"(?:\s+(?:have|has)|['’](?:ve|s))"
+_HAD = rf"(?:{_HAVE})?"
+_DONT = r"\s+(?:do|does)(?:\s+not|n['’]t)"
+_NOW = r"(?:\s+(?:now|currently|still|actually|officially|finally|just|recently))*"
+
+HINT = form(
+    r"\b(?:liv|based|relocat|mov|work|employ|start|join|job|promot|becam|turned|old\b|now\b|longer"
+    r"|favou?rite|is\b|chang|updat|quit|left|resign)|['’]s\b"
+)
+"""A quick look: no claim is without one of these."""
+WHO = form(r"(?:I|we)(?=[\s'’])")
+WHOSE = form(r"(?:my|our)\s+")
+POSSESSED = re.compile(r"['’]s?\s+")
+ANY_MORE = form(r",?\s+any\s?(?:more|longer)\b")
+FROM = form(r"\s+from\s+")
+TO = form(r"\s+to\s+(?=\S)")
+
+# -- what somebody does ----------------------------------------------------------------------------
+
+LIVES = form(rf"{_NOW}\s+lives?\s+in\s+|{_AM}{_NOW}\s+(?:living|based|located)\s+in\s+")
+LIVED = form(rf"{_HAVE}{_NOW}\s+(?:lived|been\s+(?:living|based))\s+in\s+")
+MOVED = form(
+    rf"{_HAD}{_NOW}\s+(?:moved|(?P<surely>relocated))(?:\s+(?:back|over))?(?=\s+(?:from|to)\s)"
+)
+_NEW_JOB = r"(?:a\s+(?:new\s+)?|my\s+new\s+)(?:job|position|role)"
+WORKS = form(
+    rf"{_NOW}\s+works?\s+(?:at|for)\s+"
+    rf"|{_AM}\s+(?:now|currently)\s+(?:working|employed)\s+(?:at|for|by)\s+"
+    rf"|{_HAD}{_NOW}\s+(?:started|began)\s+(?:working|{_NEW_JOB})\s+(?:at|with|for)\s+"
+)
+WORKED = form(rf"{_HAVE}{_NOW}\s+(?:worked|been\s+working)\s+(?:at|for)\s+")
+JOINED = form(rf"{_HAD}{_NOW}\s+joined\s+")
+SWITCHED = form(
+    rf"{_HAD}{_NOW}\s+(?:switched|changed)\s+(?:jobs?|companies|employers?)(?=\s+from\s)"
+)
+LEFT = form(
+    r"\s+no\s+longer\s+(?:(?P<home1>lives?\s+in)|works?\s+(?:at|for))\s+"
+    rf"|{_AM}\s+no\s+longer\s+(?:(?P<home2>(?:living|based)\s+in)|(?:working|employed)\s+(?:at|for|by))\s+"
+    rf"|(?P<not>{_DONT})\s+(?:(?P<home3>live\s+in)|work\s+(?:at|for))\s+"
+    rf"|{_HAD}{_NOW}\s+(?:quit|left|resigned\s+from)\s+(?:my|her|his|their)\s+(?:job|position|role)"
+    r"\s+(?:at|with)\s+"
+)
+_HEADS = "|".join(sorted((word.replace("-", " ") for word in known.OCCUPATIONS), key=len)[::-1])
+WORK = (
+    rf"(?:(?:an?|the|our)\s+)?(?P<work>(?:[a-z][\w-]*\s+){{0,3}}?(?:{_HEADS}))"
+    r"(?![\w-]|\s+of\b|['’])"
+)
+IS_NOW_WORK = form(
+    rf"(?:{_AM}\s+now\s+|{_NOW}\s+works?\s+as\s+|{_AM}\s+(?:now|currently)\s+(?:working|employed)\s+as\s+"
+    rf"|{_HAD}{_NOW}\s+started\s+(?:working\s+|a\s+new\s+job\s+)?as\s+"
+    rf"|{_HAD}{_NOW}(?:\s+(?:got|was|been|were))?{_NOW}\s+promoted\s+to\s+){WORK}"
+)
+IS_WORK_NOW = form(rf"{_AM}\s+{WORK}\s+now\b")
+AS_WORK = form(rf"\s+as\s+{WORK}")
+A_WORK = form(WORK)
+WORK_AT = form(r"\s+(?:at|for|with)\s+")
+AGED = form(
+    rf"{_AM}(?:\s+now)?\s+(?P<age>\d{{1,3}})(?:\s+(?:years?|yrs?)\s+old|(?=\s+now\b))"
+    rf"|{_HAD}{_NOW}\s+turned\s+(?P<turned>\d{{1,3}})(?![\w:/.%-]*\w)"
+)
+CHANGED = form(rf"{_HAD}{_NOW}\s+(?:changed|updated)\s+(?:my|our|her|his|their)\s+")
+
+# -- what somebody has -----------------------------------------------------------------------------
+
+_OWN = (
+    (known.NUMBERS, "number"),
+    (known.MAILS, "mail"),
+    (known.PLACES_OF, "place"),
+    (known.DAYS, "day"),
+    (known.TOKENS, "token"),
+    (known.NAMES, "name"),
+    (known.TITLES, "title"),
+    (tuple(sorted(known.ONE_PERSON)), "person"),
+)
+KINDS = {word: kind for words, kind in _OWN for word in words}
+_THINGS = "|".join(re.escape(word) for word in sorted(KINDS, key=len, reverse=True))
+THING = form(rf"(?:(?:new|current|updated)\s+)?(?P<thing>{_THINGS})(?![\w-])")
+IS = form(
+    r"(?:(?:,?\s+right)?\s+now|\s+these\s+days|\s+at\s+the\s+moment|\s+of\s+all\s+time)?"
+    r"(?:\s+(?:is|has\s+become)(?:\s+(?:now|currently|still|actually))*|['’]s(?:\s+now)?):?\s+"
+)
+HAS_CHANGED = form(r"\s+(?:has\s+|was\s+|got\s+)?(?:just\s+)?(?:been\s+)?changed(?=\s)")
+NAMED_KINDS = frozenset(word.replace("-", " ") for word in known.FAVOURITES_NAMED.split())
+PLAIN_KINDS = frozenset(word.replace("-", " ") for word in known.FAVOURITES.split())
+_FAVOURITES = "|".join(sorted(NAMED_KINDS | PLAIN_KINDS, key=len, reverse=True))
+FAVOURITE = form(
+    rf"(?:new\s+|current\s+)?(?:all-time\s+)?favou?rite\s+(?P<kind>{_FAVOURITES})(?![\w-])"
+)
+MY_ROLE = form(
+    rf"(?:\s+is|['’]s)(?P<gone>\s+no\s+longer)?(?:\s+now)?\s+(?:my|our)\s+(?:(?:new|current)\s+)?"
+    rf"(?P<role>{'|'.join(sorted(known.ONE_PERSON, key=len, reverse=True))})(?![\w-])"
+)
+
+# -- values ----------------------------------------------------------------------------------------
+
+_SHORT_MONTHS = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "jun",
+    "jul",
+    "aug",
+    "sept",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
+_MONTH = "|".join((*MONTHS, *_SHORT_MONTHS))
+VALUES = {
+    "number": re.compile(r"\+?\(?\d[\d\s().-]{4,20}\d(?![\w-])"),
+    "mail": re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"),
+    "place": re.compile(
+        r"\d{1,5}[a-z]?\s+[A-Z][\w'’-]*(?:,?\s(?:[A-Z][\w'’-]*|\d{2,6}|of|the)){0,8}(?![\w-])"
+    ),
+    "day": form(
+        rf"(?:on\s+)?((?:the\s+)?\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{_MONTH})\b(?:,?\s+\d{{4}})?"
+        rf"|(?:{_MONTH})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?|\d{{4}}-\d{{2}}-\d{{2}})"
+    ),
+    "token": re.compile(r"[\"“'‘]?([\w#@$%&*+^~/.-]*[\w#@$%&*+^~/!])[\"”'’]?(?=[\s.!,]|\Z)"),
+}
+PLAIN_VALUE = re.compile(
+    r"(?:the\s+|a\s+|an\s+)?([a-z][\w'’-]*(?:\s+[a-z][\w'’-]*){0,2}?|\d{1,6})(?=[.!,;]|\s+(?:now|and|but"
+    r"|because|so|these|right)\b|\s*\Z)"
+)

@@ -1,0 +1,140 @@
+"""Relations: what somebody has one of at a time, and the words that say so or put it in doubt."""
+
+from __future__ import annotations
+
+from worlddb.extract.lexicon.roles import PERSONS
+
+# People of whom one has one, and says who it is: "my manager is Priya".
+ONE_PERSON = PERSONS & {
+    *("boss", "boyfriend", "dentist", "doctor", "fiance", "fiancee", "fiancé", "fiancée", "gf"),
+    *("girlfriend", "gp", "hairdresser", "hubby", "husband", "bf", "landlady", "landlord"),
+    *("manager", "partner", "physician", "spouse", "supervisor", "therapist", "vet", "wife"),
+}
+
+# Cities of more than one word that everybody knows; those of one word are among the known places.
+_CITIES = """
+abu dhabi|addis ababa|ann arbor|baton rouge|buenos aires|cape town|colorado springs|des moines
+|el paso|fort worth|ho chi minh city|hong kong|jersey city|kansas city|kuala lumpur|las vegas
+|little rock|long beach|los angeles|mexico city|new delhi|new haven|new orleans|new york
+|new york city|palo alto|quebec city|rio de janeiro|salt lake city|san antonio|san diego
+|san francisco|san jose|san juan|santa barbara|santa cruz|santa fe|santa monica|sao paulo
+|são paulo|st. louis|st. petersburg|tel aviv|virginia beach|washington dc
+"""
+CITIES = frozenset(_CITIES.replace("\n", "").split("|"))
+
+# What is one's own, by the kind of value it has.
+NUMBERS = (
+    *("phone number", "telephone number", "cell number", "cell phone number", "mobile number"),
+    *("mobile phone number", "cellphone number", "work number", "home number", "office number"),
+)
+MAILS = ("email address", "e-mail address", "email", "e-mail", "work email", "personal email")
+PLACES_OF = ("home address", "mailing address", "shipping address", "work address", "address")
+DAYS = ("birthday", "date of birth", "wedding anniversary", "anniversary")
+TOKENS = (
+    *("wifi password", "wi-fi password", "password", "pin code", "pin", "username", "user name"),
+    *("zip code", "postal code", "postcode", "license plate", "licence plate", "shoe size"),
+    *("blood type", "locker number", "room number", "seat number", "customer number"),
+)
+NAMES = ("last name", "surname", "full name", "legal name", "employer")
+TITLES = ("job title", "title", "position", "role", "job", "occupation", "profession")
+
+# Spellings that mean the same relation.
+SAME_RELATION = {
+    **dict.fromkeys(NUMBERS[:7], "phone number"),
+    **dict.fromkeys(MAILS[:4], "email"),
+    **dict.fromkeys(TITLES, "job title"),
+    **dict.fromkeys(("home address",), "address"),
+    **dict.fromkeys(("fiancé", "fiance", "fiancée", "fiancee"), "fiancé"),
+    **dict.fromkeys(("gp", "physician"), "doctor"),
+    **dict.fromkeys(("gf",), "girlfriend"),
+    **dict.fromkeys(("bf",), "boyfriend"),
+    **dict.fromkeys(("hubby",), "husband"),
+    **dict.fromkeys(("wi-fi password",), "wifi password"),
+    **dict.fromkeys(("pin code",), "pin"),
+    **dict.fromkeys(("user name",), "username"),
+    **dict.fromkeys(("postal code", "postcode"), "zip code"),
+    **dict.fromkeys(("licence plate",), "license plate"),
+    **dict.fromkeys(("surname",), "last name"),
+    **dict.fromkeys(("date of birth",), "birthday"),
+    **dict.fromkeys(("wedding anniversary",), "anniversary"),
+    "employer": "works at",
+}
+
+# Favourites that have a name, and those that are plain things.
+FAVOURITES_NAMED = """
+actor actress album anime artist author band bar basketball-team book brand cafe cartoon city club
+coffee-shop comedian composer country director film football-team game movie musician novel painter
+player podcast poet programming-language pub restaurant series show singer soccer-team song team
+town tv-series tv-show video-game board-game writer youtuber
+"""
+FAVOURITES = """
+animal beverage breakfast cake cheese cocktail color colour cuisine dessert dish drink flavor
+flavour flower food fruit genre holiday ice-cream-flavor ice-cream-flavour instrument meal number
+pizza-topping season snack sport subject tea vegetable workout
+"""
+
+# What work people do, by the last word of it.
+_OCCUPATIONS = """
+accountant actor actress administrator advisor analyst architect artist assistant associate attorney
+auditor baker banker barista bartender biologist bookkeeper broker builder bus-driver carpenter
+cashier ceo cfo chef chemist chiropractor cleaner clerk coach consultant contractor controller cook
+coordinator copywriter counselor counsellor courier cto curator dancer dentist designer developer
+dietitian director doctor driver ecologist economist editor electrician engineer estimator executive
+farmer firefighter florist foreman gardener geologist guide hairdresser illustrator inspector
+instructor interpreter investigator janitor journalist judge lawyer lecturer librarian lifeguard
+machinist manager mechanic midwife musician nanny nurse nutritionist officer operator optician
+optometrist paralegal paramedic pharmacist photographer physician physicist physiotherapist pilot
+plumber policeman policewoman postman principal producer professor programmer psychiatrist
+psychologist realtor receptionist recruiter reporter researcher salesman saleswoman scientist
+secretary soldier specialist statistician strategist superintendent supervisor surgeon surveyor
+teacher technician therapist tester trader trainer translator tutor underwriter vet veterinarian
+waiter waitress welder writer
+"""
+OCCUPATIONS = frozenset(_OCCUPATIONS.split())
+# With these before it, it is not the one thing somebody does.
+OCCUPATION_NOT = frozenset(
+    (
+        *("amateur", "aspiring", "certified", "ex", "fellow", "former", "freelance", "future"),
+        *("good", "great", "licensed", "natural", "occasional", "part-time", "qualified"),
+        *("retired", "trained", "trainee", "volunteer", "wannabe", "would-be", "weekend", "bad"),
+    )
+)
+
+# Predicates that tell how something is, not what it is: "my favorite restaurant is closed".
+_NO_VALUE = """
+about above again all always amazing any anything at available awesome back bad beautiful because
+best better big bigger boring broken by called cheap cheaper clear closed cold cool currently dead
+definitely delicious different difficult done down dying easy either empty every everything
+expensive fast fine for free from fresh full fun gone good great half happy hard healthy her here
+him his hot how if important impossible in into like lost lovely mine missing more most much my near
+nearly new nice no none nothing of off ok okay old on one open or our out over perfect playing
+pretty probably quite rare ready really rotten sad safe she sick similar simple small so some
+something special spicy still such sweet tasty terrible than that the their them there these they
+this those to too tough under unique up used usually very we weird what whatever when where which
+who why with without won wonderful worse yours you your whoever wherever
+"""
+NO_VALUE = frozenset(_NO_VALUE.split())
+NO_VALUE_ENDINGS = ("ous", "ful", "able", "ible", "less", "ed", "ing", "ier", "iest")
+
+# A sentence with one of these is not, or not surely, about what is so now. In lower case.
+_DOUBTS = """
+allegedly almost also another apparently applied apply asked before believe both character claimed
+claims could dream dreamed dreams dreamt during either except fiction formerly gonna guess half
+heard hope hopefully hoping if imagine imagined interview interviewed jk joke joked joking kidding
+later lol lyrics may maybe might must nearly never next not occasionally offer offered once or other
+part-time perhaps plan planned planning plans possibly pretend pretended pretending previously
+probably remotely role-play roleplay roleplaying rumor rumour said say says second should simulation
+sometimes soon suppose supposed supposedly tell tells temp temporarily temporary than then think
+thinking thinks thought till told tomorrow too trial tried try trying unless until usually visit
+visiting want wanted wants was wasn't were weren't when whenever whether while will wish wished
+wishes won't would wouldn't
+"""
+DOUBTS = frozenset(_DOUBTS.split())
+DOUBTFUL_PHRASES = (
+    r"about to|as a (?:child|kid|student|teen|teenager)|as well|at the time|for now|going to"
+    r"|in between|in the (?:book|film|game|movie|novel|play|show|story)"
+    r"|in (?:the )?(?:spring|summer|winter|fall)|need to|on paper|on weekends"
+    r"|part of|some days|used to|back then|those days"
+    r"|for (?:a|an|one|the|this|two|three|\d+)(?: \w+)? (?:bit|day|days|month|months|night|season"
+    r"|semester|summer|term|trip|week|weekend|weeks|while|winter|year|years)"
+)

@@ -1,0 +1,164 @@
+"""Statements: the sentences of a text, and what surrounds the words of a claim in one.
+
+    "Actually, I now live in Oslo, and I love it."
+     opening   ╰─── the claim ───╯╰── the rest ──╯
+
+A sentence that asks, supposes, reports, plans, or says "sometimes" states nothing that is surely so
+now; nor does one whose words go on in a way that is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from worlddb.extract.dates import Dated
+from worlddb.extract.lexicon.relations import DOUBTFUL_PHRASES, DOUBTS
+from worlddb.extract.mask import BLOT
+from worlddb.extract.mentions import Mention
+
+SENTENCE_CHARS_MAX = 400
+
+_ENDS = re.compile(r"[.!?…]+[\"”’')\]]*(?=\s|\Z)|\n+")
+_SHORTENED = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|st|mt|ft|prof|jr|sr|vs|no|inc|ltd|co|corp|e\.g|i\.e|a\.m|p\.m|approx"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)|\b[A-Z])$",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(
+    r"(?:[-*•]\s+)?(?:(?:hi|hello|hey|oh|yes|yeah|yep|no|nope|ok|okay|well|so|actually|update|fyi|btw"
+    r"|by the way|good news|great news|big news|guess what|note|and|but|anyway|just so you know"
+    r"|for the record|correction|reminder|currently|now|nowadays|these days|today|yesterday|finally"
+    r"|last (?:week|month|year)|recently|as of (?:today|now)"
+    r"|(?:please )?(?:remember|note)(?: that)?|thanks|sure|right|it['’]s official)"
+    r"(?:\s+(?:there|everyone|all|[A-Z][a-z]+(?=[,!])))?\s*[,:!.—–-]*\s+){0,3}",
+    re.IGNORECASE,
+)
+_LATER = re.compile(r"[,;]\s+(?:(?:and|but|so)\s+)?(?=(?:I|I['’][a-z]+|we|we['’][a-z]+|my|our)\s)")
+_WORDS = re.compile(r"[a-z]+(?:[-'][a-z]+)*")
+_NEGATED = re.compile(r"n['’]t\b|\bno longer\b|\?")
+_OVER = re.compile(
+    r"\bno longer\b|(?:\b(?:do|does|is|am|are) not|n['’]t)\b(?=.*\bany ?(?:more|longer)\b)"
+)
+_MADE = re.compile(r"\b(?:was|were) (?=(?:promoted|hired|appointed|transferred|elected)\b)")
+_PHRASES = re.compile(rf"\b(?:{DOUBTFUL_PHRASES})\b")
+
+_AROUND = re.compile(
+    r",?\s+(?:now|currently|these days|right now|at the moment|again|finally|officially|recently"
+    r"|lately|just now|today|as of (?:today|now)|earlier this (?:week|month|year)"
+    r"|(?:a few|some|several|a couple of|one|two|three) (?:days|weeks|months|week|month|day) ago"
+    r"|this (?:week|month|year|morning|spring|summer|fall|autumn|winter))\b"
+)
+_DATED = re.compile(
+    r",?\s+(?:(?:back\s+)?(?:in|on|since|as of|from|starting|effective)\s+)?"
+    r"(?:(?:early|late|mid)[ -])?(?:the\s+)?"
+)
+_LASTING = re.compile(
+    r"\s+for\s+(?:(?:about|almost|over|nearly|more than|the (?:last|past))\s+)*"
+    r"(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|many|several|a few|\d{1,2})?\s*"
+    r"(?:years?|months?|weeks?|decades?)(?:\s+and\s+(?:a\s+half|\w+\s+months?))?(?:\s+now)?\b"
+)
+_FULL_STOP = re.compile(r"\s*[.!…]*[\"”']?\s*\Z")
+# What else is said; not one more of the same: "I work for Kolibri and the BBC".
+_GOES_ON = re.compile(
+    r"\s*(?:[;—–]|\s-)\s*(?:it|it['’]s|I|I['’][a-z]+|we|we['’][a-z]+)\b"
+    r"|(?:\s*[,;:(—–]|\s+-)?\s+(?:and\s+(?:I|I['’][a-z]+|we|we['’][a-z]+|it|it['’]s|he|she|they|love"
+    r"|like|am|have|my\s+\w+\s+(?:is|are|has|loves|likes|works|lives))"
+    r"|but|so|because|where|which|with|as|thanks\s+to|though|although|after"
+    r"|for\s+(?:work|school|love|family|a\s+new\s+job|the\s+job|my\s+(?:new\s+)?(?:job|work|partner"
+    r"|wife|husband|family))|to\s+(?:be|live|work|start|study|help))\b"
+    r"(?!\s+(?:also|at|in|part|occasionally|before|previously|sometimes)\b)"
+)
+
+
+class Sentence(NamedTuple):
+    """A sentence from `start` to `end` of a masked text, where claims may begin in it."""
+
+    start: int
+    end: int
+    begins: tuple[int, ...]
+
+
+class Rest(NamedTuple):
+    """How a claim ends: where, since when; whether it says for how long, and "since"."""
+
+    end: int
+    since: date | None
+    lasting: bool
+    bounded: bool
+
+
+def sentences_in(plain: str, mentions: Sequence[Mention]) -> Iterator[Sentence]:
+    """Yield the sentences of a masked text; a full stop in a name does not end one."""
+    inside = {place for each in mentions for place in range(each.start, each.end)}
+    start = 0
+    for match in _ENDS.finditer(plain):
+        stop = match.start()
+        if stop in inside and match.end() - 1 in inside:
+            continue
+        if match[0] == "." and _SHORTENED.search(plain, max(0, stop - 8), stop):
+            if plain[match.end() :].strip():
+                continue
+        yield from _sentence(plain, start, match.end())
+        start = match.end()
+    yield from _sentence(plain, start, len(plain))
+
+
+def _sentence(plain: str, start: int, end: int) -> Iterator[Sentence]:
+    while start < end and plain[start].isspace():
+        start += 1
+    while end > start and plain[end - 1].isspace():
+        end -= 1
+    if not 6 <= end - start <= SENTENCE_CHARS_MAX or "?" in plain[start:end]:
+        return
+    opening = _OPENING.match(plain, start, end)
+    begins = [opening.end() if opening else start]
+    begins += [match.end() for match in _LATER.finditer(plain, begins[0], end)]
+    yield Sentence(start, end, tuple(begins))
+
+
+def is_doubtful(plain: str) -> bool:
+    """Return whether words around a claim make it anything but what is so now."""
+    if BLOT in plain or '"' in plain or "“" in plain or _NEGATED.search(plain):
+        return True
+    # A capital makes a name of it: May, Will.
+    words = _WORDS.findall(_MADE.sub(" ", plain).replace("’", "'"))
+    first = plain.lstrip()[:24].lower()
+    if first.startswith(("if ", "when ", "maybe ", "perhaps ", "imagine ", "suppose ")):
+        return True
+    return not DOUBTS.isdisjoint(words) or _PHRASES.search(plain) is not None
+
+
+def is_over(plain: str) -> bool:
+    """Return whether words say that something is no longer so, and nothing more doubtful."""
+    return _OVER.search(plain) is not None and not is_doubtful(_OVER.sub(" ", plain))
+
+
+def rest_of(plain: str, at: int, sentence: Sentence, dates: Mapping[int, Dated]) -> Rest | None:
+    """Return how a claim ends that goes up to `at`; None if it goes on in an unknown way."""
+    since: date | None = None
+    lasting = bounded = False
+    end = sentence.end
+    while True:
+        match = _AROUND.match(plain, at, end)
+        if match is not None:
+            at = match.end()
+            continue
+        match = _LASTING.match(plain, at, end)
+        if match is not None:
+            at, lasting = match.end(), True
+            continue
+        match = _DATED.match(plain, at, end)
+        dated = dates.get(match.end()) if match is not None else None
+        if dated is None:
+            break
+        since = dated.last
+        bounded |= "since" in plain[at : dated.start]
+        at = dated.end
+    if _FULL_STOP.match(plain, at, end):
+        return Rest(end, since, lasting, bounded)
+    if _GOES_ON.match(plain, at, end):
+        return Rest(at, since, lasting, bounded)
+    return None

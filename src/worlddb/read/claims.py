@@ -1,0 +1,117 @@
+"""Claims as readers see them: which functional claims stand about somebody, in one world.
+
+A claim is on the `refers_to` edge from the node that states it to its subject, so all about a
+subject are found with one look at it and at what was accepted as the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+
+from worlddb.model.claims import CLAIM_EDGE, FACT, Claimed, Standing, claimed
+from worlddb.model.id import Id
+from worlddb.model.values import Node
+from worlddb.read.identity import accepted_class
+from worlddb.read.moment import Moment
+from worlddb.store.protocol import EdgeRow, Reader
+
+SESSION = "Session"
+
+
+def standing_claims(
+    reader: Reader, wanted: Mapping[Id, Collection[str]], home: Id, moment: Moment
+) -> dict[Id, list[Standing]]:
+    """Return the functional claims that stand now about subjects, of the relations `wanted`.
+
+    Only what lives in the world `home` itself, or in a session there: its members are another's.
+    """
+    found: dict[Id, list[Standing]] = {}
+    for subject, relations in wanted.items():
+        row = reader.node_row(subject)
+        if row is None:
+            continue
+        same = accepted_class(reader, [row], moment) if reader.has_proposals() else {row}
+        # Much is said about a user: the store picks what is of these relations.
+        texts = [f'"relation":{json.dumps(word, ensure_ascii=False)}' for word in sorted(relations)]
+        rows = reader.sweep.saying(sorted(same), CLAIM_EDGE, texts)
+        found[subject] = _standing(reader, _functional(reader.edges(rows)), home, moment)
+    return found
+
+
+def _functional(edges: Iterable[EdgeRow]) -> list[tuple[EdgeRow, Claimed]]:
+    told = ((item, claimed(item.edge.metadata)) for item in edges)
+    return [(item, said) for item, said in told if said is not None and said.functional]
+
+
+def _standing(
+    reader: Reader, edges: list[tuple[EdgeRow, Claimed]], home: Id, moment: Moment
+) -> list[Standing]:
+    nodes = reader.nodes({item.source for item, _ in edges})
+    live = {row for row, node in nodes.items() if moment.holds(node) and not node.erased}
+    placed = _lives_in(reader, {row: nodes[row] for row in live}, home)
+    members = _members(reader, placed, moment)
+    # What a longer text said is a fact of its own since it was replaced.
+    moved = {(said.stands_for, said.relation, said.value) for _, said in edges if said.stands_for}
+    found = []
+    for item, said in edges:
+        if item.source not in placed or not moment.holds(item.edge):
+            continue
+        node = nodes[item.source]
+        if (str(node.id), said.relation, said.value) in moved:
+            continue
+        found.append(_told(node, item.edge.target, said, tuple(members.get(item.source, ()))))
+    return found
+
+
+def _told(node: Node, subject: Id, said: Claimed, members: tuple[Id, ...]) -> Standing:
+    began = node.valid_from if said.since is None else min(said.since, node.created_at)
+    assert node.parent is not None
+    return Standing(
+        carrier=node.id,
+        subject=subject,
+        relation=said.relation,
+        value=said.value,
+        was=said.was,
+        began=began,
+        said=node.created_at,
+        text=said.text or (node.content if node.type == FACT else ""),
+        apart=node.type != FACT and node.content.strip() != said.text.strip(),
+        world=node.parent,
+        members=members,
+        vague=said.vague,
+    )
+
+
+def _lives_in(reader: Reader, nodes: Mapping[int, Node], home: Id) -> set[int]:
+    """Return which nodes live in a world itself, or in a session of it."""
+    sessions: dict[Id, bool] = {}
+    found = set()
+    for row, node in nodes.items():
+        parent = node.parent
+        if parent is None:
+            continue
+        if parent != home and parent not in sessions:
+            number = reader.node_row(parent)
+            around = reader.nodes([number])[number] if number is not None else None
+            sessions[parent] = (
+                around is not None and around.type == SESSION and around.parent == home
+            )
+        if parent == home or sessions[parent]:
+            found.add(row)
+    return found
+
+
+def _members(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, list[Id]]:
+    """Return the further worlds that nodes are members of."""
+    found: dict[int, list[Id]] = {}
+    for item in reader.edges_at(sorted(rows), "in", ("contains",)):
+        if moment.holds(item.edge):
+            found.setdefault(item.target, []).append(item.edge.source)
+    return found
+
+
+def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
+    """Return those nodes among `ids` that are there already."""
+    rows = [row for ident in ids if (row := reader.node_row(ident)) is not None]
+    return {node.id: node for node in reader.nodes(rows).values()}

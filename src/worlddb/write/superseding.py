@@ -1,0 +1,176 @@
+"""Superseding: what a draft claims ends what was claimed before, and cannot hold together with it.
+
+    claims of a draft ──▶ those of one subject and relation, with another value ──▶ supersedes
+
+S1  Only functional claims that quote the text they were read from replace anything, and only
+    functional claims are replaced: a new city visited ends no other.
+S2  The later word ends the earlier one where it begins, in whatever order they are written. What
+    claims to have begun before the earlier word, or lies ahead, ends nothing.
+S3  A node that says other things too is never superseded. The sentence alone becomes a `Fact` that
+    is derived from it, and that fact is superseded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from worlddb.model.claims import CLAIM_EDGE, FACT, Claim, Standing, claims_of, replaces
+from worlddb.model.drafts import Draft, DraftNode
+from worlddb.model.id import Id
+from worlddb.model.values import Node
+from worlddb.write.ingest import Outcome, made
+from worlddb.write.transaction import Transaction
+
+EVIDENCE_CHARS_MAX = 1_000
+UNNAMED = frozenset(("user", "human", "me", "assistant", "agent", "bot", "ai", "unknown"))
+"""Speakers that are called by what they do: in a world of many people, nobody in particular."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stood:
+    """What the store said before a draft was written.
+
+    The claims that stand about its subjects, and those nodes that it claims with and has already.
+    """
+
+    claims: Mapping[Id, Sequence[Standing]] = field(default_factory=lambda: MappingProxyType({}))
+    nodes: Mapping[Id, Node] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def functional_claims(draft: Draft, *, named: bool = False) -> list[Claim]:
+    """Return the claims that can replace others: functional ones with evidence.
+
+    With `named`, only those about somebody who has a name.
+    """
+    found = [claim for claim in claims_of(draft) if claim.functional and claim.evidence]
+    if not named or not found:
+        return found
+    names = {node.key: node.name.casefold() for node in draft.nodes}
+    return [claim for claim in found if names.get(claim.subject, "") not in UNNAMED]
+
+
+def supersede(
+    tx: Transaction,
+    draft: Draft,
+    outcome: Outcome,
+    claims: Sequence[Claim],
+    stood: Stood,
+    *,
+    home: Id,
+    now: datetime,
+    spared: Collection[Id] = (),
+) -> list[Id]:
+    """Write `supersedes` for the claims of a draft that was just written; return what it ended.
+
+    Nodes in `spared` are left as they are: the caller ends them itself.
+    """
+    nodes = {node.key: node for node in draft.nodes}
+    standing = {subject: list(found) for subject, found in stood.claims.items()}
+    written: set[Id] = set()
+    ended: list[Id] = []
+    for claim in claims:
+        new = _standing(claim, nodes.get(claim.fact), outcome, stood, home, now)
+        if new is None or new.began > new.said:
+            continue
+        others = standing.setdefault(new.subject, [])
+        if any(other.key == new.key for other in others):
+            continue
+        for old in [one for one in others if one.carrier not in spared and _fits(one)]:
+            tied = old.said == new.said and old.carrier in written
+            if not tied and _follows(new, old):
+                ended.append(_end(tx, old, by=new, evidence=_quoted(claim)))
+                others.remove(old)
+        later = [one for one in others if one.said > new.said and _follows(one, new)]
+        if later and _fits(new):
+            first = min(later, key=lambda one: (one.began, bytes(one.carrier)))
+            ended.append(_end(tx, new, by=first, evidence=first.text))
+        else:
+            others.append(new)
+        written.add(new.carrier)
+    return ended
+
+
+def _fits(old: Standing) -> bool:
+    """Return whether it is known which words would be superseded."""
+    return bool(old.text) or not old.apart
+
+
+def _follows(new: Standing, old: Standing) -> bool:
+    """Return whether a claim is the later word on what another says."""
+    if new.carrier == old.carrier or new.said < old.said or new.began < old.began:
+        return False
+    return replaces(new, old)
+
+
+def _standing(
+    claim: Claim,
+    node: DraftNode | None,
+    outcome: Outcome,
+    stood: Stood,
+    home: Id,
+    now: datetime,
+) -> Standing | None:
+    """Return a drafted claim as one that stands; None if what states it has ended already."""
+    carrier = outcome.ids[claim.fact]
+    known = stood.nodes.get(carrier)
+    if known is not None:
+        if known.valid_to is not None and known.valid_to <= now:
+            return None
+        said, began, type_, content = known.created_at, known.valid_from, known.type, known.content
+        world = known.parent or home
+    elif node is not None:
+        said = node.created_at or now
+        began, type_, content = node.valid_from or said, node.type, node.content
+        world = home if node.parent is None else outcome.ids[node.parent]
+    else:
+        return None
+    if claim.since is not None:
+        began = min(claim.since, said)
+    return Standing(
+        carrier=carrier,
+        subject=outcome.ids[claim.subject],
+        relation=claim.relation,
+        value=claim.value,
+        was=claim.was,
+        began=began,
+        said=said,
+        text=claim.text or (content if type_ == FACT else ""),
+        apart=type_ != FACT and content.strip() != claim.text.strip(),
+        world=world,
+        vague=claim.vague,
+    )
+
+
+def _end(tx: Transaction, old: Standing, *, by: Standing, evidence: str) -> Id:
+    """Write that a claim is superseded; return the node that ended."""
+    target = _apart(tx, old) if old.apart else old.carrier
+    said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
+    if by.value:
+        said["now"] = by.value
+    said["evidence"] = evidence[:EVIDENCE_CHARS_MAX]
+    tx.write_edge("supersedes", by.carrier, target, valid_from=by.began, metadata=said)
+    return target
+
+
+def _apart(tx: Transaction, old: Standing) -> Id:
+    """Make a fact of the sentence that states a claim in a longer text; return its id."""
+    drafted = DraftNode(
+        key="", type=FACT, content=old.text, created_at=old.said, valid_from=old.began
+    )
+    fact = made(tx, drafted, old.world, None).id
+    said: dict[str, Any] = {"relation": old.relation, "functional": True}
+    said |= {"value": old.value} if old.value else {}
+    said |= {"was": old.was} if old.was else {}
+    tx.write_edge("derived_from", fact, old.carrier, metadata={"evidence": "quote"})
+    tx.write_edge(CLAIM_EDGE, fact, old.subject, metadata={**said, "stands_for": str(old.carrier)})
+    for world in old.members:
+        tx.write_edge("contains", world, fact)
+    return fact
+
+
+def _quoted(claim: Claim) -> str:
+    return claim.text or claim.evidence[0].text

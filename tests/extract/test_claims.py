@@ -1,0 +1,311 @@
+"""Claims: what the rules take for something that a later statement may replace, and what not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from extract.scoring import drafted
+from worlddb.model.claims import Claim, claims_of
+
+ME = "entity:user"
+
+# Said on Wednesday, 3 May 2023: the sentence, whose, the relation, the value, and what it was.
+CLAIMS: list[tuple[str, str, str, str, str]] = [
+    ("I live in Oslo.", ME, "lives in", "Oslo", ""),
+    ("i live in Oslo now", ME, "lives in", "Oslo", ""),
+    ("We currently live in Denver, Colorado.", ME, "lives in", "Denver, Colorado", ""),
+    ("I'm based in New York City.", ME, "lives in", "New York City", ""),
+    ("I’m now living in Lisbon!", ME, "lives in", "Lisbon", ""),
+    ("Actually, I live in Trondheim.", ME, "lives in", "Trondheim", ""),
+    ("I moved to Oslo last week.", ME, "lives in", "Oslo", ""),
+    ("I just moved to San Francisco.", ME, "lives in", "San Francisco", ""),
+    ("Hey Mel, I moved to Chicago!", ME, "lives in", "Chicago", ""),
+    ("I've relocated to Bergen.", ME, "lives in", "Bergen", ""),
+    ("We moved back to Spain in March.", ME, "lives in", "Spain", ""),
+    ("I moved from Rome to Oslo.", ME, "lives in", "Oslo", "Rome"),
+    ("I've lived in Berlin since 2020.", ME, "lives in", "Berlin", ""),
+    ("I've been living in Paris for the past 5 months.", ME, "lives in", "Paris", ""),
+    ("I live in Oslo with my two cats.", ME, "lives in", "Oslo", ""),
+    ("I now live in Oslo, and I love it.", ME, "lives in", "Oslo", ""),
+    ("Sarah lives in Boston.", "entity:sarah", "lives in", "Boston", ""),
+    ("Sarah Chen moved to Seattle.", "entity:sarah chen", "lives in", "Seattle", ""),
+    ("I no longer live in Rome.", ME, "lives in", "", "Rome"),
+    ("I don't live in Rome anymore.", ME, "lives in", "", "Rome"),
+    ("Sarah doesn’t live in Boston any more.", "entity:sarah", "lives in", "", "Boston"),
+    ("I work at Google.", ME, "works at", "Google", ""),
+    ("I work for Google in London.", ME, "works at", "Google", ""),
+    ("I'm currently working at Ikea.", ME, "works at", "Ikea", ""),
+    ("I started a new job at Spotify last month.", ME, "works at", "Spotify", ""),
+    ("I've been working at NovaTech for about 4 years.", ME, "works at", "NovaTech", ""),
+    ("I joined Google as a product manager.", ME, "works at", "Google", ""),
+    ("Tom now works at Netflix.", "entity:tom", "works at", "Netflix", ""),
+    ("I switched jobs from IBM to Google.", ME, "works at", "Google", "IBM"),
+    ("I no longer work at Google.", ME, "works at", "", "Google"),
+    ("I quit my job at Netflix.", ME, "works at", "", "Netflix"),
+    ("I'm a nurse now.", ME, "job title", "nurse", ""),
+    (
+        "I am now a senior software engineer at Google.",
+        ME,
+        "job title",
+        "senior software engineer",
+        "",
+    ),
+    ("I got promoted to team manager.", ME, "job title", "team manager", ""),
+    ("I work as a teacher.", ME, "job title", "teacher", ""),
+    ("My job title is staff engineer.", ME, "job title", "staff engineer", ""),
+    ("My favourite colour is green.", ME, "favorite color", "green", ""),
+    ("My favorite color is now dark blue.", ME, "favorite color", "dark blue", ""),
+    ("My favorite book is Dune.", ME, "favorite book", "Dune", ""),
+    ("My new favorite restaurant is Chez Panisse.", ME, "favorite restaurant", "Chez Panisse", ""),
+    ("My phone number is 555-123-4567.", ME, "phone number", "555-123-4567", ""),
+    ("My mobile number is now +47 555 12 345.", ME, "phone number", "+47 555 12 345", ""),
+    ("My phone number changed to 555-999-0000.", ME, "phone number", "555-999-0000", ""),
+    ("My email is ada@example.com.", ME, "email", "ada@example.com", ""),
+    (
+        "I changed my email from ada@example.com to bob@example.org.",
+        *(ME, "email", "bob@example.org", "ada@example.com"),
+    ),
+    ("My work email is ada@firm.example.", ME, "work email", "ada@firm.example", ""),
+    (
+        "My address is 12 Elm Street, Springfield.",
+        *(ME, "address", "12 Elm Street, Springfield", ""),
+    ),
+    ("My wifi password is hunter2.", ME, "wifi password", "hunter2", ""),
+    ("My birthday is May 3.", ME, "birthday", "May 3", ""),
+    ("Sarah's birthday is on June 4th.", "entity:sarah", "birthday", "June 4th", ""),
+    ("My manager is Priya Shah.", ME, "manager", "Priya Shah", ""),
+    ("Priya is my new manager.", ME, "manager", "Priya", ""),
+    ("Tom is no longer my manager.", ME, "manager", "", "Tom"),
+    ("I'm 31 years old.", ME, "age", "31", ""),
+    ("I just turned 32.", ME, "age", "32", ""),
+]
+
+NOTHING = """
+Do you think I live in Oslo?
+Do I live in Oslo.
+If I live in Oslo, I pay more tax.
+I live in Oslo if it is summer.
+I might live in Oslo.
+I'd live in Oslo.
+I would live in Oslo.
+I'll move to Oslo.
+I will live in Oslo.
+I'm moving to Oslo next year.
+I'm going to live in Oslo.
+I want to live in Oslo.
+I used to live in Oslo.
+I lived in Oslo.
+I lived in Rome from 2010 to 2014.
+I have lived in Rome.
+I've lived in Rome, Paris and Oslo.
+I never lived in Oslo.
+I don't live in Oslo.
+I do not live in Oslo.
+She said I live in Oslo.
+Tom told me Sarah lives in Boston.
+Sarah says she lives in Boston.
+I think Sarah lives in Boston.
+I heard that Tom works at Netflix.
+"I live in Oslo," she said.
+He wrote: "I live in Oslo."
+I live in Oslo, she said.
+I live in Oslo and Rome.
+I live in Oslo in summer.
+I live in Oslo half of the year.
+I live in Oslo during the week.
+I moved to Oslo for a month.
+I moved to Oslo for two years.
+I moved to Oslo when I was five.
+I moved to Oslo, then to Rome.
+I moved to Linux.
+We moved to Slack last year.
+I moved the meeting to Monday.
+Sarah moved the launch to May 30, 2026.
+I live in fear.
+I live in a small house.
+My dream is that I live in Oslo.
+I dreamed I live in Oslo.
+Imagine I live in Oslo.
+Where I live in Oslo it rains.
+I visited Oslo.
+I have been to Rome.
+I visited Rome last year and Paris in May.
+I like Oslo.
+I love Paris in spring.
+I speak French.
+Sarah speaks Spanish.
+My friend is Tom.
+Tom is my friend.
+My friends are Tom and Sarah.
+My sister is Anna.
+I like tea.
+My hobby is chess.
+I work at home.
+I work for Sarah.
+I work at Google and Meta.
+I worked at Google.
+I used to work at Google.
+I also work at Google.
+I applied to work at Google.
+I work at Google on weekends.
+I might quit my job at Google.
+I joined Facebook.
+I joined Planet Fitness last week.
+I'm working at Starbucks today.
+I had an interview at Google.
+I got a job offer from Google.
+I'm a fan now.
+I'm now a member of the club.
+I am a mother now.
+I am now a big fan of the nurse.
+I'm a nurse.
+I work as a part-time teacher.
+I was a teacher.
+My favorite restaurant is closed now.
+My favorite team is losing.
+My favorite food is spicy.
+My favorite song is playing.
+My favorite part is the ending.
+My favorite book is on the table.
+My favorite book was Dune.
+My favorite books are Dune and Emma.
+My favorite color is not green.
+My favorite drink is hard to pick.
+Is my favorite color green?
+My phone number is private.
+My phone number is not 555-123-4567.
+What if my phone number is 555-123-4567?
+My old phone number is 555-123-4567.
+My former manager is Priya.
+My next manager is Priya.
+My password is secure.
+My email is full.
+My address is unknown.
+My birthday is soon.
+My birthday is next week.
+My manager is on vacation.
+My manager is Priya or Tom.
+My wife is from Oslo.
+My job is hard.
+My role is clear.
+I'm 31.
+I turned 30 pages.
+I turned 31 into a prime.
+I'm 10 minutes late now.
+He lives in Oslo.
+They live in Oslo.
+My sister lives in Oslo.
+My sister Anna lives in Madrid.
+You live in Oslo.
+We live in Oslo sometimes.
+Acme is based in Berlin.
+We switched from GPT-4 to GPT-4o.
+I changed my mind.
+I changed my email.
+I no longer like tea.
+I no longer live here.
+I live in Oslo and sometimes in Rome.
+I work at Google, or did until May.
+In the game I live in Oslo.
+""".strip().splitlines()
+
+
+def found(text: str) -> list[Claim]:
+    return list(claims_of(drafted(text)))
+
+
+def told(claim: Claim) -> tuple[str, str, str, str]:
+    return claim.subject, claim.relation, claim.value, claim.was
+
+
+@pytest.mark.parametrize(("text", "whose", "relation", "value", "was"), CLAIMS)
+def test_a_sentence_claims_what_a_careful_reader_would_say_it_does(
+    text: str, whose: str, relation: str, value: str, was: str
+) -> None:
+    assert [told(claim) for claim in found(text)] == [(whose, relation, value, was)]
+    assert all(claim.functional and claim.evidence for claim in found(text))
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_what_is_not_surely_so_now_claims_nothing(text: str) -> None:
+    assert found(text) == []
+
+
+def test_every_claim_the_rules_make_of_the_set_is_right_and_few_are_missed() -> None:
+    assert len({text for text, *_ in CLAIMS} | set(NOTHING)) == len(CLAIMS) + len(NOTHING) >= 170
+    right = wrong = missed = 0
+    for text, *wanted in [*CLAIMS, *((text, "", "", "", "") for text in NOTHING)]:
+        expected = {tuple(wanted)} if wanted[0] else set()
+        claims = {told(claim) for claim in found(text)}
+        right += len(claims & expected)
+        wrong += len(claims - expected)
+        missed += len(expected - claims)
+    assert right / (right + wrong) == 1.0
+    assert right / (right + missed) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("I moved to Oslo last week.", "2023-04-30"),
+        ("I moved to Oslo yesterday.", "2023-05-02"),
+        ("I've lived in Berlin since 2020.", "2020-12-31"),
+        ("I moved to Oslo in March 2022.", "2022-03-31"),
+        ("I live in Oslo.", ""),
+    ],
+)
+def test_a_date_says_since_when_it_was_surely_so(text: str, since: str) -> None:
+    (claim,) = found(text)
+    wanted = datetime.fromisoformat(since).replace(tzinfo=UTC) if since else None
+    assert claim.since == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("I live in Oslo.", "I live in Oslo."),
+        ("Hi! I live in Oslo. I like tea.", "I live in Oslo."),
+        ("I live in Oslo with my two cats.", "I live in Oslo"),
+        ("Well, I now live in Oslo, and I love it.", "Well, I now live in Oslo"),
+        ("I like rain, and I live in Oslo.", "I live in Oslo."),
+    ],
+)
+def test_the_evidence_is_the_sentence_or_the_clause_that_says_it(text: str, said: str) -> None:
+    (claim,) = found(text)
+    (span,) = claim.evidence
+    assert claim.text == span.text == said
+    assert text[span.start : span.end] == said
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("I live in Oslo. I live in Rome.", []),
+        ("I live in Oslo. My colleague asked. I live in Oslo, Norway.", ["Oslo", "Oslo, Norway"]),
+        ("I live in Oslo. I work at Google.", ["Oslo", "Google"]),
+        ("I live in Oslo. Sarah lives in Rome.", ["Oslo", "Rome"]),
+    ],
+)
+def test_two_claims_of_one_text_that_exclude_each_other_are_none(
+    text: str, values: list[str]
+) -> None:
+    assert [claim.value for claim in found(text)] == values
+
+
+def test_each_speaker_claims_for_themselves_and_an_assistant_nothing() -> None:
+    draft = drafted(
+        ("Caroline", "I moved to Boston."),
+        ("Melanie", "I live in Chicago."),
+        ("assistant", "I live in Oslo."),
+    )
+    assert [(claim.fact, claim.subject, claim.value) for claim in claims_of(draft)] == [
+        ("turn:0", "entity:caroline", "Boston"),
+        ("turn:1", "entity:melanie", "Chicago"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["Ich wohne in Oslo.", "`I live in Oslo.`", "Vivo en Oslo."])
+def test_nothing_is_claimed_in_code_or_another_language(text: str) -> None:
+    assert found(text) == []
