@@ -1,0 +1,124 @@
+"""`worlddb consolidate`: summaries, inferences and contradictions, once; or what they would be."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from worlddb.errors import InvalidInputError, ProviderError
+from worlddb.faces.cli.options import Subparsers, add_command, count, wants_json
+from worlddb.faces.cli.stores import open_to_read, store_path
+from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
+
+if TYPE_CHECKING:
+    from worlddb.model.summaries import Summarizer
+    from worlddb.sleep.report import ConsolidationReport
+
+PARTS = ("summaries", "closure", "conflicts")
+SUMMARIZERS = ("extractive", "llm")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "consolidate",
+        summary="summarise worlds, infer edges, flag contradictions",
+        description=(
+            "Give worlds a summary that stands for their details, or a newer one where these\n"
+            "have changed; write what follows from 'causes' and 'subtype_of'; flag sources with\n"
+            "several targets under an edge type that allows one. Nothing that was there is\n"
+            "deleted or closed. A run that was stopped is finished by the next one."
+        ),
+        examples=(
+            ("worlddb consolidate --dry-run", "what there is to do"),
+            ("worlddb consolidate --min-age 3600", "worlds that are an hour old"),
+            ("worlddb consolidate --only summaries --world 3f2a", "one world and those inside it"),
+            ("worlddb consolidate --summarizer llm", "by the model of WORLDDB_LLM_…"),
+        ),
+    )
+    parser.add_argument("--world", metavar="ID", help="this world and those inside it")
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="this part; may be given more than once"
+    )
+    parser.add_argument(
+        "--min-age", type=count, default=0, metavar="SECONDS", help="leave younger worlds alone"
+    )
+    parser.add_argument(
+        "--max-worlds", type=count, default=1_000, metavar="N", help="at most N (default: 1000)"
+    )
+    parser.add_argument(
+        "--max-edges", type=count, default=1_000, metavar="N", help="at most N (default: 1000)"
+    )
+    parser.add_argument(
+        "--summarizer", choices=SUMMARIZERS, default="extractive", help="who writes the summaries"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+    parser.add_argument("--actor", default="consolidator", help="who does it, for the journal")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Consolidate once, and say what was done."""
+    if not args.max_worlds or not args.max_edges:
+        raise InvalidInputError("--max-worlds and --max-edges: give at least 1")
+    # Nobody is asked in a dry run, so there a model need not even be configured.
+    summarizer = None if args.dry_run else _summarizer(args)
+    with open_to_read(args) as db:
+        report = db.consolidate(
+            args.world,
+            summarizer=summarizer,
+            min_age=args.min_age,
+            worlds_max=args.max_worlds,
+            edges_max=args.max_edges,
+            dry_run=args.dry_run,
+            actor=args.actor,
+            only=args.only or PARTS,
+        )
+    if wants_json(args):
+        print_json({"path": store_path(args), **report.to_dict()})
+    else:
+        _print(args, report)
+    if report.error is not None:
+        raise ProviderError(f"summarising stopped: {report.error}")
+    return 0
+
+
+def _summarizer(args: argparse.Namespace) -> Summarizer | None:
+    if args.summarizer == "extractive":
+        return None
+    from worlddb.bridge.summarizer import LlmSummarizer
+    from worlddb.faces.config import settings_from
+    from worlddb.faces.opening import chat_of
+
+    return LlmSummarizer(chat_of(settings_from(args)))
+
+
+def _print(args: argparse.Namespace, report: ConsolidationReport) -> None:
+    rows: list[tuple[str, str, str, str]] = [
+        ("summary", item.action, item.world.short, f"{preview(item.title)} ({item.details})")
+        for item in report.summaries
+    ]
+    rows += [
+        ("edge", "inferred", item.source.short, f"{item.type} {item.target.short}")
+        for item in report.inferred
+    ]
+    rows += [("edge", "withdrawn", edge.short, "") for edge in report.withdrawn]
+    rows += [
+        ("conflict", "flagged", item.left.short, f"{item.right.short} ({item.type})")
+        for item in report.contradictions
+    ]
+    rows += [("world", "skipped", world.short, "it changed meanwhile") for world in report.skipped]
+    rows += [("edge", "refused", "", preview(text)) for text in report.refused]
+    if rows:
+        print_table(("what", "done", "id", "about"), rows)
+    word = "would be " if report.dry_run else ""
+    left = ", more is left for the next run" if not report.is_complete else ""
+    print(
+        one_line(
+            f"{store_path(args)}: {report.worlds} worlds looked at; summaries {word}written "
+            f"{report.written}, refreshed {report.refreshed}, retired {report.retired}; edges "
+            f"{word}inferred {len(report.inferred)}; contradictions {word}flagged "
+            f"{len(report.contradictions)}{left}"
+        )
+    )

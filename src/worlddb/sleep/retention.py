@@ -1,0 +1,98 @@
+"""Retention: which memories are fading, and why. A report; nothing is retired because of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nsmallest
+
+from worlddb.model.instant import from_micros, to_micros
+from worlddb.model.retention import (
+    DAY_MICROS,
+    RetentionSettings,
+    idle_micros,
+    retention,
+    strength,
+)
+from worlddb.model.values import Node, Plain
+from worlddb.read.interior import is_answer
+from worlddb.read.moment import Moment
+from worlddb.read.summaries import SUMMARY
+from worlddb.read.visible import interior
+from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.store.sweep import RecallRow
+
+ROWS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fading(Plain):
+    """A memory that is hardly kept any more: its retention, and what that was reckoned from."""
+
+    node: Node
+    retention: float
+    age_days: float
+    idle_days: float
+    recalls: int
+    last_recalled: datetime | None
+    links: int
+    half_life_days: float
+
+    @property
+    def because(self) -> str:
+        """Why it is fading, in words."""
+        often = "never recalled"
+        if self.recalls:
+            often = f"recalled {self.recalls} times, last {self.idle_days:.0f} days ago"
+        return (
+            f"{self.age_days:.0f} days old, {often}, {self.links} links: "
+            f"half of it is gone every {self.half_life_days:.0f} days, {self.retention:.1%} is left"
+        )
+
+
+def fading(
+    reader: Reader,
+    moment: Moment,
+    *,
+    world: int,
+    limit: int,
+    below: float,
+    settings: RetentionSettings,
+) -> list[Fading]:
+    """Return what is inside a world and kept worst, worst first."""
+    now = to_micros(moment.now, "now")
+    rows = sorted(interior(reader, world, moment, members=True)) if world != ROOT_ROW else None
+    last = reader.head().nodes
+    total = last if rows is None else len(rows)
+    worst: list[tuple[float, int, RecallRow]] = []
+    for start in range(0, total, ROWS_AT_ONCE):
+        stop = min(total, start + ROWS_AT_ONCE)
+        chunk = range(start + 1, stop + 1) if rows is None else rows[start:stop]
+        chosen = [
+            body.row
+            for body in reader.bodies(chunk)
+            if is_answer(body) and body.type != SUMMARY and body.row != ROOT_ROW
+            if body.valid_to is None or body.valid_to > now
+        ]
+        for item in reader.sweep.recalls(chosen):
+            kept = retention(item.created_at, item.last, item.recalls, item.links, now, settings)
+            if kept < below:
+                worst.append((kept, item.row, item))
+        worst = nsmallest(limit, worst)
+    nodes = reader.nodes([row for _, row, _ in worst])
+    return [_fading(nodes[row], kept, item, now, settings) for kept, row, item in worst]
+
+
+def _fading(
+    node: Node, kept: float, item: RecallRow, now: int, settings: RetentionSettings
+) -> Fading:
+    return Fading(
+        node=node,
+        retention=kept,
+        age_days=max(0, now - item.created_at) / DAY_MICROS,
+        idle_days=idle_micros(item.created_at, item.last, now) / DAY_MICROS,
+        recalls=item.recalls,
+        last_recalled=None if item.last is None else from_micros(item.last),
+        links=item.links,
+        half_life_days=settings.half_life_days * strength(item.recalls, item.links, settings),
+    )

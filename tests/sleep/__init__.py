@@ -1,0 +1,1 @@
+"""The consolidator: summaries, inferences, contradictions, retention."""
