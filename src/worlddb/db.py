@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from worlddb.api.consolidating import Consolidating
+from worlddb.api.erasing import ErasingTexts
 from worlddb.api.ingesting import Ingesting
 from worlddb.api.later import Later
+from worlddb.api.pending import Extracting
 from worlddb.api.reading import Reading
 from worlddb.api.whole import Whole
 from worlddb.api.writing import Writing
@@ -17,6 +20,7 @@ from worlddb.model.limits import Limits
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, plugged_handlers
 from worlddb.read.search import Search
+from worlddb.sleep.tally import Tally
 from worlddb.store.sqlite.options import check_options
 from worlddb.store.sqlite.store import SqliteStore
 
@@ -29,7 +33,7 @@ def wall_clock() -> int:
     return time.time_ns() // 1000
 
 
-class WorldDB(Writing, Reading, Ingesting, Whole):
+class WorldDB(Writing, Reading, Extracting, Ingesting, Consolidating, Whole, ErasingTexts):
     """An open store; `worlddb.open(path)` makes one. Share it between threads, not processes.
 
     `path` is a file, made if new, or ":memory:" for a store that is gone when closed.
@@ -76,6 +80,7 @@ class WorldDB(Writing, Reading, Ingesting, Whole):
             busy_timeout_s=busy_timeout_s,
         )
         self._later = Later()
+        self._tally = Tally(self._store, clock)
         try:
             self._search = Search(self._store, embedder, pooling, models_dir)
         except BaseException:
@@ -85,6 +90,7 @@ class WorldDB(Writing, Reading, Ingesting, Whole):
     def close(self) -> None:
         """Close the store. Calling it twice does nothing."""
         self._later.close()
+        self._tally.close()
         self._search.close()
         self._store.close()
 

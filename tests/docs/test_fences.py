@@ -55,7 +55,13 @@ def test_every_public_name_has_a_heading_in_the_reference() -> None:
 
 def test_every_method_of_the_store_and_the_transaction_is_in_the_reference() -> None:
     text = (REPOSITORY / "docs/reference/python.md").read_text(encoding="utf-8")
-    classes = (worlddb.WorldDB, worlddb.Transaction, worlddb.QueryBuilder, worlddb.Ontology)
+    classes = (
+        worlddb.WorldDB,
+        worlddb.Transaction,
+        worlddb.QueryBuilder,
+        worlddb.Ontology,
+        worlddb.Memory,
+    )
     missing = [
         f"{cls.__name__}.{name}"
         for cls in classes

@@ -7,16 +7,20 @@ Extraction and tie-breaking, which may ask a person or a model, end before the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 from worlddb.api.later import Reclustered
+from worlddb.api.messages import Input as Input
+from worlddb.api.messages import messages_of as messages_of
 from worlddb.api.opened import Opened
+from worlddb.api.replacing import Replacing, ended_by
+from worlddb.api.waiting import Waits, drafted, enqueue
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import ROOT_ID
-from worlddb.model.drafts import Draft, Extractor, Message
+from worlddb.model.drafts import Draft, Extractor
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, from_micros, to_micros
 from worlddb.model.values import NOW, Commit, Plain, Proposal
@@ -24,27 +28,26 @@ from worlddb.read import identity, lookup
 from worlddb.read.moment import moment_of
 from worlddb.store.protocol import ROOT_ROW
 from worlddb.write.ingest import Guess, Outcome, propose, write_draft
-from worlddb.write.transaction import DEFAULT_ACTOR, transact
+from worlddb.write.transaction import DEFAULT_ACTOR, Transaction, transact
 
 if TYPE_CHECKING:
+    from worlddb.read.meaning import Meaning
     from worlddb.read.resolving import Resolving
     from worlddb.resolve.settings import ResolverSettings
     from worlddb.resolve.values import Outcome as Verdict
     from worlddb.resolve.values import Tiebreaker
     from worlddb.store.protocol import Reader
 
-Input = str | Message | Sequence[Message | Mapping[str, Any]]
-
 RECLUSTER_ACTOR = "recluster"
-NEIGHBOURS_MAX = 200
-HOPS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested(Plain):
     """What an ingest did: the memories, what was new, used again and proposed, and the commit.
 
-    `commit` is None if everything was there already.
+    `superseded` are the facts that ended because the text says otherwise now.
+    `commit` is None if everything was there already. `pending` is why the model's part of the
+    extraction waits (`db.pending()`), None if it does not.
     """
 
     memories: tuple[Id, ...]
@@ -52,6 +55,8 @@ class Ingested(Plain):
     reused: tuple[Id, ...]
     proposals: tuple[Proposal, ...]
     commit: Commit | None
+    pending: str | None = None
+    superseded: tuple[Id, ...] = ()
 
 
 class Ingesting(Opened):
@@ -69,14 +74,18 @@ class Ingesting(Opened):
         tiebreaker: Tiebreaker | None = None,
         resolver: ResolverSettings | None = None,
         recluster: Literal["later", "now", "off"] = "later",
+        supersede: bool = True,
     ) -> Ingested:
         """Remember a text or messages inside `world`, as one commit; say what that did.
 
         The extractor ("rules" by default, or "verbatim", or your own) makes a draft of it. Names
         are resolved: an exact match is used again, a likely one is proposed with its evidence and
         never merged. The same text again in the same world is the same memory with one source
-        more. Afterwards the neighbourhood of what is new is resolved once more (`recluster`): by
-        default in the background, which `db.wait()` waits for and `db.reclustered` tells about.
+        more. What the text surely replaces (where somebody lives, a phone number) is superseded,
+        with evidence, unless `supersede=False`. An extractor whose model fails loses nothing: the
+        text is written, and the rest waits for `extract_pending`. Afterwards the neighbourhood of
+        what is new is resolved again: by default in the background, which `db.wait()` waits for
+        and `db.reclustered` tells about.
 
         Raises:
             InvalidInputError: nothing to remember, or an argument is wrong.
@@ -88,19 +97,45 @@ class Ingesting(Opened):
             raise InvalidInputError(f"recluster {recluster!r}: use 'later', 'now' or 'off'")
         when = self._clock() if at is None else to_micros(at, "at")
         messages = messages_of(text_or_messages)
-        draft = _extractor(extractor).extract(messages, from_micros(when))
-        found, outcome, commit = self._write(draft, world, source, actor, tiebreaker, resolver)
-        if outcome.created and recluster != "off":
-            nodes = tuple(outcome.created)
+        draft, waits = drafted(extractor_of(extractor), messages, from_micros(when))
 
-            def again() -> list[Proposal]:
-                return self.recluster(nodes, world=found, resolver=resolver)
+        def after(tx: Transaction, outcome: Outcome) -> None:
+            enqueue(tx, draft, outcome.ids, waits)
 
-            if recluster == "later":
-                self._later.put(nodes, again)
-            else:
-                again()
-        return self._told(draft, outcome, commit)
+        with self._store.read() as reader:
+            home = _world_id(reader, world)
+        outcome, commit = self._land(
+            draft,
+            home,
+            source=source,
+            actor=actor,
+            tiebreaker=tiebreaker,
+            settings=resolver,
+            supersede=supersede,
+            after=after,
+        )
+        self._look_again(home, outcome.created, recluster, resolver)
+        return self._told(draft, outcome, commit, waits)
+
+    def _look_again(
+        self,
+        world: Id,
+        created: Sequence[Id],
+        when: Literal["later", "now", "off"],
+        settings: ResolverSettings | None = None,
+    ) -> None:
+        """Resolve the neighbourhood of new nodes once more, in the background or at once."""
+        nodes = tuple(created)
+
+        def again() -> list[Proposal]:
+            return self.recluster(nodes, world=world, resolver=settings)
+
+        if not nodes or when == "off":
+            return
+        if when == "later":
+            self._later.put(nodes, again)
+        else:
+            again()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the work in the background is done; return whether it was in time."""
@@ -111,21 +146,36 @@ class Ingesting(Opened):
         """What the last hundred looks at a neighbourhood in the background found."""
         return list(self._later.done)
 
-    def _write(
+    def _land(
         self,
         draft: Draft,
-        world: bytes | str | None,
+        home: Id,
+        *,
         source: str | Sequence[str] | None,
         actor: str,
-        tiebreaker: Tiebreaker | None,
-        settings: ResolverSettings | None,
-    ) -> tuple[Id, Outcome, Commit | None]:
+        tiebreaker: Tiebreaker | None = None,
+        settings: ResolverSettings | None = None,
+        given: Mapping[str, Id] = MappingProxyType({}),
+        places: Mapping[str, Id] = MappingProxyType({}),
+        supersede: bool = True,
+        spared: Collection[Id] = (),
+        before: Callable[[Transaction], None] = lambda tx: None,
+        after: Callable[[Transaction, Outcome], None] = lambda tx, outcome: None,
+    ) -> tuple[Outcome, Commit | None]:
+        """Write a draft into `home` as one commit, with what comes `before` and `after` it there.
+
+        `given` are drafted nodes that are surely there already; `places` are worlds that drafted
+        nodes name as their parents. The home may be made by `before`. If it may `supersede`, what
+        the draft claims ends what it replaces, except what is `spared`.
+        """
         self._catch_up()
         with self._store.read() as reader:
-            inside = _world_id(reader, world)
             seen = reader.head().seq
             known, guesses = _sorted(
-                self._resolving(reader, inside, settings, tiebreaker), draft, inside
+                self._resolving(reader, home, settings, tiebreaker), draft, home
+            )
+            replacing = Replacing.of(
+                reader, draft, {**known, **places, **given}, home, self._clock()
             )
         with transact(
             self._store, self._registry, actor=actor, bulk=False, limits=self._limits
@@ -133,12 +183,24 @@ class Ingesting(Opened):
             if tx.follows != seen:
                 # Somebody else has written meanwhile; nobody can from here on.
                 with self._store.read() as reader:
-                    again = self._resolving(reader, inside, settings, None)
-                    known = _sorted(again, draft, inside)[0] | known
+                    again = self._resolving(reader, home, settings, None)
+                    known = _sorted(again, draft, home)[0] | known
+                    there = {**known, **places, **given}
+                    replacing = Replacing.of(reader, draft, there, home, self._clock())
+            before(tx)
             outcome = write_draft(
-                tx, draft, world=inside, known=known, guesses=guesses, source=source
+                tx,
+                draft,
+                world=home,
+                known={**known, **given},
+                guesses=guesses,
+                source=source,
+                places=places,
             )
-        return inside, outcome, tx.commit
+            if supersede:
+                replacing.write(tx, draft, outcome, spared)
+            after(tx, outcome)
+        return outcome, tx.commit
 
     def recluster(
         self,
@@ -150,17 +212,20 @@ class Ingesting(Opened):
         """Resolve the named nodes within two hops of `ids` once more; propose what is found.
 
         At most 200 nodes are looked at. A pair that was proposed before is not proposed again.
+        Here names are compared by their vectors, too, if the store has any: one that was never
+        searched has none, and no embedder is asked for it.
 
         Raises:
             InvalidInputError, NotFoundError: no such node or world.
             StorageError, ConflictError: the store cannot be written.
         """
         self._catch_up()
+        meaning = self._meaning(resolver)
         with self._store.read() as reader:
             inside = _world_id(reader, world)
             rows = {lookup.find(reader, ident, "nodes") for ident in ids}
-            resolving = self._resolving(reader, inside, resolver, None)
-            found = list(_new_guesses(resolving, _neighbourhood(resolving, rows)))
+            resolving = self._resolving(reader, inside, resolver, None, meaning)
+            found = list(_new_guesses(resolving, resolving.neighbourhood(rows)))
         if not found:
             return []
         outcome = Outcome()
@@ -172,11 +237,18 @@ class Ingesting(Opened):
         return self._proposals(outcome)
 
     def _catch_up(self) -> None:
-        """Bring the index of names and contents to the last commit."""
+        """Bring the index of names, attributes and contents to the last commit."""
         from worlddb.index.lookups import Lookups
-        from worlddb.resolve.keys import block_keys
+        from worlddb.resolve.keys import attribute_keys, block_keys
 
-        Lookups(self._store, block_keys).catch_up()
+        Lookups(self._store, block_keys, attribute_keys).catch_up()
+
+    def _meaning(self, settings: ResolverSettings | None) -> Meaning | None:
+        if settings is not None and "embedding" not in settings.tiers:
+            return None
+        from worlddb.read.meaning import Meaning
+
+        return Meaning.at_hand(self._search, self._store)
 
     def _resolving(
         self,
@@ -184,6 +256,7 @@ class Ingesting(Opened):
         world: bytes,
         settings: ResolverSettings | None,
         tiebreaker: Tiebreaker | None,
+        meaning: Meaning | None = None,
     ) -> Resolving:
         from worlddb.read.find import View
         from worlddb.read.resolving import Resolving
@@ -195,7 +268,7 @@ class Ingesting(Opened):
         moment = moment_of(reader, NOW, self._clock())
         worlds = [ROOT_ROW if row is None else row]
         view = View(reader, moment, worlds=worlds, members=True, ended=False)
-        return Resolving(reader, view, Resolver(chosen, tiebreaker=tiebreaker), chosen)
+        return Resolving(reader, view, Resolver(chosen, tiebreaker=tiebreaker), chosen, meaning)
 
     def _proposals(self, outcome: Outcome) -> list[Proposal]:
         with self._store.read() as reader:
@@ -204,7 +277,9 @@ class Ingesting(Opened):
             found = identity.proposals(reader, None, moment)
         return [proposal for proposal in found if proposal.edge in wanted]
 
-    def _told(self, draft: Draft, outcome: Outcome, commit: Commit | None) -> Ingested:
+    def _told(
+        self, draft: Draft, outcome: Outcome, commit: Commit | None, waits: Waits | None
+    ) -> Ingested:
         says = [node.key for node in draft.nodes if not node.resolvable]
         return Ingested(
             memories=tuple(outcome.ids[key] for key in says),
@@ -212,6 +287,8 @@ class Ingesting(Opened):
             reused=tuple(outcome.reused),
             proposals=tuple(self._proposals(outcome)) if outcome.proposed else (),
             commit=commit,
+            pending=None if waits is None else waits.error,
+            superseded=ended_by(commit),
         )
 
 
@@ -222,40 +299,12 @@ def _world_id(reader: Reader, world: bytes | str | None) -> Id:
     return Id(reader.world(lookup.find(reader, world, "nodes")).id)
 
 
-def messages_of(given: Input) -> list[Message]:
-    """Return what was given as messages.
+def extractor_of(given: Extractor | str | None) -> Extractor:
+    """Return an extractor from its name, or as it was given; by default the rules.
 
     Raises:
-        InvalidInputError: it is neither text nor messages, or says nothing.
+        InvalidInputError: none has that name.
     """
-    if isinstance(given, str):
-        given = Message(text=given)
-    items = [given] if isinstance(given, Message) else given
-    if isinstance(items, Mapping) or not isinstance(items, Sequence) or isinstance(items, bytes):
-        raise InvalidInputError(f"give text or a list of messages, not {given!r:.100}")
-    messages = [item if isinstance(item, Message) else _message(item) for item in items]
-    if not any(message.text.strip() for message in messages):
-        raise InvalidInputError("there is no text to remember")
-    return [message for message in messages if message.text.strip()]
-
-
-def _message(item: Mapping[str, Any]) -> Message:
-    """Return a chat message (`role`, `content`) or one in our own words (`speaker`, `text`)."""
-    if not isinstance(item, Mapping):
-        raise InvalidInputError(f"a message is a mapping with role and content, not {item!r:.100}")
-    text = item.get("text", item.get("content"))
-    speaker = item.get("speaker", item.get("role", "user"))
-    if not isinstance(text, str) or not isinstance(speaker, str):
-        raise InvalidInputError(f"a message has a role and text as its content, not {item!r:.100}")
-    at = item.get("at")
-    return Message(text=text, speaker=speaker, at=None if at is None else _time(at))
-
-
-def _time(at: Instant) -> datetime:
-    return from_micros(to_micros(at, "at"))
-
-
-def _extractor(given: Extractor | str | None) -> Extractor:
     if given is None or isinstance(given, str):
         from worlddb.extract import extractor_named
 
@@ -270,6 +319,8 @@ def _sorted(
     known: dict[str, Id] = {}
     guesses: dict[str, list[Guess]] = {}
     row = resolving.reader.node_row(world)
+    if row is None:
+        return known, guesses  # Nothing can be in a world that is still to be made.
     for node in draft.nodes:
         if node.resolvable:
             same, maybe = _judged(resolving, resolving.verdict(node))
@@ -277,11 +328,29 @@ def _sorted(
                 known[node.key] = same
             else:
                 guesses[node.key] = maybe
-        elif node.content and node.parent is None and row is not None:
+        elif node.parent is None:
             found = resolving.same_content(node, row)
             if found is not None:
                 known[node.key] = Id(resolving.reader.world(found).id)
+                known.update(_same_parts(resolving, draft, node.key, found))
     return known, guesses
+
+
+def _same_parts(resolving: Resolving, draft: Draft, key: str, row: int) -> dict[str, Id]:
+    """Return which drafted parts of a node that is there already are there, too."""
+    drafted = [node for node in draft.nodes if node.parent == key]
+    if not drafted:
+        return {}
+    reader = resolving.reader
+    left = list(reader.bodies(reader.children_of([row])))
+    known: dict[str, Id] = {}
+    for node in drafted:
+        for body in left:
+            if (body.type, body.name, body.content) == (node.type, node.name, node.content):
+                known[node.key] = Id(body.id)
+                left.remove(body)
+                break
+    return known
 
 
 def _judged(resolving: Resolving, verdict: Verdict) -> tuple[Id | None, list[Guess]]:
@@ -289,6 +358,8 @@ def _judged(resolving: Resolving, verdict: Verdict) -> tuple[Id | None, list[Gue
 
     Several nodes that bear the very name are one only if they were accepted as one.
     """
+    from worlddb.resolve.values import acted_on
+
     reader = resolving.reader
     same = sorted(int(str(match.option.key)) for match in verdict.matches if match.reuses)
     if same and set(same) <= identity.accepted_class(reader, same[:1], resolving.view.moment):
@@ -300,24 +371,8 @@ def _judged(resolving: Resolving, verdict: Verdict) -> tuple[Id | None, list[Gue
             score=round(match.confidence, 4),
             evidence={"compared": list(match.compared), **match.evidence},
         )
-        for match in verdict.matches
-        if match.reuses or match.proposes
+        for match in acted_on(verdict)
     ]
-
-
-def _neighbourhood(resolving: Resolving, rows: set[int]) -> list[int]:
-    """Return the rows within two hops, nearest first, no more than are looked at."""
-    reader, moment = resolving.reader, resolving.view.moment
-    seen = dict.fromkeys(sorted(rows))
-    frontier = set(rows)
-    for _ in range(HOPS):
-        found = reader.edges_at(frontier, "both", None, moment.known)
-        ends = {end for item in found for end in (item.source, item.target)}
-        frontier = ends - seen.keys()
-        seen.update(dict.fromkeys(sorted(frontier)))
-        if len(seen) > NEIGHBOURS_MAX:
-            break
-    return list(seen)[:NEIGHBOURS_MAX]
 
 
 def _new_guesses(resolving: Resolving, rows: Sequence[int]) -> list[tuple[Id, Guess]]:

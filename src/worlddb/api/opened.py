@@ -8,6 +8,7 @@ from worlddb.api.later import Later
 from worlddb.model.limits import Limits
 from worlddb.ontology.registry import Registry
 from worlddb.read.search import Search
+from worlddb.sleep.tally import Tally
 from worlddb.store.protocol import Store
 
 
@@ -18,5 +19,6 @@ class Opened:
     _registry: Registry
     _search: Search
     _later: Later
+    _tally: Tally
     _limits: Limits
     _clock: Callable[[], int]

@@ -28,7 +28,7 @@ from worlddb.read.subgraph import Subgraph
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
     from worlddb.read.hits import Recall
-    from worlddb.read.recall import RecallSettings
+    from worlddb.read.recall import RecallSettings, Worlds
 
 
 class Reading(Opened):
@@ -112,7 +112,8 @@ class Reading(Opened):
         self,
         question: str,
         *,
-        scope: bytes | str | Sequence[bytes | str] | None = None,
+        scope: Worlds | None = None,
+        within: Sequence[Worlds] = (),
         k: int = 10,
         max_tokens: int | None = None,
         as_of: AsOf = NOW,
@@ -125,7 +126,8 @@ class Reading(Opened):
         """Return what is remembered about a question, best first, and why.
 
         Lanes by words, by meaning and by names rank what can be seen inside `scope` (a world or
-        several; the whole store if not given), and their ranks are fused. At most `k` hits, of
+        several; the whole store if not given), and their ranks are fused. `within` are further
+        worlds that a hit has to be inside of, one of each item, as well. At most `k` hits, of
         together at most `max_tokens` tokens (a quarter of the characters). `at` is when the
         question is asked, for words like "last week"; it hides nothing, as `as_of` does.
 
@@ -136,13 +138,14 @@ class Reading(Opened):
         """
         from worlddb.read.recall import recall
 
-        return recall(
+        found = recall(
             self._store,
             self._registry,
             self._search,
             self._clock(),
             question,
             scope=scope,
+            within=within,
             k=k,
             max_tokens=max_tokens,
             as_of=as_of,
@@ -152,6 +155,8 @@ class Reading(Opened):
             at=at,
             settings=settings,
         )
+        self._tally.note([hit.node.id for hit in found.hits])
+        return found
 
     def reindex(
         self,

@@ -75,6 +75,18 @@ def node_address(
     ).digest()
 
 
+ERASED = -(1 << 63)
+"""Stands for the time of creation of a node whose fields were erased."""
+_ERASED = field(b"worlddb.erased.1")
+
+
+def erased_state(ident: bytes, children: bytes, edges: bytes) -> bytes:
+    """Return the state of an erased world: its id stands for the fields that are gone."""
+    if children == edges == EMPTY:
+        return ident
+    return blake3(_ERASED + field(ident) + field(children) + field(edges)).digest()
+
+
 def edge_head(type_: str) -> bytes:
     """Return the part of an edge's address that all edges of a type share."""
     return _head(_EDGE, type_) + _ID_LENGTH

@@ -13,6 +13,9 @@ from typing import Any, Protocol
 
 from worlddb.model.values import Plain
 
+ATTRIBUTE = "attribute:"
+"""How the name of an attribute begins in the metadata of its node."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Plain):
@@ -37,7 +40,8 @@ class Span(Plain):
 class DraftNode(Plain):
     """A node that may turn out to be one that is there already, if it is `resolvable`.
 
-    `attributes` (a birth date, a city) help to tell namesakes apart; they are not stored.
+    `attributes` (a birth date, a city) help to tell namesakes apart. They are kept in the node's
+    metadata, as `attribute:city`, and compared when the name comes up again.
     """
 
     key: str
@@ -71,6 +75,22 @@ class Draft(Plain):
 
     nodes: tuple[DraftNode, ...] = ()
     edges: tuple[DraftEdge, ...] = ()
+
+
+def to_metadata(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return attributes as the metadata that keeps them; those that say nothing are left out."""
+    return {
+        f"{ATTRIBUTE}{name}": str(value) for name, value in attributes.items() if str(value).strip()
+    }
+
+
+def from_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes among a node's metadata."""
+    return {
+        name.removeprefix(ATTRIBUTE): str(value)
+        for name, value in metadata.items()
+        if name.startswith(ATTRIBUTE)
+    }
 
 
 class Extractor(Protocol):

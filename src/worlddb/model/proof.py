@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from worlddb.model.address import ROOT_ID, node_address
+from worlddb.model.address import ROOT_ID, erased_state, node_address
 from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, bucket_digest, fork_digest
 from worlddb.model.id import Id
 
@@ -30,6 +30,7 @@ class Step:
     edges: str
     bucket: tuple[str, ...]
     forks: tuple[tuple[str, ...], ...]
+    erased: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,11 @@ class Proof:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the proof as plain JSON data."""
-        return asdict(self)
+        data = asdict(self)
+        for step in data["steps"]:
+            if not step["erased"]:
+                del step["erased"]
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Proof:
@@ -71,6 +76,11 @@ def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> b
         ident, state = bytes(Id(proof.id)), bytes(Id(proof.state))
         for step in proof.steps:
             children = _climb(step, ident + state)
+            if step.erased is True:
+                # Its fields are gone; its id stands for them, here and in the world above.
+                ident = bytes(Id(step.id))
+                state = erased_state(ident, children, bytes(Id(step.edges)))
+                continue
             fields = (step.type, step.name.encode(), step.content.encode(), step.created_at)
             ident = node_address(*fields)
             if ident.hex() != step.id:

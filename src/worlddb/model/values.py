@@ -41,7 +41,8 @@ class Plain:
 class Node(Plain):
     """A world as the store knows it at the asked time.
 
-    `id` is its birth address and never changes; `state` is the address of its present interior.
+    `id` is its birth address and never changes; `state` is the address of its present interior. Of
+    what was `erased` only the type, the validity and the id are left.
     """
 
     id: Id
@@ -57,6 +58,8 @@ class Node(Plain):
     known_to: datetime | None = None
     aliases: tuple[str, ...] = ()
     provenance: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    erased: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

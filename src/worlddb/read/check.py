@@ -18,7 +18,7 @@ from itertools import pairwise
 from blake3 import blake3
 
 from worlddb.errors import CorruptionError, WorldDBError
-from worlddb.model.address import ROOT_ID, edge_address, node_address, short_key
+from worlddb.model.address import ERASED, ROOT_ID, edge_address, node_address, short_key
 from worlddb.model.journal import (
     GENESIS,
     commit_hash,
@@ -32,7 +32,7 @@ from worlddb.model.values import Problem
 from worlddb.read.check_projections import check_projections
 from worlddb.read.check_rows import Rows
 from worlddb.read.check_sets import check_sets
-from worlddb.store.protocol import ROOT_ROW, CommitRow, Reader, Store
+from worlddb.store.protocol import ROOT_ROW, CommitRow, NodeScan, Reader, Store
 
 PROBLEMS_MAX = 200
 BEFORE_ALL = -(1 << 63)
@@ -51,6 +51,7 @@ def check(store: Store) -> list[Problem]:
     with store.read() as reader:
         stages: list[tuple[str, Callable[[], None]]] = [
             ("schema", lambda: _check_schema(reader, rows)),
+            ("journal", lambda: rows.load_erased(reader)),
             ("nodes", lambda: _check_nodes(reader, rows)),
             ("edges", lambda: _check_edges(reader, rows)),
             ("notes", lambda: _check_notes(reader, rows)),
@@ -88,14 +89,30 @@ def _check_vectors(reader: Reader, rows: Rows) -> None:
 
 def _check_nodes(reader: Reader, rows: Rows) -> None:
     for node in reader.scan.nodes():
+        if node.created_at == ERASED:
+            _check_erased(rows, node)
+            continue
         address = node_address(
             node.type, node.name.encode(), node.content.encode(), node.created_at
         )
         if address != node.id or short_key(node.id) != node.key:
             rows.report(f"node {node.id.hex()[:12]}", "its fields do not hash to its id")
         rows.add_node(node)
+    for ident in rows.erased - {rows.node_ids[row] for row in rows.blank}:
+        rows.report(f"node {ident.hex()[:12]}", "the journal says it was erased, and it is there")
     if rows.node_ids.get(1) != ROOT_ID:
         rows.report("nodes", "the root world is missing")
+
+
+def _check_erased(rows: Rows, node: NodeScan) -> None:
+    """Check what is left of an erased node: the journal must say so, and no text may be there."""
+    place = f"node {node.id.hex()[:12]}"
+    if node.id not in rows.erased or short_key(node.id) != node.key:
+        rows.report(place, "its fields are gone, and the journal does not say so")
+    if node.name or node.content:
+        rows.report(place, "it was erased, and there is text")
+    rows.blank.add(node.row)
+    rows.add_node(node)
 
 
 def _check_edges(reader: Reader, rows: Rows) -> None:
@@ -114,6 +131,8 @@ def _check_edges(reader: Reader, rows: Rows) -> None:
             edge.metadata.encode(),
             edge.generation,
         )
+        if edge.id in rows.erased_edges:
+            address = edge.id  # Its metadata is gone; the journal says so.
         if address != edge.id or short_key(edge.id) != edge.key:
             rows.report(place, "its fields do not hash to its id")
         if edge.world != (rows.parents[edge.source] or edge.source):
@@ -169,7 +188,7 @@ def _check_journal(reader: Reader, rows: Rows) -> None:
             digests,
             commit.changes,
         )
-        if expected != commit.hash:
+        if expected != commit.hash and commit.seq not in rows.erased_commits:
             rows.report(f"commit {commit.seq}", "its hash does not follow from what it wrote")
         rows.changes += [(commit.seq, change) for change in decode_changes(commit.changes)]
         previous, low = commit.hash, commit

@@ -31,6 +31,8 @@ class _Replay:
     def play(self, seq: int, change: Change) -> None:
         """Repeat one change."""
         rows, detail, kind = self.rows, change.detail, change.kind
+        if kind == "erase":
+            return
         if kind in ("close_node", "place", "register"):
             row = rows.node_rows[change.id]
         else:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from worlddb.model.id import Id
+from worlddb.model.journal import decode_changes
 from worlddb.model.limits import premises_of
 from worlddb.model.values import Change, Problem
 from worlddb.store.protocol import CommitRow, EdgeScan, NodeScan, Reader
@@ -35,6 +36,10 @@ class Rows:
         self.history: dict[tuple[str, int], list[tuple[int, Any]]] = {}
         self.commits: list[CommitRow] = []
         self.changes: list[tuple[int, Change]] = []
+        self.erased: set[bytes] = set()
+        self.erased_edges: set[bytes] = set()
+        self.erased_commits: set[int] = set()
+        self.blank: set[int] = set()
 
     def report(self, place: str, message: str) -> None:
         """Add a problem."""
@@ -67,6 +72,17 @@ class Rows:
             self.inferred[edge.row] = premises_of(edge.metadata)
         if edge.gone is not None:
             self.edge_gone[edge.row] = edge.gone
+
+    def load_erased(self, reader: Reader) -> None:
+        """Keep what the journal says was erased: nodes, edges' metadata, parts of commits."""
+        for commit in reader.commits(-1, None, False):
+            if '["erase",' not in commit.changes:
+                continue
+            for change in decode_changes(commit.changes):
+                if change.kind == "erase":
+                    self.erased.add(bytes(change.id))
+                    self.erased_edges.update(map(bytes.fromhex, change.detail.get("edges", ())))
+                    self.erased_commits.update(change.detail.get("commits", ()))
 
     def load_history(self, reader: Reader) -> None:
         """Keep what each projection said before each change."""

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from worlddb.index.pages import WIDTH, digest_and_pages, members_of
 from worlddb.index.sets import merge
-from worlddb.model.address import node_address
+from worlddb.model.address import ERASED, erased_state, node_address
 from worlddb.read.check_rows import Rows
 from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, Reader
 
@@ -135,9 +135,11 @@ def _check_world(
         rows.report(f"world row {world}", "it does not exist")
         return
     found = reader.world(world)
-    state = node_address(
-        found.type, found.name.encode(), found.content.encode(), found.created_at, *digests
-    )
+    if found.created_at == ERASED:
+        state = erased_state(found.id, *digests)
+    else:
+        fields = (found.type, found.name.encode(), found.content.encode(), found.created_at)
+        state = node_address(*fields, *digests)
     states[world] = state
     if rows.states.get(world, rows.node_ids[world]) != state:
         rows.report(

@@ -21,7 +21,10 @@ from worlddb.store.protocol import Reader
 
 
 class View:
-    """What can be seen: inside some worlds, at a moment, ended or not; or of it `answers` alone."""
+    """What can be seen: inside some worlds, at a moment, ended or not; or of it `answers` alone.
+
+    With `within`, only what is also inside one of each of those groups of worlds.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class View:
         ended: bool,
         types: Sequence[str] | None = None,
         answers: bool = False,
+        within: Sequence[Sequence[int]] = (),
     ) -> None:
         self.reader = reader
         self.moment = moment
@@ -41,22 +45,32 @@ class View:
         self.ended = ended
         self.types = None if types is None else frozenset(types)
         self.answers = answers
+        self.within = within
 
     def keep_world(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that are inside, whatever their time."""
         wanted = set(rows)
+        for group in (self.worlds, *self.within):
+            wanted = self.keep_inside(wanted, group)
+        return wanted
+
+    def keep_inside(self, rows: set[int], worlds: Sequence[int]) -> set[int]:
+        """Return those of some rows that are inside any of `worlds`."""
         seen: set[int] = set()
-        for world in self.worlds:
-            seen |= inside(self.reader, world, wanted, self.moment, self.members)
+        for world in worlds:
+            seen |= inside(self.reader, world, rows, self.moment, self.members)
         return seen
 
     def keep(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that can be seen."""
-        seen = self.keep_world(rows)
+        return self.keep_time(self.keep_world(rows))
+
+    def keep_time(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows that hold at the moment, wherever they are."""
         now = to_micros(self.moment.now, "now")
         valid = None if self.moment.valid is None else to_micros(self.moment.valid, "valid")
         kept = set()
-        for body in self.reader.bodies(seen, self.moment.known):
+        for body in self.reader.bodies(rows, self.moment.known):
             if self.types is not None and body.type not in self.types:
                 continue
             if self.answers and not is_answer(body):

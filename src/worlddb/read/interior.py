@@ -26,12 +26,12 @@ from worlddb.model.instant import to_micros
 from worlddb.model.journal import decode_changes
 from worlddb.model.values import Edge
 from worlddb.read.moment import Moment
-from worlddb.read.names import name_key
+from worlddb.read.names import first_name, name_key
 from worlddb.read.visible import interior_up_to
-from worlddb.store.protocol import BodyRow, CommitRow, Head, ModelRow, Reader
+from worlddb.store.protocol import BodyRow, Head, ModelRow, Reader
 
 FOREVER = np.iinfo(np.int64).max
-DOORS = frozenset({"Entity", "Topic", "Scope", "Session", "Date"})
+DOORS = frozenset({"Entity", "Topic", "Scope", "Session", "Date", "Key"})
 """Types whose nodes, as long as they are only a name, lead to answers and are none."""
 NEW_EDGES_MAX = 10_000
 MOVES = frozenset({"place", "delete_edge", "close_edge"})
@@ -74,6 +74,7 @@ class Interior:
         self.spoken = array("q")
         self.text = Bm25()
         self.names: dict[str, list[int]] = {}
+        self.firsts: dict[str, list[int]] = {}
         self.matrix: NDArray[np.float32] | None = None
         self._stale: set[int] = set()
 
@@ -113,16 +114,20 @@ class Interior:
         if head.hash == before.hash:
             return True
         self.head = head
+        commits = reader.commits(before.seq, None, False)
+        changes = [change for commit in commits for change in decode_changes(commit.changes)]
+        if any(change.kind == "erase" for change in changes):
+            self._forget()  # Words and vectors of what was erased are not kept, of no time.
+            return self.read(reader, moment, most)
         if moment.known is not None:
             self.matrix = None  # What was known then stays; how worlds are composed goes on.
             return True
-        commits = reader.commits(before.seq, None, False)
-        changes = [change for commit in commits for change in decode_changes(commit.changes)]
-        if moment.valid is not None or self._is_rearranged(reader, before, commits, changes):
+        new = self._new_rows(reader, before, head, changes, moment)
+        if new is None:
             if not self.read(reader, moment, most):
                 return False
         elif not has_expired:
-            self._add_children(reader, before.nodes + 1, head.nodes, moment)
+            self._add(reader, new, moment)
         for change in changes:
             if change.kind == "close_node":
                 self._close(reader, change.id, int(change.detail["valid_to"]))
@@ -131,27 +136,46 @@ class Interior:
         self._note_aliases(reader, before)
         return len(self) <= most
 
-    def _is_rearranged(
-        self, reader: Reader, before: Head, commits: list[CommitRow], changes: list[Any]
-    ) -> bool:
-        """Return whether a commit may have moved nodes that were there, in or out."""
-        if any(change.kind in MOVES for change in changes):
-            return True
-        first, last = before.edges + 1, commits[-1].edges
-        if last - first > NEW_EDGES_MAX:
-            return True
-        new = reader.edges_between(first, last)
-        return self.members and any(item.edge.type == "contains" for item in new)
+    def _new_rows(
+        self, reader: Reader, before: Head, head: Head, changes: list[Any], moment: Moment
+    ) -> list[int] | None:
+        """Return the new nodes inside; None if nodes that were there have moved in or out."""
+        if moment.valid is not None or any(change.kind in MOVES for change in changes):
+            return None
+        if head.edges - before.edges > NEW_EDGES_MAX:
+            return None
+        held = self._new_members(reader, before, head, moment)
+        if held is None:
+            return None
+        for row, parent in reader.parents(range(before.nodes + 1, head.nodes + 1)).items():
+            held.setdefault(row, set()).add(parent or 0)
+        worlds = set(self.worlds)
+        inside: set[int] = set()
+        order, size = sorted(held), -1
+        while size < len(inside):
+            # A parent is older than its children; a world may be younger than its members.
+            size = len(inside)
+            for row in order:
+                if any(one in inside or one in worlds or one in self.place for one in held[row]):
+                    inside.add(row)
+        inside -= self.place.keys()
+        if len(worlds) == 1:
+            inside -= worlds
+        return None if inside and min(inside) <= before.nodes else sorted(inside)
 
-    def _add_children(self, reader: Reader, first: int, last: int, moment: Moment) -> None:
-        """Add those new nodes that live here; a parent is always written before its children."""
-        inside = set(self.worlds)
-        rows = []
-        for row, parent in sorted(reader.parents(range(first, last + 1)).items()):
-            if parent in inside or parent in self.place:
-                inside.add(row)
-                rows.append(row)
-        self._add(reader, rows, moment)
+    def _new_members(
+        self, reader: Reader, before: Head, head: Head, moment: Moment
+    ) -> dict[int, set[int]] | None:
+        """Return the worlds that nodes were made members of; None if that ends or begins later."""
+        held: dict[int, set[int]] = {}
+        if not self.members:
+            return held
+        for item in reader.edges_between(before.edges + 1, head.edges):
+            if item.edge.type == "contains":
+                if item.edge.valid_to is not None or not moment.holds(item.edge):
+                    return None
+                held.setdefault(item.target, set()).add(item.source)
+        return held
 
     def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:
         for body in reader.bodies(rows, moment.known):
@@ -171,6 +195,8 @@ class Interior:
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.text.add(words(f"{body.name} {body.content}"))
         self._name(body.name, place)
+        if first := first_name(body.type, body.name):
+            self.firsts.setdefault(first, []).append(body.row)
         self._touch(body.parent or 0)
 
     def _name(self, name: str, place: int) -> None:

@@ -45,6 +45,9 @@ class Nearby:
         with self._lock:
             if self._index is None or self._model is None or not _is_same(self._model, model):
                 self._load(reader, vectors)
+            elif model is not None and _place(model) < _place(self._model):
+                # Everything is composed anew, because something was erased: vectors are gone.
+                self._load(reader, vectors)
             assert self._index is not None
             before = self._model
             if model is not None and (before is None or _place(model) > _place(before)):
@@ -107,6 +110,11 @@ class Nearby:
         if there.any():
             self._index.put(rows[there], matrix[there])
             self._unsaved_to = int(rows[there][-1])
+
+    def forget(self) -> None:
+        """Drop the index; the next search builds another."""
+        with self._lock:
+            self._index, self._stamp = None, b""
 
     def close(self) -> None:
         """Save the index if it has changed; without a place to write it is simply gone."""

@@ -20,6 +20,7 @@ from worlddb.read.identity import accepted_class, conflict_values
 from worlddb.read.moment import Moment, moment_of
 from worlddb.read.search import Search
 from worlddb.read.subgraph import Subgraph
+from worlddb.read.summaries import DERIVED, summary_view, uncovered
 from worlddb.read.visible import inside, interior
 from worlddb.store.protocol import ROOT_ROW, EdgeRow, Reader
 
@@ -72,7 +73,8 @@ class _Run:
         self.has_classes = query.follows_classes and reader.has_proposals()
 
     def answer(self) -> Subgraph:
-        start = self._seed()
+        view = self._summary_view()
+        start = self._seed() if view is None else sorted(view)
         steps: dict[str, Callable[[set[int], Op], set[int]]] = {
             "traverse": self._traverse,
             "filter_type": self._filter_type,
@@ -82,7 +84,7 @@ class _Run:
         found = set(start)
         for op in self.query.ops:
             found = steps[op.kind](found, op)
-        if self.query.summary_edges:
+        if self.query.summary_edges and view is None:
             found = self._with_summaries(found)
         nodes = self._read(found)
         shown = sorted(nodes, key=self._order(start))[: self.query.limit]
@@ -127,6 +129,29 @@ class _Run:
             return self._found()
         rows = interior(self.reader, self.world, self.moment, self.query.widens_to_members)
         return sorted(self._seen(rows))
+
+    def _summary_view(self) -> set[int] | None:
+        """Return a whole world read summary first; None if that is not what is asked.
+
+        The edges to what summaries stand for are not part of it: they are the way down.
+        """
+        query = self.query
+        if not query.summary_edges or query.ops or query.seeds:
+            return None
+        if query.text is not None or query.vector is not None:
+            return None
+        if self.moment.known is not None:
+            rows = self._with_summaries(set(self._seed()))
+            self.edges.clear()
+            return rows
+        usual = query.hides_closed and not query.include_superseded and self.moment.valid is None
+        if usual and query.widens_to_members and query.summary_edges == {DERIVED}:
+            found = summary_view(self.reader, self.world, to_micros(self.moment.now, "now"))
+            if found is not None:
+                return found
+        rows = interior(self.reader, self.world, self.moment, query.widens_to_members)
+        types = sorted(query.summary_edges)
+        return uncovered(self.reader, rows, types, self.moment, self._read)
 
     def _found(self) -> list[int]:
         """Return what can be seen and matches the text, or is nearest the vector, best first."""

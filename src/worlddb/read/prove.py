@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from worlddb.index.pages import PageSource, digest_of, leaf_and_forks
 from worlddb.index.sets import PresentPages
+from worlddb.model.address import ERASED
 from worlddb.model.proof import Proof, Step
 from worlddb.store.protocol import CHILDREN, EDGES, Reader, World
 
@@ -29,6 +30,7 @@ def _step(pages: PageSource, world: World, child: World) -> Step:
         name=world.name,
         content=world.content,
         created_at=world.created_at,
+        erased=world.created_at == ERASED,
         edges=digest_of(pages, world.row, EDGES).hex(),
         bucket=tuple(member.hex() for member in members),
         forks=tuple(tuple(part.hex() for part in fork) for fork in reversed(forks)),

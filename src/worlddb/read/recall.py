@@ -32,11 +32,12 @@ from worlddb.read.lanes import Held, Scores, graph_scores, ranked, text_scores
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
 from worlddb.read.pipeline import rewrite, shows_ended
+from worlddb.read.retaining import with_retention
 from worlddb.read.search import Search
-from worlddb.read.visible import inside
 from worlddb.read.weigh import Candidates, Weights, check_weight, weigh
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
 
+Worlds = bytes | str | Sequence[bytes | str]
 LANES = ("text", "vector", "graph")
 QUESTION_BYTES_MAX = 1 << 16
 SKIPPED_TIMES = 4
@@ -124,19 +125,25 @@ class Recaller:
     def answer(self, vector: NDArray[np.float32] | None) -> Recall:
         """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
         view = self.view
+        # Before the interior is held: two threads must not wait for each other's.
+        allowed = [self._rows_inside(group) for group in view.within]
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             if interior is None:
                 rows, ids, found = self._wide_candidates(vector)
             else:
                 vector = self._drawn(interior, vector)
-                rows, ids, found = self._candidates(interior, vector)
+                rows, ids, found = self._candidates(interior, vector, allowed)
             if not rows or not found.lanes:
                 return Recall(question=self.question.text)
             depth = self.question.settings.depth
             ranks = {lane: ranked(scores, ids, depth) for lane, scores in found.lanes.items()}
             fused = fuse(ranks, self.question.settings)
+            weighing = self.question.settings.weighing
+            found = with_retention(found, self.reader, rows, self.moment, weighing)
+            if found.retained is not None:
+                ranks["retention"] = ranked(found.retained, ids, len(ids))
             order, scores = self._ordered(ids, found, vector, fused)
-        return self._recall(order, rows, scores, fused, ranks, found.lanes)
+        return self._recall(order, rows, scores, fused, ranks, found.explained)
 
     def _ordered(
         self,
@@ -182,13 +189,27 @@ class Recaller:
             question_parts(self.question.text, lambda word: rarity(word) or top, top), vector
         )
 
+    def _rows_inside(self, worlds: Sequence[int]) -> NDArray[np.int64] | None:
+        """Return the rows inside any of `worlds`; None if they are too many to be held."""
+        members = self.view.members
+        with self.search.interior(self.reader, worlds, self.moment, members) as interior:
+            return None if interior is None else np.array(interior.rows, dtype=np.int64)
+
     def _candidates(
-        self, interior: Interior, vector: NDArray[np.float32] | None
+        self,
+        interior: Interior,
+        vector: NDArray[np.float32] | None,
+        allowed: Sequence[NDArray[np.int64] | None],
     ) -> tuple[list[int], list[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
         view, text, weights = self.view, self.question.text, self.question.settings.weights
         seen = interior.seen(self.moment, ended=view.ended, types=view.types)
         seen &= interior.are_answers()
+        for group, rows_inside in zip(view.within, allowed, strict=True):
+            if rows_inside is None:
+                kept = view.keep_inside(set(interior.rows), group)
+                rows_inside = np.fromiter(kept, np.int64, len(kept))
+            seen &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
         places = np.flatnonzero(seen)
         lanes: dict[str, Scores] = {}
         cosines = None
@@ -306,9 +327,7 @@ class Recaller:
             return {}
         found = [row for row in self.reader.conflicts(rows, self.moment.known) if row.gone is None]
         sides = {side for row in found for side in (row.low, row.high)}
-        seen: set[int] = set()
-        for world in self.view.worlds:
-            seen |= inside(self.reader, world, sides, self.moment, self.view.members)
+        seen = self.view.keep_world(sides)
         kept = [row for row in found if {row.low, row.high} <= seen]
         conflicts: dict[int, list[Conflict]] = {}
         for row, value in zip(kept, conflict_values(self.reader, kept), strict=True):
@@ -334,7 +353,8 @@ def recall(
     now: int,
     text: str,
     *,
-    scope: bytes | str | Sequence[bytes | str] | None,
+    scope: Worlds | None,
+    within: Sequence[Worlds],
     settings: RecallSettings | None,
     types: Sequence[str] | None,
     **options: Any,
@@ -361,11 +381,12 @@ def recall(
             ended=question.include_superseded or shows_ended(query, moment),
             types=question.types,
             answers=True,
+            within=[_scopes(reader, group) for group in within],
         )
         return Recaller(search, view, query, question).answer(vector)
 
 
-def _scopes(reader: Reader, scope: bytes | str | Sequence[bytes | str]) -> list[int]:
+def _scopes(reader: Reader, scope: Worlds) -> list[int]:
     if not isinstance(scope, Iterable) or isinstance(scope, Mapping):
         raise InvalidInputError(f"scope: give the id of a world, or several, not {scope!r:.100}")
     given = [scope] if isinstance(scope, bytes | str) else list(scope)

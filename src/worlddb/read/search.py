@@ -9,7 +9,7 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Literal
 
@@ -146,6 +146,18 @@ class Search:
 
                 self._wide = Wide(self._store)
             return self._wide
+
+    def forget(self) -> None:
+        """Drop everything that is held or saved: some of it was erased."""
+        with self._lock:
+            if self._wide is not None:
+                self._wide.forget()
+            self._interiors = self._wide = None
+        if self._store.path != ":memory:":
+            from worlddb.read.nearby import SUFFIX
+
+            with suppress(FileNotFoundError):
+                os.remove(f"{self._store.path}{SUFFIX}")
 
     def close(self) -> None:
         """Save what was built in memory, where that is worth it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.language.dates import spans_of
 from worlddb.language.question import speakers_of
 from worlddb.model.instant import from_micros
+from worlddb.model.retention import RetentionSettings
 
 Scores = NDArray[np.float64]
 
@@ -49,12 +50,18 @@ class Weights:
     feedback: float = 0.5
     asker: str = "user"
     """The name under which turns of the one who asks are kept."""
+    retention: float = 0.0
+    """How much it counts that a memory is fresh or often recalled; by default not at all."""
+    fading: RetentionSettings = field(default_factory=RetentionSettings)
 
     def __post_init__(self) -> None:
-        for name in (field.name for field in fields(self) if field.name != "asker"):
+        others = ("asker", "fading")
+        for name in (item.name for item in fields(self) if item.name not in others):
             check_weight(getattr(self, name), name)
         if not isinstance(self.asker, str):
             raise InvalidInputError(f"asker: give a name, not {self.asker!r:.100}")
+        if not isinstance(self.fading, RetentionSettings):
+            raise InvalidInputError(f"fading: give RetentionSettings(…), not {self.fading!r:.100}")
 
 
 def check_weight(value: Any, what: str) -> None:
@@ -91,6 +98,14 @@ class Candidates:
     starts: NDArray[np.int64]
     speakers: Sequence[str]
     spoken: NDArray[np.int64]
+    retained: Scores | None = None
+
+    @property
+    def explained(self) -> Mapping[str, Scores]:
+        """The scores that hits tell of: those of the lanes, and how well each is kept."""
+        if self.retained is None:
+            return self.lanes
+        return {**self.lanes, "retention": self.retained}
 
 
 def weigh(
@@ -129,7 +144,8 @@ def _combined(
     if weights.world:
         share = standing_out(_share_of_world(total, found.parents))
         total = standing_out(total) + weights.world * share
-    return standing_out(total) + weights.date * dated
+    total = standing_out(total) + weights.date * dated
+    return total if found.retained is None else total + weights.retention * found.retained
 
 
 def standing_out(scores: Scores, usual: float = 1.0) -> Scores:
@@ -141,7 +157,9 @@ def standing_out(scores: Scores, usual: float = 1.0) -> Scores:
     others = max(0, COMPANY - len(scores))
     count = len(scores) + others
     mean = scores.sum() / count
-    spread = np.sqrt(max(0.0, (scores @ scores + others * usual**2) / count - mean**2))
+    # Not `scores @ scores`: BLAS gives that to several threads, which wait for each other.
+    squares = float((scores * scores).sum())
+    spread = np.sqrt(max(0.0, (squares + others * usual**2) / count - mean**2))
     return (scores - mean) / spread if spread > TINY else np.zeros(len(scores))
 
 

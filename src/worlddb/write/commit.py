@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from worlddb.index.pages import digest_of
 from worlddb.index.sets import Laid, lay_out
-from worlddb.model.address import ROOT_ID, node_address
+from worlddb.model.address import ERASED, ROOT_ID, erased_state, node_address
 from worlddb.model.journal import commit_hash, encode_changes, state_digest
 from worlddb.store.protocol import CHILDREN, EDGES, CommitRow, SetChange, World
 from worlddb.write.ledger import Ledger
@@ -22,8 +22,11 @@ Ahead = dict[tuple[int, int], Laid]
 """Sets worked out ahead, by world and kind."""
 
 
-def seal(ledger: Ledger, actor: str) -> CommitRow:
-    """Compute states, write the journal's row, and return it."""
+def seal(ledger: Ledger, actor: str, hash_: bytes | None = None) -> CommitRow:
+    """Compute states, write the journal's row, and return it.
+
+    `hash_` is the hash of a commit that is played again and of which something was erased.
+    """
     writer = ledger.writer
     states = restate(ledger, _build_and_lay_out(ledger))
     root_state = states.get(ROOT_ID, ledger.head.root_state)
@@ -39,7 +42,8 @@ def seal(ledger: Ledger, actor: str) -> CommitRow:
         time=writer.time,
         actor=actor,
         root_state=root_state,
-        hash=commit_hash(
+        hash=hash_
+        or commit_hash(
             ledger.head.hash, writer.seq, writer.time, actor, root_state, digests, changes
         ),
         nodes=ledger.node_row,
@@ -111,6 +115,7 @@ def _with_ancestors(ledger: Ledger) -> dict[int, World]:
     """Return every touched world and every world above one."""
     sets = (ledger.children_put, ledger.children_lost, ledger.edges_put, ledger.edges_lost)
     frontier = {world for touched in sets for world, ids in touched.items() if ids}
+    frontier |= ledger.touched
     worlds: dict[int, World] = {}
     while frontier:
         found = ledger.writer.worlds(frontier)
@@ -134,14 +139,12 @@ class _Work:
         """Hash one world again; return its state if that is a new one."""
         children = self._children(world.row, restated)
         edges = self._edges(world.row)
-        state = node_address(
-            world.type,
-            world.name.encode(),
-            world.content.encode(),
-            world.created_at,
-            children,
-            edges,
-        )
+        if world.created_at == ERASED:
+            given = self.ledger.given_states.get(world.id)
+            state = given or erased_state(world.id, children, edges)
+        else:
+            name, content = world.name.encode(), world.content.encode()
+            state = node_address(world.type, name, content, world.created_at, children, edges)
         if state == (world.state or world.id):
             return None
         self.states[world.id] = state

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import MappingProxyType
 
 from worlddb.errors import ConflictError
-from worlddb.model.drafts import Draft, DraftNode
+from worlddb.model.drafts import Draft, DraftNode, to_metadata
 from worlddb.model.id import Id
 from worlddb.model.values import Node
 from worlddb.write.transaction import Transaction
@@ -50,9 +51,13 @@ def write_draft(
     known: Mapping[str, Id],
     guesses: Mapping[str, Sequence[Guess]],
     source: str | Sequence[str] | None,
+    places: Mapping[str, Id] = MappingProxyType({}),
 ) -> Outcome:
-    """Write a draft into `world`; `known` are the drafted nodes that are there already."""
-    outcome = Outcome()
+    """Write a draft into `world`; `known` are the drafted nodes that are there already.
+
+    `places` are worlds that the draft does not make, by the keys it calls them.
+    """
+    outcome = Outcome(ids=dict(places))
     for node in draft.nodes:
         if node.key in known:
             _use_again(tx, node, known[node.key], outcome, source)
@@ -88,6 +93,7 @@ def _use_again(
         tx.add_aliases(ident, node.aliases)
     if source is not None:
         tx.add_source(ident, source)
+    _keep_attributes(tx, node, ident)
 
 
 def _create(
@@ -98,12 +104,18 @@ def _create(
     source: str | Sequence[str] | None,
 ) -> None:
     parent = world if node.parent is None else outcome.ids[node.parent]
-    made = _made(tx, node, parent, source)
-    outcome.ids[node.key] = made.id
-    outcome.created.append(made.id)
+    ident = made(tx, node, parent, source).id
+    outcome.ids[node.key] = ident
+    outcome.created.append(ident)
+    _keep_attributes(tx, node, ident)
 
 
-def _made(tx: Transaction, node: DraftNode, parent: Id, source: str | Sequence[str] | None) -> Node:
+def _keep_attributes(tx: Transaction, node: DraftNode, ident: Id) -> None:
+    if kept := to_metadata(node.attributes):
+        tx.add_metadata(ident, kept)
+
+
+def made(tx: Transaction, node: DraftNode, parent: Id, source: str | Sequence[str] | None) -> Node:
     """Create a node, a little later if another world has the very same one."""
     created_at = node.created_at
     for _ in range(NUDGES_MAX):

@@ -39,6 +39,8 @@ class Ledger:
         self.edges_seen: dict[int, int] = {}
         self.moved: dict[bytes, int] = {}
         self.last_node: Any = None
+        self.touched: set[int] = set()
+        self.given_states: dict[bytes, bytes] = {}
         self.children_put: defaultdict[int, list[bytes]] = defaultdict(list)
         self.children_lost: defaultdict[int, set[bytes]] = defaultdict(set)
         self.edges_put: defaultdict[int, list[bytes]] = defaultdict(list)

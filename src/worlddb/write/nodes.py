@@ -68,6 +68,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
         if item[0] in places:
             if item[1].created_at is not None:
                 _check_home(ledger, item)
+                _check_erased(ledger, item)
                 notes.append((item, places[item[0]][0], False))
                 ids.append(trusted_id(item[0]))
                 continue
@@ -204,4 +205,12 @@ def _check_home(ledger: Ledger, item: _Ready) -> None:
         raise ConflictError(
             f"node {Id(item.ident).short} already lives in another world; make it a member of "
             "this one too with write_edge('contains', world, node)"
+        )
+
+
+def _check_erased(ledger: Ledger, item: _Ready) -> None:
+    """Refuse a draft of the very node that was erased."""
+    if ledger.writer.is_erased(ledger.places[item.ident][0]):
+        raise ConflictError(
+            f"node {Id(item.ident).short} was erased; to say it anew, give another created_at"
         )

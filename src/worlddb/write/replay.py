@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -29,6 +29,7 @@ from worlddb.model.limits import Limits, encode_metadata
 from worlddb.model.values import Change, NodeDraft
 from worlddb.store.protocol import ConflictRow, ProposalRow, Store
 from worlddb.write.commit import seal
+from worlddb.write.erase import insert_erased, scrub
 from worlddb.write.ledger import Ledger
 from worlddb.write.nodes import create_nodes
 from worlddb.write.reconcile import keep_premises
@@ -81,13 +82,21 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
         )
     added = 0
     last: int | None = None
+    trusted: set[str] = set()
+    records = _noting_erased(records, trusted)
     for head in records:
         if "end" in head:
             if head["end"] != last or next(records, None) is not None:
                 raise CorruptionError("commits are missing at the end of this export")
+            if trusted:
+                raise CorruptionError(
+                    f"{min(trusted)} is said to be erased, and no commit says so; the export was "
+                    "changed, do not use this store"
+                )
             return added
         try:
             added += _replay_commit(store, head, records)
+            trusted -= _erased_by(head["changes"])
         except (FormatError, CorruptionError, ConflictError, StorageError):
             raise
         except WRONG as error:
@@ -97,6 +106,28 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
     raise CorruptionError(
         f"the export ends after commit {last} without an end line; it was cut off"
     )
+
+
+def _noting_erased(
+    records: Iterable[dict[str, Any]], trusted: set[str]
+) -> Iterator[dict[str, Any]]:
+    """Pass records on, and note what is taken on trust until a commit says that it was erased."""
+    for record in records:
+        if record.get("erased") is True:
+            kind = next(kind for kind in ("commit", "node", "edge", "end") if kind in record)
+            trusted.add(f"{kind} {record[kind]}")
+        yield record
+
+
+def _erased_by(changes: Iterable[tuple[str, str, Mapping[str, Any]]]) -> set[str]:
+    """Return what a commit says it has erased."""
+    found: set[str] = set()
+    for kind, ident, detail in changes:
+        if kind == "erase":
+            found.add(f"node {ident}")
+            found.update(f"edge {edge}" for edge in detail.get("edges", ()))
+            found.update(f"commit {seq}" for seq in detail.get("commits", ()))
+    return found
 
 
 def _records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -140,7 +171,14 @@ def _replay_commit(store: Store, head: dict[str, Any], records: Iterator[dict[st
             ledger.add_notes(ident, row, record["kind"], (record["text"],), fresh=True)
         for kind, ident, detail in head["changes"]:
             _replay_change(ledger, Change(kind=kind, id=Id(ident), detail=detail))
-        if seal(ledger, head["actor"]).hash.hex() != head["hash"]:
+        ledger.given_states = {
+            bytes.fromhex(ident): bytes.fromhex(state)
+            for ident, state in head.get("states", {}).items()
+        }
+        # What was erased of a commit can't be hashed again; a later commit has to vouch for it.
+        given = bytes.fromhex(head["hash"]) if head.get("erased") is True else None
+        sealed = seal(ledger, head["actor"], given)
+        if sealed.hash.hex() != head["hash"] or sealed.root_state.hex() != head["root_state"]:
             raise CorruptionError(
                 f"commit {head['commit']} does not come out with its hash; the export was changed"
             )
@@ -160,6 +198,11 @@ def _replay_nodes(ledger: Ledger, records: Iterator[dict[str, Any]]) -> None:
     batch: list[NodeDraft] = []
     waiting: set[str] = set()
     for record in records:
+        if record.get("erased") is True:
+            create_nodes(ledger, batch)
+            batch, waiting = [], set()
+            insert_erased(ledger, record)
+            continue
         # A world must be written before what lives in it.
         if record["parent"] in waiting or len(batch) == BATCH:
             create_nodes(ledger, batch)
@@ -195,6 +238,8 @@ def _replay_edges(ledger: Ledger, records: Iterator[dict[str, Any]]) -> None:
                 metadata.encode(),
                 record["generation"],
             )
+            if record.get("erased") is True:
+                ident = Id(record["edge"])
             place = ledger.place(source)
             ledger.edge_row += 1
             ledger.edges_put[place[1]].append(ident)
@@ -224,6 +269,9 @@ def _replay_change(ledger: Ledger, change: Change) -> None:
     """Repeat one recorded effect."""
     writer, detail, kind = ledger.writer, change.detail, change.kind
     ledger.changes.append(change)
+    if kind == "erase":
+        scrub(ledger, [ledger.place(change.id)[0]])
+        return
     if kind in ("close_node", "place", "register"):
         row = ledger.place(change.id)[0]
         if kind == "close_node":

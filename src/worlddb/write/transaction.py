@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -10,12 +11,19 @@ from typing import Any, TypeVar
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant
-from worlddb.model.limits import Limits, check_notes, check_type, encode_text
+from worlddb.model.limits import (
+    Limits,
+    check_notes,
+    check_type,
+    encode_metadata,
+    encode_text,
+)
 from worlddb.model.values import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
 from worlddb.ontology.registry import Registration, Registry
 from worlddb.store.protocol import CommitRow, Store, to_commit
 from worlddb.write.commit import seal
 from worlddb.write.context import close_validity
+from worlddb.write.erase import erase
 from worlddb.write.identity import decide
 from worlddb.write.ledger import Ledger
 from worlddb.write.nodes import create_nodes, new_node
@@ -126,6 +134,23 @@ class Transaction:
         texts = check_notes(source, "source", self._ledger.limits)
         self._do(self._add_notes, node_id, "source", texts)
 
+    def add_metadata(self, node_id: bytes | str, metadata: Mapping[str, Any]) -> None:
+        """Attach JSON data to a node; a key it has already gets the new value.
+
+        Raises:
+            InvalidInputError, NotFoundError: no JSON data, or no such node.
+        """
+        text = encode_metadata(metadata, self._ledger.limits)
+        self._do(self._add_metadata, node_id, text)
+
+    def _add_metadata(self, node_id: bytes | str, text: str) -> None:
+        ident = self._ledger.resolve(node_id)
+        row = self._ledger.place(ident)[0]
+        has = self._ledger.writer.nodes([row])[row].metadata
+        if any(key not in has or has[key] != value for key, value in json.loads(text).items()):
+            # Not "unless it is there": a value that comes back has to be the latest again.
+            self._ledger.add_notes(ident, row, "metadata", (text,), fresh=True)
+
     def _add_notes(self, node_id: bytes | str, kind: str, texts: tuple[str, ...]) -> None:
         ident = self._ledger.resolve(node_id)
         row = self._ledger.place(ident)[0]
@@ -144,6 +169,14 @@ class Transaction:
         row = self._ledger.place(ident)[0]
         close_validity(self._ledger, ident, self._ledger.now if at is None else at, by=None)
         return self._ledger.writer.nodes([row])[row]
+
+    def erase(self, node_ids: Iterable[bytes | str]) -> list[Id]:
+        """Take the texts of nodes out of the store; `db.erase` also cleans the file.
+
+        Raises:
+            InvalidInputError, NotFoundError: the root, or no such node.
+        """
+        return self._do(erase, self._ledger, node_ids)
 
     # -- edges -------------------------------------------------------------------------------------
 

@@ -15,16 +15,19 @@ import apsw
 
 from worlddb.errors import CorruptionError
 from worlddb.language.words import indexed
-from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
+from worlddb.model.address import ERASED, ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
 from worlddb.model.id import Id, trusted_id
 from worlddb.model.instant import from_micros
 from worlddb.model.values import Direction, Edge, Node
 from worlddb.store.protocol import ROOT_ROW, BodyRow, CommitRow, EdgeRow, Head, World
 from worlddb.store.sqlite.derived import Derived
 from worlddb.store.sqlite.lookups import Lookups
+from worlddb.store.sqlite.noted import Noted, merged
+from worlddb.store.sqlite.placed import Placed
 from worlddb.store.sqlite.scan import SqliteScan
 from worlddb.store.sqlite.sets import Sets
-from worlddb.store.sqlite.staged import FOREVER, IN, Staged, among
+from worlddb.store.sqlite.staged import FOREVER, IN, among
+from worlddb.store.sqlite.sweep import Sweep
 from worlddb.store.sqlite.texts import Texts
 
 _NODE_COLUMNS = """
@@ -44,7 +47,7 @@ ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The same in every store, but for its state."""
 
 
-class SqliteReader(Sets, Staged):
+class SqliteReader(Sets, Noted):
     """One snapshot of the file."""
 
     is_uncommitted = False
@@ -69,6 +72,16 @@ class SqliteReader(Sets, Staged):
     def lookups(self) -> Lookups:
         """Nodes by keys of their names and contents."""
         return Lookups(self.con)
+
+    @property
+    def placed(self) -> Placed:
+        """Pages of worlds."""
+        return Placed(self.con)
+
+    @property
+    def sweep(self) -> Sweep:
+        """Worlds, edge types and recalls as a whole."""
+        return Sweep(self.con)
 
     @property
     def texts(self) -> Texts:
@@ -185,13 +198,15 @@ class SqliteReader(Sets, Staged):
             type=row[3],
             name=row[4],
             content=row[5],
-            created_at=from_micros(row[6]),
+            created_at=self._time(row[11], row[12]) if row[6] == ERASED else from_micros(row[6]),
             parent=None if row[8] is None else trusted_id(row[8]),
             valid_from=from_micros(row[9]),
             valid_to=None if row[10] is None else from_micros(row[10]),
             known_from=self._time(row[11], row[12]),
             aliases=tuple(notes.get("alias", ())) if notes else (),
             provenance=tuple(notes.get("source", ())) if notes else (),
+            metadata=merged(notes.get("metadata", ())) if notes else {},
+            erased=row[6] == ERASED,
         )
 
     def _node_then(self, row: tuple[Any, ...], past: dict[tuple[str, int], Any]) -> tuple[Any, ...]:
@@ -204,14 +219,6 @@ class SqliteReader(Sets, Staged):
             values[7] = past["node.parent", row[0]]
             values[8] = self.con.execute("SELECT id FROM nodes WHERE row = ?", (values[7],)).get
         return tuple(values)
-
-    def _notes(self, rows: list[int], known: int | None) -> dict[int, dict[str, list[str]]]:
-        sql = f"SELECT node, kind, text, born FROM notes WHERE node {IN} ORDER BY row"
-        found: dict[int, dict[str, list[str]]] = {}
-        for node, kind, text, born in self.con.execute(sql, (among(rows),)):
-            if known is None or born <= known:
-                found.setdefault(node, {}).setdefault(kind, []).append(text)
-        return found
 
     def world(self, row: int) -> World:
         """Return the fields that a world's state is hashed from."""
@@ -290,22 +297,6 @@ class SqliteReader(Sets, Staged):
                 ends = past.get(("node.valid_to", body.row), body.valid_to)
                 body = body._replace(parent=parent, valid_to=ends)
             yield body
-
-    def aliases(self, rows: Iterable[int], known: int | None = None) -> list[tuple[int, str]]:
-        """Return (node, alias) of nodes as of commit `known`."""
-        sql = f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'alias' AND born <= ?"
-        values = (among(list(rows)), FOREVER if known is None else known)
-        return list(self.con.execute(sql, values))
-
-    def rows_aliased(self, name: str) -> list[int]:
-        """Return the rows of the nodes that have this alias, whatever its case."""
-        sql = "SELECT node FROM notes WHERE kind = 'alias' AND text = ? COLLATE NOCASE"
-        return [row for (row,) in self.con.execute(sql, (name,))]
-
-    def aliases_after(self, note: int) -> list[tuple[int, str]]:
-        """Return (node, alias) of the notes written after one."""
-        sql = "SELECT node, text FROM notes WHERE row > ? AND kind = 'alias'"
-        return list(self.con.execute(sql, (note,)))
 
     def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
         """Return those nodes whose validity some commit up to `known` has closed."""

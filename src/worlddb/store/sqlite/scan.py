@@ -69,7 +69,11 @@ class SqliteScan:
         fresh = apsw.Connection(":memory:")
         try:
             create(fresh)
-            sql = "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+            # Counts of recalls are in a file only once there are some.
+            sql = (
+                "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' "
+                "AND name != 'recalls'"
+            )
             expected, found = dict(fresh.execute(sql)), dict(self.con.execute(sql))
         finally:
             fresh.close()

@@ -27,6 +27,7 @@ from worlddb.store.protocol import (
     SetChange,
 )
 from worlddb.store.sqlite.connection import CACHE_KIB
+from worlddb.store.sqlite.erasing import Erasing
 from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import (
@@ -62,7 +63,7 @@ def _analysed(rows: Sequence[tuple[int, str, str]]) -> tuple[int, tuple[str, ...
     return rows[0][0], words
 
 
-class SqliteWriter(SqliteReader):
+class SqliteWriter(Erasing, SqliteReader):
     """The open write transaction; `seq` and `time` are those of the commit it will become."""
 
     def __init__(self, con: apsw.Connection, head: Head, time: int, kept: KeptPages) -> None:

@@ -1,0 +1,275 @@
+"""Writing memories: write and amend. Each call is one commit, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from worlddb.api.ingesting import extractor_of
+from worlddb.api.messages import messages_of
+from worlddb.api.replacing import ended_by
+from worlddb.api.waiting import Waits, drafted, enqueue
+from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.memory.keys import write_key
+from worlddb.memory.scoping import Scoping
+from worlddb.memory.values import Linked, Written
+from worlddb.model.drafts import Draft, Extractor, Message
+from worlddb.model.id import Id
+from worlddb.model.instant import Instant, from_micros, to_micros
+from worlddb.model.limits import encode_metadata
+from worlddb.model.scopes import SCOPE, ScopeIds, ScopeName, born
+from worlddb.model.values import Commit, Node
+from worlddb.read.find import View
+from worlddb.read.memories import SESSION, find_memory, generations, scopes_of
+from worlddb.store.protocol import Reader
+from worlddb.write.ingest import Outcome
+from worlddb.write.transaction import Transaction
+
+if TYPE_CHECKING:
+    from worlddb.api.messages import Input
+
+AROUND = "around"
+"""The key by which a draft means the world that an amended memory lies in."""
+
+
+class _Written(Exception):
+    """Somebody else has used the same key since we looked."""
+
+    def __init__(self, memory: Id) -> None:
+        self.memory = memory
+
+
+class WritingMemories(Scoping):
+    """The part of Memory that writes."""
+
+    _extractor: Extractor | str | None
+    _recluster: Literal["later", "now", "off"]
+    _supersede: bool
+
+    def write(
+        self,
+        text: Input,
+        *,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        extractor: Extractor | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written:
+        """Remember a text, or the messages of a chat, for the scopes that are given.
+
+        It lives in the first of them (user before agent, app and run) and is a member of the
+        others. What is known already is not written twice: the memory that says so gets the
+        source, the metadata and the scopes. The same `idempotency_key` again does nothing. If the
+        extractor's model fails, the text is written all the same, and the rest waits (`pending`).
+
+        Raises:
+            InvalidInputError: nothing to remember, or an argument is wrong.
+            ConflictError: the key was used for another text, or the store is busy.
+            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
+            StorageError: the store cannot be written.
+        """
+        scopes = [name for group in self._groups(scope) for name in group]
+        encode_metadata(metadata, self.db._limits)
+        messages = messages_of(text)
+        with self.db._store.read() as reader:
+            worlds = {name: _world(reader, name) for name in scopes}
+            home = worlds[scopes[0]][0]
+            key = None if idempotency_key is None else write_key(idempotency_key, home, messages)
+            known = None if key is None else key.written(reader)
+        if known is not None:
+            return self._told(known, scopes)
+        draft, waits = self._draft(messages, at, extractor)
+
+        def before(tx: Transaction) -> None:
+            if key is not None:
+                with self.db._store.read() as reader:
+                    if (memory := key.written(reader)) is not None:
+                        raise _Written(memory)
+            for name, (_, generation) in worlds.items():
+                tx.create_node(type=SCOPE, name=str(name), created_at=born(generation))
+
+        def after(tx: Transaction, outcome: Outcome) -> None:
+            memory = outcome.ids[draft.nodes[0].key]
+            others = [world for world, _ in worlds.values() if world != home]
+            _join(tx, others, draft, outcome)
+            if metadata:
+                tx.add_metadata(memory, metadata)
+            if key is not None:
+                key.write(tx, memory)
+            enqueue(tx, draft, outcome.ids, waits)
+
+        try:
+            outcome, commit = self.db._land(
+                draft,
+                home,
+                source=source,
+                actor=self._actor,
+                supersede=self._supersede,
+                before=before,
+                after=after,
+            )
+        except _Written as earlier:
+            return self._told(earlier.memory, scopes)
+        self.db._look_again(home, outcome.created, self._recluster)
+        memory = outcome.ids[draft.nodes[0].key]
+        return self._told(memory, scopes, draft, outcome, commit, waits)
+
+    def amend(
+        self,
+        id: bytes | str,
+        text: str,
+        *,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        extractor: Extractor | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written:
+        """Say something anew: a new memory that supersedes the old one, in the same scopes.
+
+        The old one ends when the new one begins (now, or `at`), and can still be read.
+
+        Raises:
+            InvalidInputError: not an id, the start of several, a whole session, or no text.
+            NotFoundError: there is no such memory here.
+            ConflictError: it has ended already.
+            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
+            StorageError: the store cannot be written.
+        """
+        if not isinstance(text, str):
+            raise InvalidInputError(f"text: give text, not {type(text).__name__}")
+        encode_metadata(metadata, self.db._limits)
+        reach = self._reach(scope)
+        with self._viewing(reach, ended=True) as view:
+            row, old = find_memory(view, id)
+            _refuse_ended(view, row, old)
+            home, around, others = _homes(view, row)
+            scopes = scopes_of(view.reader, [row], view.moment)[row]
+        if text.split() == old.content.split():
+            return self._told(old.id, scopes)
+        speaker = old.name if old.type == "Turn" else "user"
+        draft, waits = self._draft([Message(text=text, speaker=speaker)], at, extractor)
+        kept = replace(
+            draft.nodes[0],
+            type=old.type,
+            name=old.name,
+            parent=None if around == home else AROUND,
+        )
+        draft = replace(draft, nodes=(kept, *draft.nodes[1:]))
+
+        def before(tx: Transaction) -> None:
+            with self._viewing(reach, ended=True) as view:
+                _refuse_ended(view, *find_memory(view, old.id))
+
+        def after(tx: Transaction, outcome: Outcome) -> None:
+            new = outcome.ids[kept.key]
+            _join(tx, others, draft, outcome)
+            if old.metadata or metadata:
+                tx.add_metadata(new, {**old.metadata, **(metadata or {})})
+            tx.write_edge("supersedes", new, old.id)
+            enqueue(tx, draft, outcome.ids, waits)
+
+        outcome, commit = self.db._land(
+            draft,
+            home,
+            source=source,
+            actor=self._actor,
+            places={AROUND: around},
+            supersede=self._supersede,
+            spared=(old.id,),
+            before=before,
+            after=after,
+        )
+        self.db._look_again(home, outcome.created, self._recluster)
+        return self._told(outcome.ids[kept.key], scopes, draft, outcome, commit, waits)
+
+    def _draft(
+        self, messages: Sequence[Message], at: Instant | None, extractor: Extractor | str | None
+    ) -> tuple[Draft, Waits | None]:
+        when = self.db._clock() if at is None else to_micros(at, "at")
+        chosen = extractor_of(extractor if extractor is not None else self._extractor)
+        return drafted(chosen, messages, from_micros(when))
+
+    def _told(
+        self,
+        memory: Id,
+        scopes: Sequence[ScopeName],
+        draft: Draft | None = None,
+        outcome: Outcome | None = None,
+        commit: Commit | None = None,
+        waits: Waits | None = None,
+    ) -> Written:
+        """Return what a write did; without a draft and its outcome, nothing."""
+        outcome = outcome or Outcome()
+        created = set(outcome.created)
+        linked = [node for node in draft.nodes if node.resolvable] if draft is not None else []
+        return Written(
+            id=memory,
+            created=memory in created,
+            scopes=tuple(filter(self._may_name, scopes)),
+            entities=tuple(
+                Linked(
+                    id=outcome.ids[node.key],
+                    type=node.type,
+                    name=node.name,
+                    created=outcome.ids[node.key] in created,
+                )
+                for node in linked
+            ),
+            proposals=tuple(self.db._proposals(outcome)) if outcome.proposed else (),
+            superseded=ended_by(commit),
+            commit=commit,
+            root_state=self.db.root_state if commit is None else commit.root_state,
+            pending=None if waits is None else waits.error,
+        )
+
+
+def _world(reader: Reader, scope: ScopeName) -> tuple[Id, int]:
+    """Return the id of a scope's present world, made or not, and its generation."""
+    rows = generations(reader, scope)
+    if rows and reader.closed_by(rows[-1:]):
+        return scope.id(len(rows)), len(rows)
+    generation = max(len(rows) - 1, 0)
+    return scope.id(generation), generation
+
+
+def _join(tx: Transaction, worlds: Iterable[Id], draft: Draft, outcome: Outcome) -> None:
+    """Make what a draft put into its home a member of further worlds."""
+    for world in worlds:
+        for node in draft.nodes:
+            if node.parent is None or node.parent == AROUND:
+                tx.write_edge("contains", world, outcome.ids[node.key])
+
+
+def _homes(view: View, row: int) -> tuple[Id, Id, list[Id]]:
+    """Return where names in a memory's text belong, the world it lies in, and its other worlds."""
+    reader, moment = view.reader, view.moment
+    parent = reader.parents([row])[row]
+    assert parent is not None
+    around = reader.world(parent)
+    above = (
+        around if around.type != SESSION or around.parent is None else reader.world(around.parent)
+    )
+    holders = reader.edges_at([row], "in", ("contains",))
+    others = [item.edge.source for item in holders if moment.holds(item.edge)]
+    return Id(above.id), Id(around.id), others
+
+
+def _refuse_ended(view: View, row: int, node: Node) -> None:
+    """Refuse to amend what has ended, or what is more than one text.
+
+    Raises:
+        ConflictError: it has ended.
+        InvalidInputError: it is a session.
+    """
+    if node.type == SESSION:
+        raise InvalidInputError(f"{node.id.short} is a whole session; amend one of its turns")
+    if view.moment.holds(node):
+        return
+    edges = view.reader.edges_at([row], "in", ("supersedes",))
+    by = ", ".join(item.edge.source.short for item in edges)
+    told = f"was superseded by {by}; amend that one" if by else "was retired; write a new memory"
+    raise ConflictError(f"memory {node.id.short} {told}")

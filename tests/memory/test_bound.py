@@ -1,0 +1,123 @@
+"""Bounds: a memory that is bound to a scope cannot leave it, whatever a call names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import worlddb
+from worlddb import Memory
+
+
+@pytest.fixture
+def shared(memory: Memory) -> tuple[Memory, worlddb.Written]:
+    memory.write("tea of ada", user_id="ada", app_id="shop")
+    return memory, memory.write("tea of bob", user_id="bob", app_id="shop", run_id="r")
+
+
+REFUSED: list[Callable[[Memory, worlddb.Id], object]] = [
+    lambda m, other: m.read(other),
+    lambda m, other: m.read(str(other)),
+    lambda m, other: m.read(str(other)[:4]),
+    lambda m, other: m.read(other, app_id="shop"),
+    lambda m, other: m.read(other, user_id="bob"),
+    lambda m, other: m.amend(other, "mine"),
+    lambda m, other: m.retire(other),
+    lambda m, other: m.retire(other, run_id="r"),
+    lambda m, other: m.recall("tea", user_id="bob"),
+    lambda m, other: m.recall("tea", user_id=["ada", "bob"]),
+    lambda m, other: m.list(user_id="bob"),
+    lambda m, other: m.write("mine", user_id="bob"),
+    lambda m, other: m.retire_all(user_id="bob"),
+    lambda m, other: m.purge_scope(user_id="bob", confirm=True),
+    lambda m, other: m.purge_scope(app_id="shop", confirm=True),
+    lambda m, other: m.bound(user_id="bob"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_what_is_anothers_is_refused_and_untouched(
+    shared: tuple[Memory, worlddb.Written], number: int
+) -> None:
+    memory, other = shared
+    before = memory.db.root_state
+    mine = memory.bound(user_id="ada")
+    with pytest.raises((worlddb.RejectedError, worlddb.NotFoundError)):
+        REFUSED[number](mine, other.id)
+    assert memory.db.root_state == before
+
+
+def test_calls_within_bounds_see_only_ones_own(shared: tuple[Memory, worlddb.Written]) -> None:
+    memory, _ = shared
+    mine = memory.bound(user_id="ada")
+    for scope in ({}, {"app_id": "shop"}, {"user_id": "ada"}):
+        assert [one.text for one in mine.list(**scope)] == ["tea of ada"]  # type: ignore[arg-type]
+        assert [hit.node.content for hit in mine.recall("tea", **scope)] == ["tea of ada"]  # type: ignore[arg-type]
+    assert len(mine.recall("tea", run_id="r")) == 0
+    assert [scope.name for scope in mine.list_scopes()] == ["user:ada", "app:shop"]
+    assert len(mine.retire_all(app_id="shop")) == 1
+    assert [one.text for one in memory.list(app_id="shop")] == ["tea of bob"]
+
+
+def test_ids_that_begin_alike_are_not_told_apart_from_what_is_not_there(
+    shared: tuple[Memory, worlddb.Written],
+) -> None:
+    memory, other = shared
+    mine = memory.bound(user_id="ada")
+    start = str(other.id)[:4]
+    absent = "0000" if start != "0000" else "1111"
+    with pytest.raises(worlddb.NotFoundError) as hidden:
+        mine.read(start)
+    with pytest.raises(worlddb.NotFoundError) as missing:
+        mine.read(absent)
+    assert str(hidden.value).replace(start, "") == str(missing.value).replace(absent, "")
+
+
+def test_a_shared_memory_does_not_tell_of_others_it_is_shared_with(memory: Memory) -> None:
+    done = memory.write("tea", user_id=["ada", "bob"], app_id="shop")
+    there = memory.bound(user_id="bob").read(done.id)
+    assert [str(scope) for scope in there.scopes] == ["user:bob", "app:shop"]
+
+
+def test_bounds_only_grow_tighter(memory: Memory) -> None:
+    mine = memory.bound(user_id=["ada", "bob"]).bound(run_id="r").bound(user_id="ada")
+    assert [str(scope) for scope in mine.write("tea").scopes] == ["user:ada", "run:r"]
+    with pytest.raises(worlddb.RejectedError):
+        mine.list(user_id="bob")
+    with pytest.raises(worlddb.InvalidInputError):
+        memory.bound()
+
+
+def test_amending_does_not_tell_of_others_either(memory: Memory) -> None:
+    done = memory.write("tea", user_id=["ada", "bob"])
+    new = memory.bound(user_id="bob").amend(done.id, "coffee")
+    assert [str(scope) for scope in new.scopes] == ["user:bob"]
+    assert [str(scope) for scope in memory.read(new.id).scopes] == ["user:ada", "user:bob"]
+
+
+def test_a_cursor_tells_nothing_of_what_is_anothers(shared: tuple[Memory, worlddb.Written]) -> None:
+    memory, other = shared
+    mine = memory.bound(user_id="ada")
+    bob = worlddb.ScopeName("user", "bob").id()
+    nobody = worlddb.ScopeName("user", "nobody").id()
+    for cursor in (other.id, "00" * 32):
+        with pytest.raises(worlddb.InvalidInputError, match="cursor"):
+            mine.list(cursor=str(cursor))
+    for scope in (bob, nobody):
+        with pytest.raises(worlddb.InvalidInputError, match="cursor"):
+            mine.list_scopes(cursor=str(scope))
+
+
+def test_erasing_stays_within_bounds(shared: tuple[Memory, worlddb.Written]) -> None:
+    memory, other = shared
+    mine = memory.bound(user_id="ada")
+    with pytest.raises(worlddb.NotFoundError):
+        mine.erase(other.id)
+    for scope in ({"user_id": "bob"}, {"app_id": "shop"}):
+        with pytest.raises(worlddb.RejectedError):
+            mine.erase(confirm=True, **scope)
+    with pytest.raises(worlddb.InvalidInputError, match="confirm"):
+        mine.erase(user_id="ada")
+    assert mine.erase(user_id="ada", confirm="ada").commit is not None
+    assert [one.text for one in memory.list(app_id="shop")] == ["tea of bob"]

@@ -1,0 +1,165 @@
+"""Amending and retiring: nothing is edited or deleted, and what ended stays readable."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import worlddb
+from worlddb import Memory
+
+
+def _texts(memory: Memory, **options: object) -> set[str]:
+    return {one.text for one in memory.list(**options)}  # type: ignore[arg-type]
+
+
+def test_amending_writes_a_new_memory_that_supersedes_the_old_one(memory: Memory) -> None:
+    old = memory.write("I live in Rome", user_id="ada", run_id="r", metadata={"a": 1, "b": 1})
+    new = memory.amend(old.id, "I live in Paris", metadata={"b": 2}, source="chat 2")
+    assert new.created
+    assert new.superseded == (old.id,)
+    assert [str(scope) for scope in new.scopes] == ["user:ada", "run:r"]
+    before, after = memory.read(old.id), memory.read(new.id)
+    assert (before.retired, before.superseded_by) == (True, (new.id,))
+    assert before.valid_to == after.valid_from
+    assert (after.supersedes, after.metadata) == ((old.id,), {"a": 1, "b": 2})
+    for scope in ({"user_id": "ada"}, {"run_id": "r"}):
+        assert _texts(memory, **scope) == {"I live in Paris"}
+        assert [hit.node.id for hit in memory.recall("live", **scope)] == [new.id]  # type: ignore[arg-type]
+    assert _texts(memory, user_id="ada", include_retired=True) == {
+        "I live in Rome",
+        "I live in Paris",
+    }
+    found = memory.recall("live", user_id="ada", known_at=before.known_from)
+    assert [hit.node.id for hit in found] == [old.id]
+    assert memory.db.check() == []
+
+
+def test_what_has_ended_cannot_be_amended_and_the_error_leads_on(memory: Memory) -> None:
+    old = memory.write("I live in Rome")
+    new = memory.amend(old.id, "I live in Paris")
+    with pytest.raises(worlddb.ConflictError, match=new.id.short):
+        memory.amend(old.id, "I live in Oslo")
+    memory.retire(new.id)
+    with pytest.raises(worlddb.ConflictError, match="retired"):
+        memory.amend(new.id, "I live in Oslo")
+
+
+def test_amending_to_the_same_words_does_nothing(memory: Memory) -> None:
+    old = memory.write("I live in Rome")
+    again = memory.amend(old.id, " I live  in Rome\n")
+    assert (again.id, again.created, again.commit) == (old.id, False, None)
+
+
+def test_a_turn_is_amended_inside_its_session_and_a_session_is_not(memory: Memory) -> None:
+    chat = [{"role": "user", "content": "I live in Rome"}, {"role": "user", "content": "Really"}]
+    session = memory.write(chat, user_id="ada")
+    [turn, _] = memory.db.children(session.id)
+    new = memory.amend(turn.id, "I live in Paris with Sarah Chen")
+    node = memory.db.get(new.id)
+    assert (node.type, node.name, node.parent) == ("Turn", "user", session.id)
+    assert {memory.db.get(one.id).parent for one in new.entities} == {
+        worlddb.ScopeName("user", "ada").id()
+    }
+    with pytest.raises(worlddb.InvalidInputError, match="turns"):
+        memory.amend(session.id, "other")
+
+
+def test_retiring_a_session_retires_its_turns(memory: Memory) -> None:
+    chat = [{"role": "user", "content": "tea one"}, {"role": "user", "content": "tea two"}]
+    done = memory.write(chat, user_id="ada")
+    memory.write("tea three", user_id="ada")
+    ended = memory.retire(done.id, user_id="ada")
+    assert len(ended) == 3
+    assert [hit.node.content for hit in memory.recall("tea", user_id="ada")] == ["tea three"]
+    assert len(memory.retire(done.id)) == 0
+
+
+def test_what_was_derived_from_a_memory_alone_ends_with_it(memory: Memory) -> None:
+    one, two = (memory.write(f"tea {name}", user_id="ada").id for name in ("one", "two"))
+    home = worlddb.ScopeName("user", "ada").id()
+    with memory.db.transaction() as tx:
+        made = {
+            name: tx.create_node(type=kind, content=f"derived tea {name}", parent=home).id
+            for name, kind in (("mine", "Fact"), ("both", "Fact"), ("sum", "Summary"))
+        }
+        tx.write_edge("derived_from", made["mine"], one)
+        tx.write_edge("derived_from", made["both"], one)
+        tx.write_edge("derived_from", made["both"], two)
+        tx.write_edge("derived_from", made["sum"], two)
+        tx.write_edge("derived_from", made["sum"], made["mine"])
+    assert set(memory.retire(one).ids) == {one, made["mine"], made["sum"]}
+    assert set(memory.retire(two).ids) == {two, made["both"]}
+
+
+def test_retiring_all_needs_a_scope_and_leaves_other_scopes_alone(memory: Memory) -> None:
+    memory.write("tea of both", user_id="ada", run_id="r")
+    memory.write("tea of ada", user_id="ada")
+    memory.write("tea of bob", user_id="bob", run_id="r")
+    assert len(memory.retire_all(user_id="ada", run_id="r", confirm="ada")) == 1
+    assert _texts(memory, user_id="ada") == {"tea of ada"}
+    assert _texts(memory, run_id="r") == {"tea of bob"}
+    assert [scope.name for scope in memory.list_scopes(kind="user")] == ["user:ada", "user:bob"]
+
+
+def test_a_purged_scope_is_gone_and_begins_anew_and_the_past_stays_readable(
+    memory: Memory,
+) -> None:
+    old = memory.write("Sarah Chen likes tea", user_id="ada")
+    known = memory.read(old.id).known_from
+    ended = memory.purge_scope(user_id="ada", confirm="ada")
+    assert old.id in ended.ids
+    assert [str(scope) for scope in ended.scopes] == ["user:ada"]
+    assert (len(memory.list(user_id="ada")), len(memory.list_scopes())) == (0, 0)
+    assert len(memory.recall("tea", user_id="ada")) == 0
+    assert _texts(memory, user_id="ada", known_at=known) == {"Sarah Chen likes tea"}
+    new = memory.write("Sarah Chen likes tea", user_id="ada")
+    assert new.created
+    assert new.id != old.id
+    assert all(one.created for one in new.entities)
+    assert [scope.retired for scope in memory.list_scopes(include_retired=True)] == [True, False]
+    assert len(memory.list(user_id="ada", include_retired=True)) == 2
+    assert memory.purge_scope(user_id="nobody", confirm=True).commit is None
+    assert memory.db.check() == []
+
+
+def test_two_that_amend_one_memory_at_once_do_not_both_win(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as memory:
+        old = memory.write("the price is 1")
+        start = threading.Barrier(4)
+        done: list[object] = []
+
+        def amend(number: int) -> None:
+            start.wait()
+            try:
+                done.append(memory.amend(old.id, f"the price is {number}"))
+            except worlddb.ConflictError as error:
+                done.append(error)
+
+        threads = [threading.Thread(target=amend, args=(number,)) for number in range(2, 6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(isinstance(one, worlddb.Written) for one in done) == 1
+        assert len(memory.list()) == 1
+
+
+def test_one_key_used_by_many_at_once_is_one_memory(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as memory:
+        start = threading.Barrier(4)
+        done: list[worlddb.Written] = []
+
+        def write() -> None:
+            start.wait()
+            done.append(memory.write("paid 20", user_id="ada", idempotency_key="k"))
+
+        threads = [threading.Thread(target=write) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({one.id for one in done}) == 1
+        assert sum(one.created for one in done) == 1

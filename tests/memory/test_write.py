@@ -1,0 +1,198 @@
+"""Writing memories: what a write says it did is what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import worlddb
+from worlddb import Memory
+
+CHAT = [
+    {"role": "user", "content": "My sister Priya Raman moved to Lisbon."},
+    {"role": "assistant", "content": "How nice!"},
+    {"role": "user", "content": "How nice!"},
+]
+
+
+def test_a_write_tells_what_it_did(memory: Memory) -> None:
+    done = memory.write(
+        "My manager Sarah Chen likes tea",
+        user_id="ada",
+        agent_id="helper",
+        source="chat 1",
+        metadata={"topic": "tea"},
+    )
+    assert done.created
+    assert [str(scope) for scope in done.scopes] == ["user:ada", "agent:helper"]
+    assert ("Sarah Chen", True) in [(one.name, one.created) for one in done.entities]
+    assert done.commit is not None
+    assert done.root_state == memory.db.root_state == done.commit.root_state
+    assert (done.proposals, done.superseded) == ((), ())
+    there = memory.read(done.id)
+    assert (there.text, there.type, there.retired) == (
+        "My manager Sarah Chen likes tea",
+        "Memory",
+        False,
+    )
+    assert (there.provenance, there.metadata) == (("chat 1",), {"topic": "tea"})
+    assert memory.db.check() == []
+
+
+def test_what_is_known_is_not_written_twice_but_gains_source_scope_and_metadata(
+    memory: Memory,
+) -> None:
+    first = memory.write("The gate code is 4711", user_id="ada", source="one", metadata={"a": 1})
+    again = memory.write(
+        "The gate code is 4711", user_id="ada", run_id="r", source="two", metadata={"a": 2, "b": 3}
+    )
+    assert (again.created, again.id) == (False, first.id)
+    there = memory.read(first.id)
+    assert there.provenance == ("one", "two")
+    assert there.metadata == {"a": 2, "b": 3}
+    assert [str(scope) for scope in there.scopes] == ["user:ada", "run:r"]
+    assert len(memory.list(user_id="ada")) == 1
+    third = memory.write("The gate code is 4711", user_id="ada", run_id="r")
+    assert third.commit is None
+    assert third.root_state == memory.db.root_state
+
+
+def test_a_value_of_metadata_that_comes_back_is_the_latest_again(memory: Memory) -> None:
+    for value in (1, 2, 1):
+        done = memory.write("The gate code is 4711", metadata={"seen": value})
+    assert memory.read(done.id).metadata == {"seen": 1}
+
+
+def test_a_chat_is_one_memory_of_turns_and_written_twice_still_one(memory: Memory) -> None:
+    first = memory.write(CHAT, user_id="ada")
+    again = memory.write(CHAT, user_id="ada")
+    assert (first.created, again.created, again.id) == (True, False, first.id)
+    [there] = memory.list(user_id="ada")
+    assert there.type == "Session"
+    assert there.text.splitlines() == [
+        "user: My sister Priya Raman moved to Lisbon.",
+        "assistant: How nice!",
+        "user: How nice!",
+    ]
+    assert len(memory.db.children(first.id)) == 3
+    hits = memory.recall("Where does Priya live?", user_id="ada")
+    assert hits[0].node.content == CHAT[0]["content"]
+
+
+def test_the_same_text_of_two_users_is_two_memories(memory: Memory) -> None:
+    mine = memory.write("I like tea", user_id="ada", at="2026-01-01T00:00:00Z")
+    yours = memory.write("I like tea", user_id="bob", at="2026-01-01T00:00:00Z")
+    assert mine.id != yours.id
+    assert [one.id for one in memory.list(user_id="bob")] == [yours.id]
+
+
+def test_names_of_one_user_are_never_used_for_another(memory: Memory) -> None:
+    mine = memory.write("Sarah Chen called", user_id="ada")
+    yours = memory.write("Sarah Chen called again", user_id="bob")
+    assert {one.id for one in mine.entities}.isdisjoint(one.id for one in yours.entities)
+    assert all(one.created for one in yours.entities)
+    assert yours.proposals == ()
+
+
+def test_an_idempotency_key_does_a_write_once(memory: Memory) -> None:
+    first = memory.write("paid 20 euros", user_id="ada", idempotency_key="order 1")
+    memory.retire(first.id)
+    again = memory.write("paid 20 euros", user_id="ada", idempotency_key="order 1")
+    assert (again.id, again.created, again.commit) == (first.id, False, None)
+    other = memory.write("paid 20 euros", user_id="ada", idempotency_key="order 2")
+    assert other.id != first.id
+    theirs = memory.write("paid 20 euros", user_id="bob", idempotency_key="order 1")
+    assert theirs.created
+    with pytest.raises(worlddb.ConflictError, match="order 1"):
+        memory.write("paid 30 euros", user_id="ada", idempotency_key="order 1")
+    assert memory.recall("order", user_id="ada").hits == ()
+    assert memory.db.check() == []
+
+
+def test_a_time_says_when_it_was_true(memory: Memory) -> None:
+    done = memory.write("I live in Rome", user_id="ada", at="2020-05-01T00:00:00+02:00")
+    assert memory.read(done.id).valid_from.isoformat() == "2020-04-30T22:00:00+00:00"
+    assert len(memory.list(user_id="ada", as_of="2019-01-01T00:00:00Z")) == 0
+    assert len(memory.list(user_id="ada", as_of="2021-01-01T00:00:00Z")) == 1
+    assert len(memory.list(user_id="ada", known_at="2021-01-01T00:00:00Z")) == 0
+
+
+def test_what_was_written_is_there_after_a_restart_and_scopes_are_found_by_name(
+    tmp_path: Path,
+) -> None:
+    with Memory(tmp_path / "m.db", embedder="none") as memory:
+        done = memory.write("I like tea", user_id="ada")
+    with Memory(tmp_path / "m.db", embedder="none", user_id="ada") as memory:
+        assert memory.read(done.id).text == "I like tea"
+        assert [hit.node.id for hit in memory.recall("tea")] == [done.id]
+        assert [scope.id for scope in memory.list_scopes()] == [
+            worlddb.ScopeName("user", "ada").id()
+        ]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda m: m.write(""), "no text"),
+        (lambda m: m.write("x", user_id=""), "empty"),
+        (lambda m: m.write("x", user_id=" ada"), "white space"),
+        (lambda m: m.write("x", user_id="a\nb"), "control"),
+        (lambda m: m.write("x", user_id="a\0b"), "NUL"),
+        (lambda m: m.write("x", user_id="\ud800"), "surrogate"),
+        (lambda m: m.write("x", user_id="a" * 600), "limit"),
+        (lambda m: m.write("x", user_id=7), "text"),
+        (lambda m: m.write("x", user_id=[]), "1 to"),
+        (lambda m: m.write("x", at="2026-01-01"), "at"),
+        (lambda m: m.write("x", metadata=[1]), "mapping"),
+        (lambda m: m.write("x", metadata={"a": float("nan")}), "metadata"),
+        (lambda m: m.write("x", idempotency_key=" "), "idempotency_key"),
+        (lambda m: m.write("x", extractor="nosuch"), "nosuch"),
+        (lambda m: m.write("x" * (2 << 20)), "limit"),
+        (lambda m: m.recall(""), "question"),
+        (lambda m: m.recall("x", k=0), "k"),
+        (lambda m: m.recall("", user_id="nobody"), "question"),
+        (lambda m: m.list(limit=0), "limit"),
+        (lambda m: m.list(as_of="2026-01-01T00:00:00"), "as_of"),
+        (lambda m: m.recall("x", known_at=7), "known_at"),
+        (lambda m: m.list(cursor="nope"), "cursor"),
+        (lambda m: m.read("zz"), "hexadecimal"),
+        (lambda m: m.read("abc"), "4"),
+        (lambda m: m.list_scopes(kind="team"), "kind"),
+        (lambda m: m.retire_all(), "scope"),
+        (lambda m: m.purge_scope(confirm=True), "scope"),
+        (lambda m: m.purge_scope(user_id="ada"), "confirm"),
+        (lambda m: m.purge_scope(user_id="ada", confirm="bob"), "confirm"),
+        (lambda m: m.purge_scope(user_id="ada", run_id="r", confirm=True), "one scope"),
+    ],
+)
+def test_bad_input_is_refused_with_a_way_out_and_writes_nothing(
+    memory: Memory, call: object, told: str
+) -> None:
+    memory.write("I like tea", user_id="ada")
+    before = memory.db.root_state
+    with pytest.raises(worlddb.InvalidInputError, match=told):
+        call(memory)  # type: ignore[operator]
+    assert memory.db.root_state == before
+
+
+def test_an_argument_that_does_not_exist_is_refused(memory: Memory) -> None:
+    with pytest.raises(TypeError, match="team_id"):
+        memory.write("x", team_id="a")  # type: ignore[call-arg]
+
+
+class _NoModel:
+    name = "broken"
+
+    def extract(self, messages: object, at: object) -> worlddb.Draft:
+        raise worlddb.ProviderError("the model is not there")
+
+
+def test_a_model_that_fails_loses_nothing_and_the_rest_waits(memory: Memory) -> None:
+    done = memory.write("I live in Rome", user_id="ada", extractor=_NoModel())
+    assert done.created
+    assert done.pending == "the model is not there"
+    assert [one.text for one in memory.list(user_id="ada")] == ["I live in Rome"]
+    new = memory.amend(done.id, "I live in Oslo", extractor=_NoModel())
+    assert {one.id for one in memory.db.pending()} >= {new.id}
+    assert memory.write("I like tea", user_id="ada").pending is None
