@@ -1,12 +1,21 @@
-"""The sample store: made once, read by many."""
+"""The sample store: made once, read by many. And nothing of the machine's own settings."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from .samples import Sample, make_sample
+
+
+@pytest.fixture(autouse=True)
+def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that run in this process know no more than those in one of their own."""
+    for name in [name for name in os.environ if name.startswith("WORLDDB_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("WORLDDB_CONFIG", os.devnull)
 
 
 @pytest.fixture(scope="session")

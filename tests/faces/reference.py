@@ -20,9 +20,10 @@ HEAD = """\
 <!-- Written by tests/faces/reference.py from the help texts; run it instead of editing. -->
 
 `worlddb` works on one store at a time: `--db PATH`, else the file that the environment variable
-`WORLDDB_PATH` names, else your own store: `memory.db` in `$XDG_DATA_HOME/worlddb`
-(`~/.local/share/worlddb` if that is not set), on macOS in `~/Library/Application Support/worlddb`.
-`--db` and `--json` may stand before or after the command's name.
+`WORLDDB_PATH` names, else the `path` of your settings file, else your own store: `memory.db` in
+`$XDG_DATA_HOME/worlddb` (`~/.local/share/worlddb` if that is not set), on macOS in
+`~/Library/Application Support/worlddb`, on Windows in `%LOCALAPPDATA%\\worlddb`. `--db` and
+`--json` may stand before or after the command's name. [Settings](#settings) lists the rest.
 
 Commands that read never make a file, so a typo in a path is an error and not an empty store.
 On a terminal, tables are cut to its width and coloured a little; set `NO_COLOR` to do without. In a
@@ -31,6 +32,47 @@ back; `--json` prints whole ids. All times are ISO-8601. Control characters in w
 are shown as escapes; `--json` has them as they are.
 
 """
+
+SETTINGS_HEAD = """\
+## Settings
+
+A flag wins over the environment, that over the settings file, that over the default; an empty
+variable counts as unset. `worlddb config` shows each value with its origin. The file is TOML with
+the names below as keys: the one that `WORLDDB_CONFIG` names, else `config.toml` in
+`$XDG_CONFIG_HOME/worlddb` (`~/.config/worlddb`), on macOS in `~/Library/Application
+Support/worlddb`, on Windows in `%APPDATA%\\worlddb`. A key that is no setting is refused. Relative
+paths in it start from its own folder. Keep it to yourself (`chmod 600`) if it holds a secret.
+
+```toml
+user_id = "ada"
+embedder = "arctic-embed-s"
+allowed_hosts = ["memory.lan"]
+```
+
+| key | variable | default | what it is |
+|---|---|---|---|
+"""
+
+SETTINGS = {
+    "path": "the store; the flag is `--db`",
+    "user_id": "whose memory it is where a call names no scope",
+    "token": "secret: opens everything over HTTP",
+    "tokens_file": "tokens and the scopes they open",
+    "host": "where `serve` listens",
+    "port": "and on which port",
+    "allowed_hosts": "names by which clients may call",
+    "allowed_origins": "origins of web pages that may call",
+    "embedder": "see `worlddb models`; by default the store's own",
+    "embedder_key": "secret: for an embedder behind an endpoint",
+    "models_dir": "where installed models lie",
+    "llm_provider": "openai, anthropic, ollama, vllm or llamacpp",
+    "llm_base_url": "where it is, if not in the usual place",
+    "llm_model": "the model's name",
+    "llm_api_key": "secret: its key",
+    "log_level": "debug, info, warning or error",
+    "extractor": "what reads texts: rules, verbatim or llm",
+    "consolidate_every_s": "seconds between consolidations while serving",
+}
 
 KEEPING = """\
 ## Backups and exports
@@ -63,11 +105,23 @@ def page() -> str:
     os.environ["COLUMNS"] = COLUMNS
     parts = [HEAD, _section("worlddb", [])]
     parts += [_section(name, [name]) for name in (it.removesuffix("_") for it in COMMANDS)]
-    parts.append(KEEPING)
+    parts += [_settings(), KEEPING]
     parts.append("## Exit codes\n\nErrors are one line on stderr, `worlddb: message`.\n\n")
     parts.append("| code | meaning |\n|---|---|\n")
     parts += [f"| {code} | {meaning} |\n" for code, meaning in MEANINGS.items()]
     return "".join(parts)
+
+
+def _settings() -> str:
+    from worlddb.faces.config import KINDS, Settings
+
+    assert SETTINGS.keys() == KINDS.keys()
+    usual = Settings(path="`memory.db`")
+    rows = [
+        f"| `{name}` | `{kind.variable}` | {getattr(usual, name) or ''} | {SETTINGS[name]} |\n"
+        for name, kind in KINDS.items()
+    ]
+    return SETTINGS_HEAD + "".join(rows) + "\n"
 
 
 def _section(title: str, arguments: list[str]) -> str:

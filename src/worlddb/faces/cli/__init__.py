@@ -20,8 +20,16 @@ from worlddb.faces.cli.options import Parser, add_shared_options, examples_text
 from worlddb.faces.cli.terminal import one_line
 
 COMMANDS = (
+    "mcp",
+    "serve",
+    "write",
     "recall",
+    "list",
     "read",
+    "amend",
+    "retire",
+    "scopes",
+    "erase",
     "children",
     "log",
     "diff",
@@ -31,9 +39,16 @@ COMMANDS = (
     "export",
     "import_",
     "proposals",
+    "extract",
+    "consolidate",
     "reindex",
     "models",
     "eval",
+    "bench",
+    "setup",
+    "doctor",
+    "config",
+    "completion",
 )
 """The files of `commands/`, in the order in which `--help` lists them."""
 
@@ -42,11 +57,13 @@ A memory engine for AI agents, in one file. Each command works on one store:
 --db PATH, else $WORLDDB_PATH, else memory.db in your data directory."""
 
 EXAMPLES = (
-    ("worlddb log", "what has been written, commit by commit"),
-    ("worlddb children", "the nodes in the root world"),
+    ('worlddb write "Sarah likes green tea"', "remember something"),
+    ('worlddb recall "What does Sarah like?"', "and find it again"),
+    ("worlddb setup claude --write", "let Claude use this memory"),
     ("worlddb read 3f2a", "one node, by the start of its id"),
+    ("worlddb log", "what has been written, commit by commit"),
     ("worlddb --db work.db check", "is every byte as it was written?"),
-    ("worlddb export | gzip > work.jsonl.gz", "everything, as JSON Lines"),
+    ("worlddb doctor", "is everything there, and does it work?"),
 )
 
 __all__ = ["COMMANDS", "make_parser", "run"]

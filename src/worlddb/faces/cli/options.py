@@ -99,6 +99,16 @@ def add_embedder_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_writing_options(parser: argparse.ArgumentParser) -> None:
+    """Add what can be said about a text that is remembered."""
+    parser.add_argument("--at", metavar="TIME", help="when it was said (default: now)")
+    parser.add_argument("--source", action="append", help="where it comes from; may be repeated")
+    parser.add_argument("--metadata", metavar="JSON", help="a JSON object to keep with it")
+    parser.add_argument(
+        "--extractor", metavar="NAME", help="what reads it: rules (default), verbatim or llm"
+    )
+
+
 def as_of(args: argparse.Namespace) -> AsOf:
     """Return the moment that `--valid` and `--known` name."""
     from worlddb.model.values import AsOf

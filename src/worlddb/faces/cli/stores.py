@@ -3,59 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from typing import TYPE_CHECKING
-
-from worlddb.errors import InvalidInputError, StorageError
 
 if TYPE_CHECKING:
     from worlddb.db import WorldDB
     from worlddb.embed.protocol import Embedder
-
-PATH_VARIABLE = "WORLDDB_PATH"
-IN_MEMORY = ":memory:"
-
-
-def data_directory() -> str:
-    """Return the folder of this user's own store, whether it exists or not."""
-    if sys.platform == "darwin":
-        home = os.path.expanduser("~/Library/Application Support")
-    else:
-        home = os.environ.get("XDG_DATA_HOME", "")
-        # The XDG specification: a relative path is to be ignored.
-        if not os.path.isabs(home):
-            home = os.path.expanduser("~/.local/share")
-    return os.path.join(home, "worlddb")
+    from worlddb.memory import Memory
 
 
 def store_path(args: argparse.Namespace) -> str:
-    """Return the store's path: `--db`, else the environment, else the user's own.
+    """Return the store's path: `--db`, else what the configuration says, else the user's own.
 
     Raises:
-        InvalidInputError: `--db` is empty or no text.
+        InvalidInputError: `--db` is empty or no text, or the configuration is wrong.
     """
-    given: str | None = getattr(args, "db", None)
-    if given == "":
-        # An unset variable in a script; the user's own store is not what it meant.
-        raise InvalidInputError("--db: the path is empty")
-    given = given or os.environ.get(PATH_VARIABLE)
-    # No shell has expanded what comes from a settings file.
-    path = os.path.expanduser(given) if given else os.path.join(data_directory(), "memory.db")
-    return checked_path(path)
+    from worlddb.faces.config import settings_from
 
-
-def checked_path(path: str) -> str:
-    """Return a path that SQLite can open.
-
-    Raises:
-        InvalidInputError: its bytes are no UTF-8.
-    """
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise InvalidInputError(f"{path!r}: a store's path has to be UTF-8 text") from None
-    return path
+    return settings_from(args).path
 
 
 def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = None) -> WorldDB:
@@ -67,16 +31,12 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
         StorageError, FormatError: there is none, or it cannot be read.
     """
     from worlddb.db import open as open_store
+    from worlddb.faces.config import settings_from
+    from worlddb.faces.places import existing_store
 
-    path = store_path(args)
-    if path != IN_MEMORY:
-        if not os.path.exists(path):
-            raise StorageError(
-                f"{path}: there is no store here; give --db PATH or set {PATH_VARIABLE}"
-            )
-        if os.path.isfile(path) and os.path.getsize(path) == 0:
-            raise StorageError(f"{path}: is an empty file, not a store")
-    return open_store(path, create=False, embedder=embedder, models_dir=models_directory())
+    settings = settings_from(args)
+    path = existing_store(settings.path)
+    return open_store(path, create=False, embedder=embedder, models_dir=settings.models_dir)
 
 
 def open_to_write(args: argparse.Namespace) -> WorldDB:
@@ -86,32 +46,43 @@ def open_to_write(args: argparse.Namespace) -> WorldDB:
         StorageError, FormatError: it cannot be opened or made.
     """
     from worlddb.db import open as open_store
+    from worlddb.faces.places import roomy_store
 
-    path = store_path(args)
-    if os.path.dirname(path) == data_directory():
-        os.makedirs(data_directory(), mode=0o700, exist_ok=True)
-    return open_store(path)
+    return open_store(roomy_store(store_path(args)))
 
 
-def models_directory() -> str | None:
-    """Return where installed models lie, if that was said; None for the usual place."""
-    given = os.environ.get("WORLDDB_MODELS")
-    # No shell has expanded what comes from a settings file.
-    return os.path.abspath(os.path.expanduser(given)) if given else None
+def open_memories(
+    args: argparse.Namespace, *, create: bool = False, asks: bool = False, reads: bool = False
+) -> Memory:
+    """Open a store by its memories, as `worlddb.Memory`; with `create` it may be new.
+
+    The embedder is that of the settings only for a command that `asks` questions or `reads` texts,
+    the extractor only for one that `reads` texts: no other has to mind what is wrong with them.
+
+    Raises:
+        StorageError, FormatError: there is none, or it cannot be opened or made.
+        InvalidInputError: the configuration is wrong.
+        ConflictError: the store's vectors are of another embedder.
+    """
+    from dataclasses import replace
+
+    from worlddb.faces.config import open_memory, settings_from
+
+    settings = settings_from(args)
+    if not asks and not reads:
+        settings = replace(settings, embedder=None)
+    if not reads:
+        settings = replace(settings, extractor="rules")
+    return open_memory(settings, create=create, actor="cli")
 
 
 def chosen_embedder(args: argparse.Namespace) -> Embedder | str | None:
-    """Return the embedder of `--embedder` or $WORLDDB_EMBEDDER; None if neither says one.
-
-    An endpoint is asked with $WORLDDB_EMBEDDER_KEY.
+    """Return the embedder of `--embedder` or the configuration; None if neither says one.
 
     Raises:
         InvalidInputError: there is no such embedder.
     """
-    name: str | None = args.embedder or os.environ.get("WORLDDB_EMBEDDER")
-    if not name or name == "none":
-        return name or None
-    from worlddb.embed.names import embedder_named
+    from worlddb.faces.config import settings_from
+    from worlddb.faces.opening import embedder_of
 
-    key = os.environ.get("WORLDDB_EMBEDDER_KEY")
-    return embedder_named(name, models_dir=models_directory(), api_key=key)
+    return embedder_of(settings_from(args))

@@ -8,8 +8,9 @@ import os
 from worlddb.faces.cli.files import landing
 from worlddb.faces.cli.options import Subparsers, add_command, wants_json
 from worlddb.faces.cli.progress import Progress, amount
-from worlddb.faces.cli.stores import checked_path, open_to_read, store_path
+from worlddb.faces.cli.stores import open_to_read, store_path
 from worlddb.faces.cli.terminal import one_line, print_json
+from worlddb.faces.places import checked_path
 
 
 def add_parser(subparsers: Subparsers) -> None:

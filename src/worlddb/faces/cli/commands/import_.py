@@ -6,19 +6,18 @@ import argparse
 import io
 import os
 import stat
-import sys
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from itertools import chain
 from typing import BinaryIO
 
-from worlddb.errors import CorruptionError, FormatError, StorageError
+from worlddb.errors import CorruptionError, FormatError
+from worlddb.faces.cli.given import opened
 from worlddb.faces.cli.options import Subparsers, add_command, wants_json
 from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.stores import open_to_write, store_path
 from worlddb.faces.cli.terminal import one_line, print_json
 
-STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -49,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     path = store_path(args)
     seen: list[int] = []
     with (
-        _opened(args.file) as file,
+        opened(args.file) as file,
         Progress("importing", unit="bytes") as progress,
         closing(_lines(file, args.file, progress)) as lines,
     ):
@@ -69,17 +68,6 @@ def run(args: argparse.Namespace) -> int:
             f"now at commit {last.seq}, root state {root}"
         )
     return 0
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    if name != STDIN:
-        with open(name, "rb") as file:
-            yield file
-    elif sys.stdin is None:
-        raise StorageError("stdin is closed; give a FILE")
-    else:
-        yield sys.stdin.buffer
 
 
 def _lines(file: BinaryIO, name: str, progress: Progress) -> Generator[str, None, None]:

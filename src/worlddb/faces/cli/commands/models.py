@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.faces.cli.options import Subparsers, add_command, wants_json
 from worlddb.faces.cli.progress import Progress, amount
-from worlddb.faces.cli.stores import models_directory
 from worlddb.faces.cli.terminal import one_line, print_json, print_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         return _install(args)
     if args.name or args.source or args.hub:
         raise InvalidInputError("models list: takes no NAME, --from or --hub")
-    rows = [_bundled(), *_installable(_models_dir())]
+    rows = [_bundled(), *_installable(_models_dir(args))]
     if wants_json(args):
         print_json(rows)
     else:
@@ -77,10 +78,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _models_dir() -> Path:
-    from worlddb.embed.catalog import models_dir
+def _models_dir(args: argparse.Namespace) -> Path:
+    from pathlib import Path
 
-    given = models_directory()
+    from worlddb.embed.catalog import models_dir
+    from worlddb.faces.config import settings_from
+
+    given = settings_from(args).models_dir
     return Path(given) if given else models_dir()
 
 
@@ -134,7 +138,7 @@ def _install(args: argparse.Namespace) -> int:
         try:
             path = install(
                 model,
-                _models_dir(),
+                _models_dir(args),
                 source=args.source,
                 hub=args.hub or HUB,
                 on_progress=show,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from worlddb.faces.cli.options import (
     Subparsers,
@@ -12,10 +12,14 @@ from worlddb.faces.cli.options import (
     as_of,
     wants_json,
 )
-from worlddb.faces.cli.stores import open_to_read
+from worlddb.faces.cli.scoping import add_scope_options, scope_ids, scopes_text
+from worlddb.faces.cli.stores import open_memories
 from worlddb.faces.cli.terminal import clean, iso, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
+    from worlddb.memory import Memory
+    from worlddb.memory.values import Remembered
+    from worlddb.model.id import Id
     from worlddb.model.values import Edge, Node
 
 
@@ -26,7 +30,10 @@ def add_parser(subparsers: Subparsers) -> None:
         "read",
         arguments="ID",
         summary="show one node",
-        description="Show one node. ID is its id or the start of it, at least 4 digits.",
+        description=(
+            "Show one node. ID is its id or the start of it, at least 4 digits. With a scope,\n"
+            "only memories inside it are found."
+        ),
         examples=(
             ("worlddb read 3f2a", "as it is now"),
             ("worlddb read 3f2a --edges", "and what it is connected to"),
@@ -35,27 +42,53 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("id", metavar="ID", help="a node's id, or the start of it")
     parser.add_argument("--edges", action="store_true", help="list its edges too")
+    add_scope_options(parser)
     add_as_of_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the node."""
-    with open_to_read(args) as db:
-        moment = as_of(args)
-        node = db.get(args.id, as_of=moment)
-        edges = db.edges(node.id, "both", as_of=moment) if args.edges else None
+    moment = as_of(args)
+    scope = scope_ids(args)
+    with open_memories(args) as memory:
+        ident: Id | str = args.id
+        if scope:
+            ident = memory.read(args.id, as_of=args.valid, known_at=args.known, **scope).id
+        node = memory.db.get(ident, as_of=moment)
+        edges = memory.db.edges(node.id, "both", as_of=moment) if args.edges else None
+        told = _remembered(memory, node, args)
     if wants_json(args):
         listed = {} if edges is None else {"edges": [edge.to_dict() for edge in edges]}
-        print_json(node.to_dict() | listed)
+        print_json(node.to_dict() | _memory_dict(told) | listed)
         return 0
-    _print_node(node)
+    _print_node(node, told)
     if edges is not None:
         _print_edges(node, edges)
     return 0
 
 
-def _print_node(node: Node) -> None:
+def _remembered(memory: Memory, node: Node, args: argparse.Namespace) -> Remembered | None:
+    """Return the node as a memory of somebody's, None if it is none."""
+    from worlddb.errors import NotFoundError
+
+    try:
+        told = memory.read(node.id, as_of=args.valid, known_at=args.known)
+    except NotFoundError:
+        return None
+    return told if told.scopes else None
+
+
+def _memory_dict(told: Remembered | None) -> dict[str, Any]:
+    if told is None:
+        return {}
+    plain = told.to_dict()
+    return {key: plain[key] for key in ("text", "scopes", "supersedes", "superseded_by")}
+
+
+def _print_node(node: Node, told: Remembered | None) -> None:
+    import json
+
     print_fields(
         [
             ("id", str(node.id)),
@@ -64,16 +97,24 @@ def _print_node(node: Node) -> None:
             ("name", node.name),
             ("aliases", ", ".join(node.aliases)),
             ("parent", str(node.parent or "")),
+            ("scopes", scopes_text(told.scopes) if told else ""),
             ("created_at", iso(node.created_at)),
             ("valid_from", iso(node.valid_from)),
             ("valid_to", iso(node.valid_to)),
             ("known_from", iso(node.known_from)),
             ("known_to", iso(node.known_to)),
+            ("supersedes", ", ".join(map(str, told.supersedes)) if told else ""),
+            ("superseded_by", ", ".join(map(str, told.superseded_by)) if told else ""),
             ("provenance", ", ".join(node.provenance)),
+            (
+                "metadata",
+                json.dumps(dict(node.metadata), ensure_ascii=False) if node.metadata else "",
+            ),
         ]
     )
-    if node.content:
-        print(f"\n{clean(node.content)}")
+    text = told.text if told else node.content
+    if text:
+        print(f"\n{clean(text)}")
 
 
 def _print_edges(node: Node, edges: list[Edge]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.options import (
     Subparsers,
     add_as_of_options,
@@ -15,7 +16,8 @@ from worlddb.faces.cli.options import (
     count,
     wants_json,
 )
-from worlddb.faces.cli.stores import chosen_embedder, open_to_read
+from worlddb.faces.cli.scoping import add_scope_options, meant_scopes, scope_ids
+from worlddb.faces.cli.stores import open_memories
 from worlddb.faces.cli.terminal import iso, one_line, paint, print_json
 
 if TYPE_CHECKING:
@@ -34,10 +36,14 @@ def add_parser(subparsers: Subparsers) -> None:
         description=(
             "Rank what can be seen by its words, by its meaning and by the names the question\n"
             "says, and show the best with its place in each of the three. No model is asked but\n"
-            "the embedder, which runs on this machine unless you chose another."
+            "the embedder, which runs on this machine unless you chose another.\n"
+            "\n"
+            "Without a scope, look in the whole store; or, if $WORLDDB_SCOPE or the settings file\n"
+            "names a user, only in what is theirs. A hit is in a scope of every kind that is named."
         ),
         examples=(
             ('worlddb recall "Where does Anna work?"', "in the whole store"),
+            ('worlddb recall "tea or coffee?" --user-id ada', "what is remembered for Ada"),
             ('worlddb recall "What did we decide?" --scope 3f2a -k 3', "inside one world"),
             ('worlddb recall "price" --known 2026-01-31T00:00:00Z', "as it was known then"),
             ('worlddb recall "launch date" --explain', "with ranks, scores and conflicts"),
@@ -47,6 +53,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--scope", metavar="ID", action="append", help="look inside this world; may be repeated"
     )
+    add_scope_options(parser)
     parser.add_argument("-k", type=count, default=10, metavar="N", help="how many (default: 10)")
     parser.add_argument("--max-tokens", type=count, metavar="N", help="of about so many tokens")
     parser.add_argument("--type", metavar="TYPE", action="append", help="only nodes of this type")
@@ -59,16 +66,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask, and print the hits."""
-    with open_to_read(args, embedder=chosen_embedder(args)) as db:
-        found = db.recall(
-            args.question,
-            scope=args.scope,
-            k=args.k,
-            max_tokens=args.max_tokens,
-            as_of=as_of(args),
-            types=args.type,
-            include_superseded=args.ended,
-        )
+    found = _ask(args)
     if wants_json(args):
         print_json(found.to_json())
     else:
@@ -77,6 +75,29 @@ def run(args: argparse.Namespace) -> int:
         if not found:
             print("nothing found", file=sys.stderr)
     return 0
+
+
+def _ask(args: argparse.Namespace) -> Recall:
+    if args.scope and scope_ids(args):
+        raise InvalidInputError("recall: give --scope ID or --user-id and its like, not both")
+    limits = {"k": args.k, "max_tokens": args.max_tokens, "types": args.type}
+    with open_memories(args, asks=True) as memory:
+        if not args.scope and (scope := meant_scopes(args)):
+            return memory.recall(
+                args.question,
+                as_of=args.valid,
+                known_at=args.known,
+                include_retired=args.ended,
+                **limits,
+                **scope,
+            )
+        return memory.db.recall(
+            args.question,
+            scope=args.scope,
+            as_of=as_of(args),
+            include_superseded=args.ended,
+            **limits,
+        )
 
 
 def _print_hit(number: int, found: Recall, hit: Hit, explain: bool) -> None:

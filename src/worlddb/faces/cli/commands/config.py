@@ -1,0 +1,56 @@
+"""`worlddb config`: every setting, its value, and who said so."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from worlddb.faces.cli.options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.terminal import print_json, print_table
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "config",
+        summary="show each setting and where it comes from",
+        description=(
+            "Show each setting with its origin: a flag wins over the environment, that over the\n"
+            "settings file, that over the default. Secrets are hidden. The file is TOML, with the\n"
+            "names shown here as keys: the one that $WORLDDB_CONFIG names, else config.toml in\n"
+            "$XDG_CONFIG_HOME/worlddb (~/.config/worlddb; on macOS ~/Library/Application\n"
+            "Support/worlddb, on Windows %APPDATA%\\worlddb). Relative paths in it start from its\n"
+            "own folder."
+        ),
+        examples=(
+            ("worlddb config", "what holds, and why"),
+            ("worlddb config --json", "the same, for a script"),
+            ("WORLDDB_CONFIG=/dev/null worlddb config", "without your file"),
+        ),
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the settings."""
+    from worlddb.faces.config import config_path, origins
+
+    found = origins(args)
+    if wants_json(args):
+        settings = [
+            {"name": one.name, "value": one.value_shown, "origin": one.origin} for one in found
+        ]
+        print_json({"file": config_path(), "settings": settings})
+    else:
+        print_table(
+            ("setting", "value", "origin"),
+            [(one.name, _cell(one.value_shown), one.origin) for one in found],
+        )
+    return 0
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == []:
+        return "-"
+    return ", ".join(value) if isinstance(value, list) else str(value)

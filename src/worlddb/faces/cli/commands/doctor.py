@@ -1,0 +1,90 @@
+"""`worlddb doctor`: is everything there, and does it work?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from worlddb.faces.cli.exit_codes import FOUND, OK
+from worlddb.faces.cli.options import Subparsers, add_command, add_embedder_option, wants_json
+from worlddb.faces.cli.terminal import one_line, paint, print_json
+
+if TYPE_CHECKING:
+    from worlddb.faces.findings import Finding
+
+COLOURS = {"ok": "green", "warn": "bold", "fail": "red"}
+MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "doctor",
+        summary="examine store, index, embedder, model and clients",
+        description=(
+            "Examine the settings, the store and its indexes, the embedder, the language model\n"
+            "(which is not asked) and the clients that know this memory, and say what to do about\n"
+            "what is wrong. Repairs nothing. The exit code is 1 if anything fails; a warning is\n"
+            "no failure. A store above 64 MB is opened but not checked; that is 'worlddb check'."
+        ),
+        examples=(
+            ("worlddb doctor", "all of it"),
+            ("worlddb doctor --db work.db --json", "another store, for a script"),
+        ),
+    )
+    add_embedder_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Examine, and print each finding as it comes."""
+    found = []
+    for finding in _findings(args):
+        found.append(finding)
+        if not wants_json(args):
+            _print(finding)
+    failed = any(finding.verdict == "fail" for finding in found)
+    if wants_json(args):
+        lines = [
+            {
+                "part": finding.part,
+                "verdict": finding.verdict,
+                "seen": finding.seen,
+                "advice": finding.advice or None,
+            }
+            for finding in found
+        ]
+        print_json({"healthy": not failed, "findings": lines})
+    return FOUND if failed else OK
+
+
+def _findings(args: argparse.Namespace) -> Iterator[Finding]:
+    from worlddb.faces.checkup import (
+        examine_config,
+        examine_embedder,
+        examine_model,
+        examine_store,
+    )
+    from worlddb.faces.clients.checkup import examine_clients
+    from worlddb.faces.config import KINDS, config_path, origins, settings_from
+
+    settings = settings_from(args)
+    secrets = [
+        one.name
+        for one in origins(args)
+        if KINDS[one.name].is_secret and one.origin.startswith("file")
+    ]
+    yield from examine_config(config_path(), secrets)
+    yield from examine_store(settings)
+    yield from examine_embedder(settings)
+    yield from examine_model(settings)
+    yield from examine_clients()
+
+
+def _print(finding: Finding) -> None:
+    mark = paint(MARKS[finding.verdict], COLOURS[finding.verdict])
+    print(f"{mark}  {finding.part}: {one_line(finding.seen)}", flush=True)
+    if finding.advice:
+        print(f"      → {one_line(finding.advice)}", flush=True)

@@ -1,0 +1,143 @@
+"""Roles: which models answer, judge and read in an evaluation, and with which keys.
+
+    --answerer anthropic:claude-x     --judge openai:m@http://localhost:8000/v1     --judge none
+
+A key goes to no address that it was not given for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from worlddb.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from worlddb.bridge.chat import ChatSettings
+    from worlddb.evaluate.answering import Roles
+    from worlddb.evaluate.settings import RunSettings
+    from worlddb.faces.config import Settings
+
+NONE = "none"
+WITHOUT_MODEL = ("verbatim", "rules")
+PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+WORKERS_MAX = 64
+
+
+def reading_of(args: argparse.Namespace, *, default: str = "verbatim") -> str:
+    """Return what reads conversations: rules, nothing, or a model."""
+    if args.reader in WITHOUT_MODEL:
+        return str(args.reader)
+    if args.reader == NONE:
+        return "verbatim"
+    if args.mode == "retrieval":
+        if args.reader is not None:
+            raise InvalidInputError("--extractor: a model reads only with --mode qa or both")
+        return default
+    return "model" if args.reader is not None or _is_configured(args) else "rules"
+
+
+def names_of(args: argparse.Namespace, reading: str) -> dict[str, str]:
+    """Return the models of the roles that take part, by provider and name."""
+    found = {}
+    for role, spec in _specs(args, reading).items():
+        settings = _chat_settings(args, role, spec)
+        found[role] = f"{settings.provider}:{settings.model}"
+    return found
+
+
+def make_roles(args: argparse.Namespace, settings: RunSettings, folder: str | None) -> Roles | None:
+    """Return the models of a run; None if it asks none.
+
+    Raises:
+        InvalidInputError: nobody answers, or a model is badly named.
+    """
+    if not settings.asks_model:
+        return None
+    from pathlib import Path
+
+    from worlddb.evaluate.answering import Roles
+    from worlddb.evaluate.calls import Calls, KeptChat
+    from worlddb.evaluate.ledger import CALLS
+    from worlddb.evaluate.prompting import load_prompts
+
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    calls = Calls(Path(folder, CALLS) if folder is not None else None)
+    chats: dict[str, Any] = {
+        role: KeptChat(_chat_settings(args, role, spec), role, calls)
+        for role, spec in _specs(args, settings.reading).items()
+    }
+    return Roles(prompts=load_prompts(args.prompts), calls=calls, **chats)
+
+
+def _specs(args: argparse.Namespace, reading: str) -> dict[str, str | None]:
+    """Return the roles that take part, each with what was said of its model."""
+    if args.answerer is None and not _is_configured(args):
+        raise InvalidInputError(
+            "nobody answers: give --answerer provider:model, or set WORLDDB_LLM_PROVIDER and "
+            "WORLDDB_LLM_MODEL"
+        )
+    specs: dict[str, str | None] = {"answerer": args.answerer}
+    if args.judge != NONE and (args.judge is not None or _is_configured(args)):
+        specs["judge"] = args.judge
+    if reading == "model":
+        specs["extractor"] = args.reader
+    return specs
+
+
+def _is_configured(args: argparse.Namespace) -> bool:
+    from worlddb.faces.config import settings_from
+
+    told = settings_from(args)
+    return bool(told.llm_provider and told.llm_model)
+
+
+def _chat_settings(args: argparse.Namespace, role: str, spec: str | None) -> ChatSettings:
+    """Return how to reach the model of a role.
+
+    Raises:
+        InvalidInputError: it is badly named.
+    """
+    from worlddb.bridge.configured import chat_from
+    from worlddb.faces.config import settings_from
+    from worlddb.faces.opening import chat_of
+
+    told = settings_from(args)
+    longest = {
+        "answerer": args.answer_tokens,
+        "judge": args.judge_tokens,
+        "extractor": args.extract_tokens,
+    }
+    more: dict[str, Any] = {
+        "max_output_tokens": longest[role],
+        "requests_per_minute": args.per_minute,
+        "requests_at_once_max": min(args.workers or 4, WORKERS_MAX),
+    }
+    if spec is None:
+        from dataclasses import replace
+
+        return replace(chat_of(told).settings, **more)
+    provider, _, rest = spec.partition(":")
+    model, at, base_url = rest.rpartition("@")
+    if not base_url.startswith(("http://", "https://")):
+        model, at, base_url = rest, "", ""
+    if not provider or not model:
+        raise InvalidInputError(
+            f"--{role} {spec!r:.80}: give provider:model or provider:model@base_url"
+        )
+    key = _key(role, provider.casefold(), base_url if at else None, told)
+    return chat_from(provider, base_url or None, model, key, **more).settings
+
+
+def _key(role: str, provider: str, base_url: str | None, told: Settings) -> str | None:
+    """Return the key for a model that was named: its role's own, or that of the same address."""
+    own = os.environ.get(f"WORLDDB_{role.upper()}_KEY")
+    if own:
+        return own
+    if provider == (told.llm_provider or "").casefold() and base_url == told.llm_base_url:
+        return told.llm_api_key
+    if base_url is None:
+        return os.environ.get(PROVIDER_KEYS.get(provider, "")) or None
+    return None

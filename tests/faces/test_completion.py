@@ -1,0 +1,140 @@
+"""completion: scripts that real shells read, and what they complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from worlddb.faces.cli import COMMANDS, make_parser
+from worlddb.faces.cli.completing import commands_of
+
+from .command import DEADLINE_S, environment, in_process, worlddb
+
+ASK = """
+source "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+COMPREPLY=()
+complete -p worlddb > /dev/null || exit 1
+_worlddb
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("completion") / "worlddb.bash"
+    done = worlddb("completion", "bash")
+    assert done.code == 0
+    path.write_text(done.out)
+    return path
+
+
+def completed(script: Path, *words: str) -> list[str]:
+    """Return what bash completes the last of some words to."""
+    done = subprocess.run(
+        ["bash", "--norc", "-u", "-c", ASK, "bash", str(script), "worlddb", *words],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bash_completes_commands(script: Path) -> None:
+    assert completed(script, "re") == ["recall", "read", "retire", "reindex"]
+    assert completed(script, "--db", "write", "doc") == ["doctor"]
+    assert completed(script, "--db", "=", "x", "--json", "am") == ["amend"]
+    everything = completed(script, "")
+    assert everything == [name.removesuffix("_") for name in COMMANDS]
+
+
+def test_bash_completes_the_options_of_a_command(script: Path) -> None:
+    assert completed(script, "write", "--me") == ["--messages", "--metadata"]
+    assert completed(script, "--j") == ["--json"]
+    assert completed(script, "check", "--user") == []
+
+
+def test_bash_completes_choices(script: Path) -> None:
+    assert completed(script, "setup", "c") == ["claude", "claude-code", "cursor", "codex"]
+    assert completed(script, "setup", "--user-id", "ada", "vs") == ["vscode"]
+    assert completed(script, "scopes", "--kind", "a") == ["agent", "app"]
+    assert completed(script, "scopes", "--kind", "=", "u") == ["user"]
+    assert completed(script, "scopes", "purge", "") == []
+    # Nothing of ours: bash goes on with the names of files.
+    assert completed(script, "import", "") == []
+    assert completed(script, "check", "--db", "") == []
+
+
+def test_the_tab_key_completes_at_a_real_prompt(script: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious.db").touch()
+    ours, theirs = pty.openpty()
+    shell = subprocess.Popen(
+        ["bash", "--norc", "--noprofile", "-i"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=tmp_path,
+        env=environment({"PS1": "$ ", "INPUTRC": os.devnull, "TERM": "dumb"}),
+        start_new_session=True,
+    )
+    os.close(theirs)
+    # Complete, go to the beginning of the line, and have it printed instead of run.
+    os.write(ours, f'source "{script}"\n'.encode())
+    os.write(ours, b"worlddb doct\t\x01echo FIRST \n")
+    os.write(ours, b"worlddb check --db prec\t\x01echo SECOND \n")
+    os.write(ours, b"exit\n")
+    screen = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(ours, 65_536):
+            screen += chunk
+    os.close(ours)
+    assert shell.wait(DEADLINE_S) == 0
+    lines = screen.decode().splitlines()
+    assert "FIRST worlddb doctor" in lines
+    assert "SECOND worlddb check --db precious.db" in lines
+
+
+def test_every_command_and_every_option_is_in_each_script() -> None:
+    commands = commands_of(make_parser())
+    assert [one.name for one in commands] == ["", *(name.removesuffix("_") for name in COMMANDS)]
+    for shell in ("bash", "zsh", "fish"):
+        text = in_process("completion", shell).out
+        for command in commands:
+            assert command.name in text
+            for option in command.options:
+                for name in option.names:
+                    assert (name if shell != "fish" else name.lstrip("-")) in text
+    assert in_process("completion", "bash", "--json").data["shell"] == "bash"
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_can_read_their_script(shell: str) -> None:
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"{shell} is not installed")
+    text = worlddb("completion", shell).out
+    done = subprocess.run(
+        [found, "-n" if shell == "zsh" else "--no-execute"],
+        input=text,
+        text=True,
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_unknown_shell_is_refused() -> None:
+    done = worlddb("completion", "tcsh")
+    assert (done.code, done.out) == (2, "")
+    assert "invalid choice" in done.err
