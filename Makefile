@@ -3,14 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run demo test fuzz lint bench clean
+.PHONY: run demo test fuzz outside lint bench clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $(READY)
 
-run: demo ## until there is a server, run the demo
+run: $(READY) ## MCP and REST on http://127.0.0.1:8765, on a store in .worlddb/
+	mkdir -p .worlddb
+	$(BIN)/worlddb serve --db .worlddb/memory.db
 
 demo: $(READY) ## the Tesla scenario: supersession, contradiction, two clocks, proof
 	$(BIN)/python examples/tesla.py
@@ -20,6 +22,10 @@ test: $(READY) ## every test; under 10 minutes on 2 cores
 
 fuzz: $(READY) ## the property tests, much deeper
 	WORLDDB_FUZZ=deep $(BIN)/python -m pytest tests/property
+
+outside: $(READY) ## the MCP Inspector and the official conformance suite (from npm, into ~/.cache)
+	$(BIN)/python tests/outside/install.py
+	$(BIN)/python -m pytest tests/outside
 
 lint: $(READY) ## style, types, tidy rules
 	$(BIN)/ruff check .

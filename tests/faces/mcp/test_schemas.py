@@ -1,0 +1,102 @@
+"""What a client is shown before it calls anything: names, schemas, annotations."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from mcp.types import Tool
+
+import worlddb
+from worlddb.faces.mcp.server import make_server
+
+pytestmark = pytest.mark.anyio
+
+READS = {"memory_recall", "memory_list", "memory_read", "memory_list_scopes", "search", "fetch"}
+ENDS = {"memory_retire", "memory_retire_all", "memory_purge_scope"}
+ADDS = {"memory_write", "memory_amend"}
+SCOPED = {"user_id", "agent_id", "app_id", "run_id"}
+
+
+@pytest.fixture
+async def tools() -> dict[str, Tool]:
+    with worlddb.Memory(":memory:") as memory:
+        server = make_server(lambda: memory, search_fetch=True)
+        return {tool.name: tool for tool in await server.list_tools()}
+
+
+async def test_the_nine_tools_have_the_names_of_the_paper(tools: dict[str, Tool]) -> None:
+    assert set(tools) == READS | ENDS | ADDS
+
+
+async def test_every_tool_says_by_all_four_hints_what_it_may_do(tools: dict[str, Tool]) -> None:
+    for name, tool in tools.items():
+        hints = tool.annotations
+        assert hints is not None
+        assert hints.read_only_hint is (name in READS)
+        assert hints.destructive_hint is (name in ENDS)
+        assert hints.idempotent_hint is (name != "memory_amend")
+        assert hints.open_world_hint is False
+        assert tool.title
+
+
+async def test_every_argument_is_described_and_no_other_is_taken(tools: dict[str, Tool]) -> None:
+    for tool in tools.values():
+        assert tool.input_schema["additionalProperties"] is False
+        for name, schema in tool.input_schema["properties"].items():
+            assert len(schema.get("description", "")) > 10, f"{tool.name}.{name}"
+        assert "asked" not in tool.input_schema["properties"]
+        assert len(tool.description or "") > 50
+
+
+async def test_arguments_are_named_as_in_python(tools: dict[str, Tool]) -> None:
+    wanted = {
+        "memory_write": SCOPED
+        | {"text", "messages", "at", "source", "metadata", "idempotency_key"},
+        "memory_recall": SCOPED
+        | {"query", "k", "max_tokens", "as_of", "known_at", "include_retired"},
+        "memory_list": SCOPED | {"limit", "cursor", "include_retired", "as_of", "known_at"},
+        "memory_read": SCOPED | {"id", "as_of", "known_at"},
+        "memory_amend": SCOPED | {"id", "text", "at", "source", "metadata"},
+        "memory_retire": SCOPED | {"id", "at"},
+        "memory_retire_all": SCOPED | {"confirm", "at"},
+        "memory_purge_scope": SCOPED | {"confirm"},
+        "memory_list_scopes": {"kind", "limit", "cursor", "include_retired"},
+        "search": {"query"},
+        "fetch": {"id"},
+    }
+    assert {name: set(tool.input_schema["properties"]) for name, tool in tools.items()} == wanted
+    required = {name: set(tool.input_schema.get("required", ())) for name, tool in tools.items()}
+    assert {name: names for name, names in required.items() if names} == {
+        "memory_recall": {"query"},
+        "memory_read": {"id"},
+        "memory_amend": {"id", "text"},
+        "memory_retire": {"id"},
+        "search": {"query"},
+        "fetch": {"id"},
+    }
+
+
+async def test_every_answer_has_a_schema_of_an_object(tools: dict[str, Tool]) -> None:
+    for tool in tools.values():
+        assert tool.output_schema is not None
+        assert tool.output_schema["type"] == "object"
+
+
+async def test_descriptions_name_only_tools_that_are_there(tools: dict[str, Tool]) -> None:
+    for tool in tools.values():
+        named = set(re.findall(r"\bmemory_[a-z_]+\b", str(tool.description)))
+        assert named <= set(tools)
+
+
+async def test_a_bug_is_masked_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    from mcp import Client
+
+    def memory_for() -> worlddb.Memory:
+        raise RuntimeError("the password is hunter2")
+
+    async with Client(make_server(memory_for)) as client:
+        result = await client.call_tool("memory_recall", {"query": "a"})
+        assert result.is_error
+        assert "hunter2" not in str(result)
+    assert "hunter2" in caplog.text
