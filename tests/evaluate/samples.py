@@ -1,4 +1,4 @@
-"""Small files in the formats of the two benchmarks, whose answers any search finds."""
+"""Small files in the formats of the benchmarks, whose answers any search finds."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def locomo() -> list[dict[str, Any]]:
         {"speaker": "Ben", "dia_id": "D2:2", "text": "My sister moved to Oslo."},
     ]
     questions: list[dict[str, Any]] = [
-        {"question": "Where was the chess tournament?", "evidence": ["D1:2"], "category": 4},
-        {"question": "Who planted tulips?", "evidence": ["D1:1; D1:1"], "category": 1},
-        {"question": "When did the sister move to Oslo?", "evidence": ["D2:2"], "category": 2},
-        {"question": "Which boat has Ann, a kayak?", "evidence": ["D2:1"], "category": 3},
-        {"question": "What did Ben bake?", "evidence": ["D1:2"], "category": 5},
-        {"question": "A key with an error", "evidence": ["D9:9"], "category": 1},
+        _asked(4, "Where was the chess tournament?", "D1:2", answer="Lisbon"),
+        _asked(1, "Who planted tulips?", "D1:1; D1:1", answer="Ann"),
+        _asked(2, "When did the sister move to Oslo?", "D2:2", answer="19 June 2023"),
+        _asked(3, "Which boat has Ann, a kayak?", "D2:1", answer=1),
+        _asked(5, "What did Ben bake?", "D1:2", adversarial_answer="bread"),
+        _asked(1, "A key with an error", "D9:9", answer="nothing"),
     ]
     return [
         {
@@ -88,6 +88,49 @@ def locomo() -> list[dict[str, Any]]:
             "qa": questions,
         }
     ]
+
+
+def _asked(category: int, question: str, evidence: str, **answer: Any) -> dict[str, Any]:
+    return {"question": question, "evidence": [evidence], "category": category, **answer}
+
+
+def dmr_item(number: int = 0, **changes: Any) -> dict[str, Any]:
+    """Return a chat of three sessions; what is asked for was said in the first."""
+    instrument = ("cello", "harp", "tuba", "zither")[number % 4]
+    first = [
+        {"text": "Hello! Do you make any music?"},
+        {"text": f"Yes, I have played the {instrument} since school."},
+    ]
+    second = [{"text": "It rains again."}, {"text": "Then stay inside and read."}]
+    last = [
+        {"id": "Speaker 1", "text": "Good morning!", "convai2_id": "x"},
+        {"id": "Speaker 2", "text": "Good morning, I have just got up."},
+    ]
+    item = {
+        "personas": [["I like rain."], [f"I play the {instrument}, secretly."]],
+        "dialog": last,
+        "metadata": {"initial_data_id": f"valid_{number}", "session_id": 4},
+        "previous_dialogs": [
+            {"dialog": first, "time_back": "12 days 3 hours ago", "personas": []},
+            {"dialog": second, "time_num": 2, "time_unit": "days"},
+        ],
+        "summary_speaker_2": [f"Secretly plays the {instrument}."],
+        "self_instruct": {
+            "B": "Hey, do you remember which instrument I have played since school?",
+            "A": f"The {instrument.title()}, since school!",
+        },
+    }
+    return item | changes
+
+
+def dmr(count: int = 3) -> list[dict[str, Any]]:
+    return [dmr_item(number) for number in range(count)]
+
+
+def save_lines(path: Path, items: list[dict[str, Any]]) -> Path:
+    """Write JSON Lines."""
+    path.write_text("".join(json.dumps(item) + "\n" for item in items))
+    return path
 
 
 def save(path: Path, data: Any) -> Path:

@@ -42,6 +42,8 @@ def test_any_and_all_ask_for_one_gold_session_and_for_each() -> None:
     assert both["all@5"] == 1.0
     late = session_figures([9, 8, 7, 6, 5, 1], frozenset({1}))
     assert (late["any@5"], late["all@10"]) == (0.0, 1.0)
+    deep = session_figures([*range(100, 129), 1, 2], frozenset({1, 2}))
+    assert (deep["any@10"], deep["any@30"], deep["all@30"]) == (0.0, 1.0, 0.0)
 
 
 def test_ndcg_is_what_a_hand_works_out() -> None:
@@ -114,8 +116,10 @@ def test_longmemeval_gold_is_by_place_and_times_are_utc(tmp_path: Path) -> None:
     assert question.at == datetime(2023, 5, 30, 23, 40, tzinfo=UTC)
     assert case.sessions[0].at == datetime(2023, 5, 10, 2, 21, tzinfo=UTC)
     assert [turn.speaker for turn in case.sessions[3].turns] == ["user", "assistant", "user"]
-    (unsure,) = cases_of(tmp_path, [longmemeval_item(3, question_id="x_abs")])
-    assert unsure.questions[0].category == "abstention"
+    assert (question.reference, question.has_answer) == ("Person3", True)
+    (unsure,) = cases_of(tmp_path, [longmemeval_item(3, question_id="x_abs", answer=7)])
+    assert unsure.questions[0].category == "single-session-user"
+    assert (unsure.questions[0].reference, unsure.questions[0].has_answer) == ("7", False)
 
 
 def test_locomo_gold_is_by_place_and_pictures_are_their_captions(tmp_path: Path) -> None:
@@ -126,6 +130,12 @@ def test_locomo_gold_is_by_place_and_pictures_are_their_captions(tmp_path: Path)
     gold = [question.turns for question in case.questions]
     assert gold == [{(0, 1)}, {(0, 0)}, {(1, 1)}, {(1, 0)}, {(0, 1)}, frozenset()]
     assert case.questions[4].category == "adversarial"
+    assert [question.has_answer for question in case.questions] == [*[True] * 4, False, True]
+    assert [question.reference for question in case.questions[2:5]] == [
+        "19 June 2023",
+        "1",
+        "The conversation does not mention it.",
+    ]
 
 
 def test_locomo_sessions_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
@@ -185,8 +195,8 @@ def test_a_damaged_file_is_told(tmp_path: Path, name: str, damage: str) -> None:
 def test_a_missing_file_and_a_format_nobody_knows_are_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(load_cases(str(tmp_path / "missing.json"), "longmemeval"))
-    with pytest.raises(InvalidInputError, match="use one of longmemeval, locomo"):
-        list(load_cases(str(tmp_path / "missing.json"), "dmr"))
+    with pytest.raises(InvalidInputError, match="use one of longmemeval, locomo, dmr"):
+        list(load_cases(str(tmp_path / "missing.json"), "squad"))
 
 
 # -- the whole way ---------------------------------------------------------------------------------
@@ -199,7 +209,9 @@ def test_every_answer_of_the_small_files_is_found(tmp_path: Path) -> None:
     assert means(outcomes)["turns@50"] == 1.0
     for number, outcome in enumerate(outcomes):
         assert outcome.gold == [[number, 2]]
-        assert outcome.hits[0]["turn"] == (number, 2)
+        assert outcome.hits[0]["turn"] == [number, 2]
+        assert outcome.evidence == {"sessions": [[number, 1]], "turns": [[number, 2, 1]]}
+        assert outcome.figures["tokens@5"] < outcome.figures["tokens@10"] == outcome.tokens
         assert outcome.seconds > 0
         assert outcome.tokens > 0
 
@@ -209,7 +221,7 @@ def test_questions_without_an_answer_are_left_out(tmp_path: Path) -> None:
     assert [outcome.category for outcome in outcomes] == [
         *("single-hop", "multi-hop", "temporal", "open-domain")
     ]
-    assert [outcome.hits[0]["turn"] for outcome in outcomes] == [(0, 1), (0, 0), (1, 1), (1, 0)]
+    assert [outcome.hits[0]["turn"] for outcome in outcomes] == [[0, 1], [0, 0], [1, 1], [1, 0]]
 
 
 def test_a_question_without_marked_turns_has_session_figures_alone(tmp_path: Path) -> None:
@@ -247,6 +259,23 @@ def test_nothing_of_the_gold_reaches_the_store(tmp_path: Path) -> None:
         *("answer_", "ultrachat", "has_answer", "gold", item["question_id"], item["question"]),
     ):
         assert secret.casefold() not in everything
+
+
+def test_ranks_do_not_depend_on_which_session_is_gold(tmp_path: Path) -> None:
+    """Two sessions say the same at the same time: which comes first is decided by address."""
+    found = []
+    for gold in (0, 1):
+        item = longmemeval_item(0)
+        item["haystack_sessions"][1] = item["haystack_sessions"][0]
+        item["haystack_dates"] = [item["haystack_dates"][0]] * len(TOPICS)
+        item["haystack_session_ids"] = [
+            f"answer_{place}" if place == gold else f"z{place}" for place in range(len(TOPICS))
+        ]
+        item["answer_session_ids"] = [f"answer_{gold}"]
+        (outcome,) = evaluate(cases_of(tmp_path, [item]), embedder="hash")
+        found.append([(hit["turn"], hit["score"]) for hit in outcome.hits])
+    assert found[0] == found[1]
+    assert [turn for turn, _ in found[0][:2]] in ([[0, 2], [1, 2]], [[1, 2], [0, 2]])
 
 
 def test_equal_turns_of_one_session_stay_two_nodes(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evaluate.samples import locomo, longmemeval, longmemeval_item, save
+from evaluate.samples import dmr, locomo, longmemeval, longmemeval_item, save, save_lines
 
 from .command import Result, in_process, worlddb
 
@@ -27,17 +27,21 @@ def evaluate(path: Path, *arguments: object) -> Result:
 def test_figures_are_printed_by_category_and_for_all(data: Path) -> None:
     done = worlddb("eval", "retrieval", "--data", data, "--embedder", "hash")
     assert (done.code, done.err) == (0, "")
-    sessions, turns, spent = done.out.split("\n\n")
+    sessions, told, turns, more, spent = done.out.split("\n\n")
     header, *rows = [line.split() for line in sessions.splitlines()]
     assert header == [
-        *("category", "n", "any@5", "all@5", "any@10", "all@10", "ndcg@10", "mrr"),
+        *("category", "n", "any@5", "all@5", "any@10", "all@10", "any@30", "all@30"),
+        *("ndcg@10", "mrr"),
     ]
     assert rows == [
-        [*("multi-session", "2"), *["1.000"] * 6],
-        [*("single-session-user", "2"), *["1.000"] * 6],
-        [*("all", "4"), *["1.000"] * 6],
+        [*("multi-session", "2"), *["1.000"] * 8],
+        [*("single-session-user", "2"), *["1.000"] * 8],
+        [*("all", "4"), *["1.000"] * 8],
     ]
+    assert "95 % intervals of all: any@5 0.510 to 1.000" in told
+    assert "any@k, all@k: at least one, or all, gold sessions" in told
     assert turns.split()[2:4] == ["turns@5", "recall@5"]
+    assert "tokens@k: what the first k turns take" in more
     assert spent.startswith("recall_ms_p50 ")
 
 
@@ -58,14 +62,19 @@ def test_compressed_files_give_the_same_figures(data: Path, tmp_path: Path, name
     assert evaluate(packed, "--json").data["figures"] == evaluate(data, "--json").data["figures"]
 
 
-def test_locomo_is_asked_for_by_its_name(tmp_path: Path) -> None:
+def test_the_format_is_seen_or_told(tmp_path: Path, data: Path) -> None:
     path = save(tmp_path / "locomo.json", locomo())
-    figures = evaluate(path, "--format", "locomo", "--json").data["figures"]
+    figures = evaluate(path, "--json").data["figures"]
+    assert figures == evaluate(path, "--format", "locomo", "--json").data["figures"]
+    named = in_process("eval", "locomo", "--data", path, "--embedder", "hash", "--json")
+    assert named.data["figures"] == figures
     assert {name: row["n"] for name, row in figures.items()} == {
         **dict.fromkeys(("multi-hop", "open-domain", "single-hop", "temporal"), 1),
         "all": 4,
     }
     assert figures["all"]["turns@5"] == 1.0
+    chats = save_lines(tmp_path / "msc.jsonl", dmr())
+    assert evaluate(chats, "--json").data["figures"]["all"]["n"] == 3
 
 
 def test_a_limit_asks_the_first_questions_only(data: Path) -> None:
@@ -78,35 +87,42 @@ def test_a_limit_asks_the_first_questions_only(data: Path) -> None:
     assert evaluate(data, "--limit", 99, "--json").data["figures"]["all"]["n"] == QUESTIONS
 
 
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
+
+
 def test_each_question_is_a_line_that_can_be_audited(data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
+    out = tmp_path / "run"
     assert evaluate(data, "--out", out, "--limit", 2).code == 0
-    lines: list[dict[str, Any]] = [json.loads(line) for line in out.read_text().splitlines()]
+    lines = lines_of(out)
     assert [line["id"] for line in lines] == ["question-0", "question-1"]
     first = lines[0]
     assert set(first) == {
-        *("id", "category", "question", "figures", "seconds", "tokens", "gold", "hits"),
+        *("id", "category", "question", "asked_at", "reference", "has_answer", "gold", "hits"),
+        *("write_s", "sessions", "sessions_unread", "figures", "recall_s", "evidence_ranks"),
     }
-    assert first["gold"] == [[0, 2]]
+    assert first["gold"] == {"sessions": [0], "turns": [[0, 2]]}
+    assert first["evidence_ranks"] == {"sessions": [[0, 1]], "turns": [[0, 2, 1]]}
     assert first["hits"][0]["turn"] == [0, 2]
     assert set(first["hits"][0]["ranks"]) <= {"text", "vector", "graph"}
-    assert "answer_" not in out.read_text()
+    assert "answer_" not in (out / "questions.jsonl").read_text()
+    assert {path.name for path in out.iterdir()} == {
+        *("questions.jsonl", "run.json", "report.md", "report.html"),
+    }
 
 
 def test_lanes_can_be_chosen_and_weighing_left_out(data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
+    def hits_of(*arguments: str) -> list[Any]:
+        out = tmp_path / "-".join(["run", *arguments])
+        assert evaluate(data, "--out", out, *arguments).code == 0
+        return [hit for line in lines_of(out) for hit in line["hits"]]
 
     def lanes_of(*arguments: str) -> set[str]:
-        assert evaluate(data, "--out", out, *arguments).code == 0
-        lines = [json.loads(line) for line in out.read_text().splitlines()]
-        return {lane for line in lines for hit in line["hits"] for lane in hit["ranks"]}
+        return {lane for hit in hits_of(*arguments) for lane in hit["ranks"]}
 
     assert lanes_of("--lanes", "text", "--plain") == {"text"}
     assert lanes_of("--lanes", "text, vector") == {"text", "vector"}
-    assert evaluate(data, "--plain").code == 0
-    plain = out.read_text()
-    lanes_of("--lanes", "text,vector", "--plain")
-    assert out.read_text() != plain
+    assert hits_of("--plain") != hits_of()
 
 
 def test_without_an_embedder_words_alone_are_measured(data: Path) -> None:
@@ -121,11 +137,15 @@ def test_without_an_embedder_words_alone_are_measured(data: Path) -> None:
     [
         (("--lanes", "words"), 2, "unknown lane 'words'"),
         (("--limit", "0"), 2, "--limit: give at least 1"),
+        (("--sample", "0"), 2, "--sample: give at least 1"),
         (("--limit", "-3"), 2, "not a whole number"),
-        (("--format", "dmr"), 2, "invalid choice"),
+        (("--format", "squad"), 2, "invalid choice"),
         (("--format", "locomo"), 6, "is no locomo file"),
+        (("--mode", "qa"), 2, "name the benchmark to use --mode"),
+        (("--knob", "k"), 2, "--knob: is for ablate"),
+        (("--extractor", "openai:m"), 2, "a model reads only with --mode qa or both"),
         (("--embedder", "gpt-9"), 2, "no such embedder"),
-        (("--out", "/no/such/folder/out.jsonl"), 8, "no such file or directory"),
+        (("--out", "/proc/no/such/folder"), 8, "no such file or directory"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_a_code(
@@ -137,9 +157,8 @@ def test_a_wrong_option_is_one_line_and_a_code(
     assert done.err.count("\n") == 1
 
 
-def test_a_missing_or_useless_file_is_told_and_costs_no_earlier_results(tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    out.write_text("earlier results\n")
+def test_a_missing_or_useless_file_is_told_and_makes_no_folder(tmp_path: Path) -> None:
+    out = tmp_path / "run"
     nothing = save(tmp_path / "nothing.json", [longmemeval_item(0, question_id="q_abs")])
     empty = save(tmp_path / "empty.json", [])
     broken = tmp_path / "broken.json.xz"
@@ -151,10 +170,12 @@ def test_a_missing_or_useless_file_is_told_and_costs_no_earlier_results(tmp_path
         (broken, 6, "is no longmemeval file"),
         (tmp_path, 8, "is a directory"),
     ):
-        done = evaluate(path, "--out", out)
+        done = evaluate(path, "--out", out, "--format", "longmemeval")
         assert (done.code, done.out) == (code, ""), done.err
         assert complaint in done.err
         assert done.err.count("\n") == 1
-    assert out.read_text() == "earlier results\n"
+    unknown = save(tmp_path / "unknown.json", [{"a": 1}])
+    assert "is none of longmemeval, locomo, dmr" in evaluate(unknown, "--out", out).err
+    assert not out.exists()
     assert in_process("eval", "retrieval").code == 2
     assert in_process("eval", "everything", "--data", nothing).code == 2

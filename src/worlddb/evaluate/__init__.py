@@ -1,1 +1,1 @@
-"""Evaluation: how well recall finds what public benchmarks ask for."""
+"""Evaluation: how well recall finds, and models answer, what public benchmarks ask for."""

@@ -2,6 +2,7 @@
 
     longmemeval   one haystack per question; gold are sessions, and turns with `has_answer`
     locomo        one conversation with many questions; gold are turns (`D1:3`)
+    dmr           one conversation per question; no gold is marked, see `dmr`
 
 Names from the file never reach the engine: some of them give the answer away.
 """
@@ -9,30 +10,21 @@ Names from the file never reach the engine: some of them give the answer away.
 from __future__ import annotations
 
 import gzip
-import json
 import lzma
-import re
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import IO, Any, cast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 from worlddb.errors import FormatError, InvalidInputError
+from worlddb.evaluate.stream import items_of, opened
 
-FORMATS = ("longmemeval", "locomo")
-LOCOMO_CATEGORIES = {
-    1: "multi-hop",
-    2: "temporal",
-    3: "open-domain",
-    4: "single-hop",
-    5: "adversarial",
-}
-_LONGMEMEVAL_TIME = re.compile(r"(\d{4})/(\d\d)/(\d\d) \(\w+\) (\d\d):(\d\d)")
-_LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
+FORMATS = ("longmemeval", "locomo", "dmr")
+ADVERSARIAL = "adversarial"
 _NO_SUCH_FILE = (
-    *(KeyError, TypeError, ValueError, AttributeError, EOFError, RecursionError),
+    *(KeyError, TypeError, ValueError, AttributeError, EOFError, RecursionError, IndexError),
+    OverflowError,
     *(gzip.BadGzipFile, zlib.error, lzma.LZMAError),
 )
 """What a file of another format, or a damaged one, makes of us."""
@@ -56,7 +48,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question about a conversation; gold is by place, never by name."""
+    """A question about a conversation; gold is by place, never by name.
+
+    `has_answer` is False where the right answer is that there is none.
+    """
 
     id: str
     category: str
@@ -64,6 +59,8 @@ class Asked:
     at: datetime | None
     sessions: frozenset[int]
     turns: frozenset[tuple[int, int]]
+    reference: str = ""
+    has_answer: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,104 +74,70 @@ class Case:
 def load_cases(path: str, form: str) -> Iterator[Case]:
     """Yield the cases of a benchmark file: `.json`, or compressed as `.gz` or `.xz`.
 
+    The file is read as it is needed, and every question has an id of its own.
+
     Raises:
         InvalidInputError: no such format.
         FormatError: the file is not of that format.
     """
-    if form not in FORMATS:
+    from worlddb.evaluate.dmr import dmr_case
+    from worlddb.evaluate.formats import locomo_case, longmemeval_case
+
+    makers = {"longmemeval": longmemeval_case, "locomo": locomo_case, "dmr": dmr_case}
+    if form not in makers:
         raise InvalidInputError(f"format {form!r}: use one of {', '.join(FORMATS)}")
-    make = _longmemeval if form == "longmemeval" else _locomo
+    seen: set[str] = set()
     try:
-        with _opened(path) as file:
-            data = json.load(file)
-        yield from make(data)
+        with opened(path) as file:
+            for place, item in enumerate(items_of(file)):
+                case = makers[form](item, place)
+                yield replace(case, questions=tuple(_named(one, seen) for one in case.questions))
     except _NO_SUCH_FILE as error:
         raise FormatError(f"{path}: is no {form} file: {type(error).__name__} {error}") from error
 
 
-def _opened(path: str) -> IO[bytes]:
-    if path.endswith(".gz"):
-        return cast(IO[bytes], gzip.open(path))
-    return lzma.open(path) if path.endswith(".xz") else Path(path).open("rb")
+def asked_at(case: Case, question: Asked) -> datetime:
+    """Return when a question is asked: as the file says, else after the last session."""
+    return question.at or max(session.at for session in case.sessions)
 
 
-def _text(value: Any) -> str:
+def format_of(path: str) -> str:
+    """Return which format a file has, by what its first item holds.
+
+    Raises:
+        FormatError: none that is known.
+    """
+    signs = {"longmemeval": "haystack_sessions", "locomo": "conversation", "dmr": "self_instruct"}
+    try:
+        with opened(path) as file:
+            first: Any = next(items_of(file), {})
+            found = [form for form, key in signs.items() if key in first]
+    except _NO_SUCH_FILE as error:
+        raise FormatError(f"{path}: is no benchmark file: {error}") from error
+    if not found:
+        raise FormatError(
+            f"{path}: is none of {', '.join(FORMATS)}: its first item has none of "
+            f"{', '.join(signs.values())}"
+        )
+    return found[0]
+
+
+def text_in(value: Any) -> str:
+    """Return a text as it is.
+
+    Raises:
+        TypeError: it is none.
+    """
     if not isinstance(value, str):
         raise TypeError(f"no text: {value!r:.50}")
     return value
 
 
-def _longmemeval(data: list[dict[str, Any]]) -> Iterator[Case]:
-    for item in data:
-        gold = set(item["answer_session_ids"])
-        sessions = tuple(
-            Session(
-                _time(at),
-                tuple(Turn(_text(turn["role"]), _text(turn["content"])) for turn in turns),
-            )
-            for at, turns in zip(item["haystack_dates"], item["haystack_sessions"], strict=True)
-        )
-        question = Asked(
-            id=item["question_id"],
-            category="abstention" if "_abs" in item["question_id"] else item["question_type"],
-            text=_text(item["question"]),
-            at=_time(item["question_date"]),
-            sessions=frozenset(
-                place for place, name in enumerate(item["haystack_session_ids"]) if name in gold
-            ),
-            turns=frozenset(
-                (place, number)
-                for place, turns in enumerate(item["haystack_sessions"])
-                for number, turn in enumerate(turns)
-                if turn.get("has_answer")
-            ),
-        )
-        yield Case(sessions, (question,))
-
-
-def _time(text: str) -> datetime:
-    match = _LONGMEMEVAL_TIME.fullmatch(text)
-    if match is None:
-        raise ValueError(f"no date: {text!r}")
-    year, month, day, hour, minute = map(int, match.groups())
-    return datetime(year, month, day, hour, minute, tzinfo=UTC)
-
-
-def _locomo(data: list[dict[str, Any]]) -> Iterator[Case]:
-    for item in data:
-        talk = item["conversation"]
-        numbers = sorted(
-            int(key.removeprefix("session_"))
-            for key, turns in talk.items()
-            if re.fullmatch(r"session_\d+", key) and isinstance(turns, list)
-        )
-        places: dict[str, tuple[int, int]] = {}
-        sessions = []
-        for place, number in enumerate(numbers):
-            turns = talk[f"session_{number}"]
-            at = datetime.strptime(talk[f"session_{number}_date_time"], _LOCOMO_TIME)
-            for turn_place, turn in enumerate(turns):
-                places[turn["dia_id"]] = (place, turn_place)
-            sessions.append(Session(at.replace(tzinfo=UTC), tuple(map(_locomo_turn, turns))))
-        yield Case(tuple(sessions), tuple(_locomo_questions(item["qa"], places)))
-
-
-def _locomo_turn(turn: dict[str, Any]) -> Turn:
-    seen, said = turn.get("blip_caption"), _text(turn["text"])
-    return Turn(_text(turn["speaker"]), f"{said} [shares {seen}]" if seen else said)
-
-
-def _locomo_questions(
-    items: Iterable[dict[str, Any]], places: dict[str, tuple[int, int]]
-) -> Iterator[Asked]:
-    for number, item in enumerate(items):
-        named = [name for text in item["evidence"] for name in re.findall(r"D\d+:\d+", text)]
-        gold = frozenset(places[name] for name in named if name in places)
-        yield Asked(
-            id=str(number),
-            category=LOCOMO_CATEGORIES[item["category"]],
-            text=_text(item["question"]),
-            at=None,
-            sessions=frozenset(session for session, _ in gold),
-            turns=gold,
-        )
+def _named(question: Asked, seen: set[str]) -> Asked:
+    """Return a question under a name that no other has."""
+    name, number = question.id, 1
+    while name in seen:
+        number += 1
+        name = f"{question.id}#{number}"
+    seen.add(name)
+    return question if name == question.id else replace(question, id=name)

@@ -1,25 +1,21 @@
 """Retrieval: ask every question of a benchmark, and see where the gold sessions and turns rank.
 
 A conversation becomes a store in memory: sessions are worlds, turns are nodes in them. No model but
-the embedder takes part, and nothing of the gold reaches the engine.
-
-    any@k, all@k   at least one, or all, gold sessions among the first k sessions
-    ndcg@10, mrr   of the sessions, with gains of 0 and 1
-    turns@k        all gold turns among the first k turns; recall@k the share of them
-A session ranks where its best turn does.
+the embedder takes part, and nothing of the gold reaches the engine: names of sessions are replaced,
+and ties are broken by content address. `DEFINITIONS` says what the figures are.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import log2
 from typing import TYPE_CHECKING, Any
 
 from worlddb.db import WorldDB
-from worlddb.evaluate.cases import Asked, Case
+from worlddb.evaluate.cases import Asked, Case, asked_at
 from worlddb.model.id import Id
 from worlddb.model.values import NodeDraft
 
@@ -29,10 +25,20 @@ if TYPE_CHECKING:
     from worlddb.read.recall import RecallSettings
 
 DEPTH = 200
-SESSIONS_AT = (5, 10)
+HITS_KEPT = 50
+SESSIONS_AT = (5, 10, 30)
 TURNS_AT = (5, 10, 20, 50)
-LEFT_OUT = frozenset({"abstention", "adversarial"})
-"""Questions whose right answer is that there is none."""
+SAID = ("Turn", "Memory")
+"""The types of nodes that hold what was said, word for word."""
+DEFINITIONS = {
+    "n": "questions that have an answer and marked evidence",
+    "any@k, all@k": "at least one, or all, gold sessions among the first k sessions; a session "
+    f"ranks where its best turn does, among the first {DEPTH} turns",
+    "ndcg@10, mrr": "of the sessions, with gains of 0 and 1",
+    "turns@k": "all gold turns among the first k turns, over the questions with marked turns",
+    "recall@k": "the share of gold turns among the first k turns, over the same questions",
+    "tokens@k": "what the first k turns take in a prompt, a token being four characters",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,7 @@ class Outcome:
     tokens: int
     gold: list[list[int]] = field(default_factory=list)
     hits: list[dict[str, Any]] = field(default_factory=list)
+    evidence: dict[str, Any] = field(default_factory=dict)
 
 
 def evaluate(
@@ -63,16 +70,21 @@ def evaluate(
     """
     done = 0
     for case in cases:
-        questions = [one for one in case.questions if one.category not in LEFT_OUT and one.sessions]
+        questions = [one for one in case.questions if is_measured(one)]
         if questions:
             with WorldDB(":memory:", embedder=embedder) as db:
                 places = ingest(db, case)
                 # What the first question to a store pays once is not what a question costs.
                 db.recall("hello", k=1, types=["Turn"], settings=settings)
                 for question in questions:
-                    yield _ask(db, question, places, settings)
+                    yield ask(db, question, places, settings, at=asked_at(case, question))
                     done += 1
                     on_question(done)
+
+
+def is_measured(question: Asked) -> bool:
+    """Return whether there is something to find: an answer, and gold that says where."""
+    return question.has_answer and bool(question.sessions)
 
 
 def ingest(db: WorldDB, case: Case) -> dict[Id, tuple[int, int]]:
@@ -96,18 +108,19 @@ def ingest(db: WorldDB, case: Case) -> dict[Id, tuple[int, int]]:
     return places
 
 
-def _ask(
+def ask(
     db: WorldDB,
     question: Asked,
-    places: dict[Id, tuple[int, int]],
+    places: Mapping[Id, tuple[int, int] | Sequence[tuple[int, int]]],
     settings: RecallSettings | None,
+    *,
+    at: datetime,
 ) -> Outcome:
+    """Return where the gold of a question ranks; a node may come from several places."""
     started = time.perf_counter()
-    found: Recall = db.recall(
-        question.text, k=DEPTH, types=["Turn"], at=question.at, settings=settings
-    )
+    found: Recall = db.recall(question.text, k=DEPTH, types=SAID, at=at, settings=settings)
     seconds = time.perf_counter() - started
-    turns = [places[hit.node.id] for hit in found]
+    turns = [place for hit in found for place in _several(places[hit.node.id])]
     sessions = list(dict.fromkeys(session for session, _ in turns))
     return Outcome(
         id=question.id,
@@ -116,19 +129,33 @@ def _ask(
         figures={
             **session_figures(sessions, question.sessions),
             **turn_figures(turns, question.turns),
+            **{f"tokens@{k}": float(sum(hit.tokens for hit in found.hits[:k])) for k in TURNS_AT},
         },
         seconds=seconds,
         tokens=sum(hit.tokens for hit in found.hits[:10]),
         gold=sorted(map(list, question.turns)) or sorted([place] for place in question.sessions),
         hits=[
             {
-                "turn": place,
+                "turn": list(_several(places[hit.node.id])[0]),
                 "score": round(hit.score, 4),
                 "ranks": {lane: rank.rank for lane, rank in hit.lanes.items()},
             }
-            for place, hit in zip(turns[:50], found, strict=False)
+            for hit in found.hits[:HITS_KEPT]
         ],
+        evidence={
+            "sessions": [[one, _rank(sessions, one)] for one in sorted(question.sessions)],
+            "turns": [[*one, _rank(turns, one)] for one in sorted(question.turns)],
+        },
     )
+
+
+def _rank(ranked: Sequence[Any], one: Any) -> int | None:
+    """Return where something ranks, from 1 on; None if it does not."""
+    return ranked.index(one) + 1 if one in ranked else None
+
+
+def _several(place: Any) -> Sequence[tuple[int, int]]:
+    return (place,) if isinstance(place, tuple) else place
 
 
 def session_figures(ranked: Sequence[int], gold: frozenset[int]) -> dict[str, float]:

@@ -1,30 +1,24 @@
-"""`worlddb eval`: how well recall finds what a public benchmark asks for."""
+"""`worlddb eval`: how well this memory does on public benchmarks, with and without models."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from contextlib import ExitStack
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError
+from worlddb.faces.cli.confirming import add_yes_option
 from worlddb.faces.cli.options import (
+    Parser,
     Subparsers,
     add_command,
     add_embedder_option,
     count,
-    wants_json,
 )
-from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.stores import chosen_embedder
-from worlddb.faces.cli.terminal import print_json, print_table
 
-if TYPE_CHECKING:
-    from worlddb import RecallSettings
-    from worlddb.evaluate.retrieval import Outcome
-
-FORMATS = ("longmemeval", "locomo")
+FORMATS = ("longmemeval", "locomo", "dmr")
+WHAT = (*FORMATS, "retrieval", "ablate")
+MODES = ("retrieval", "qa", "both")
+POOLINGS = ("attention", "mean")
+KNOBS = ("lanes", "facts", "summaries", "k", "embedder", "pooling", "weighing")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -32,109 +26,104 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = add_command(
         subparsers,
         "eval",
-        arguments="retrieval",
-        summary="measure recall on a benchmark file",
+        arguments="longmemeval|locomo|dmr|retrieval|ablate --data FILE",
+        summary="measure this memory on a benchmark file",
         description=(
-            "Write each conversation of a LongMemEval or LoCoMo file into a store in memory, ask\n"
-            "its questions, and report where the gold sessions and turns rank. No language model\n"
-            "takes part. Questions without an answer are left out."
+            "Write each conversation of a benchmark file into a store in memory and ask its\n"
+            "questions. --mode retrieval reports where the gold sessions and turns rank; no\n"
+            "language model takes part. --mode qa has one answer and another judge. 'retrieval'\n"
+            "takes any of the three formats; 'ablate' repeats a run with one knob turned at a\n"
+            "time. With --out, a run that was stopped goes on where it was.\n"
+            "\n"
+            "A model is provider:model or provider:model@base_url; by default each role is the\n"
+            "one that WORLDDB_LLM_PROVIDER, _MODEL, _BASE_URL and _API_KEY describe. Keys of\n"
+            "models named here: WORLDDB_ANSWERER_KEY, WORLDDB_JUDGE_KEY, WORLDDB_EXTRACTOR_KEY;\n"
+            "else, at a provider's own address, OPENAI_API_KEY or ANTHROPIC_API_KEY."
         ),
         examples=(
-            ("worlddb eval retrieval --data longmemeval_s.json", "the whole file"),
-            ("worlddb eval retrieval --data locomo10.json --format locomo", "the other format"),
+            ("worlddb eval longmemeval --data longmemeval_s.json", "where the gold ranks"),
+            ("worlddb eval locomo --data locomo10.json --mode both --out run", "and answers, too"),
+            ("worlddb eval dmr --data msc.jsonl --mode qa --sample 50 --out r", "some questions"),
+            ("worlddb eval ablate --data f.json --knob lanes --knob embedder", "a table of runs"),
             ("worlddb eval retrieval --data f.json --lanes text --plain", "one lane, no weighing"),
         ),
     )
-    parser.add_argument("what", metavar="retrieval", choices=("retrieval",), help="what to measure")
+    parser.add_argument("what", metavar="WHAT", choices=WHAT, help=", ".join(WHAT))
     parser.add_argument("--data", metavar="FILE", required=True, help=".json, .json.gz, .json.xz")
-    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="whose format it is")
-    parser.add_argument("--limit", type=count, metavar="N", help="only the first N questions")
-    parser.add_argument("--lanes", metavar="LANES", help="some of text,vector,graph")
-    parser.add_argument("--plain", action="store_true", help="order by fused ranks alone")
-    parser.add_argument("--out", metavar="FILE", help="write one JSON line for each question")
-    add_embedder_option(parser)
+    parser.add_argument("--mode", choices=MODES, default=MODES[0], help="default: retrieval")
+    parser.add_argument("--out", metavar="FOLDER", help="keep every question, and write reports")
+    _add_choice_of_questions(parser)
+    _add_engine(parser)
+    _add_models(parser)
     parser.set_defaults(run=run)
 
 
+def _add_choice_of_questions(parser: Parser) -> None:
+    parser.add_argument("--format", choices=FORMATS, help="for retrieval and ablate, if not seen")
+    parser.add_argument("--limit", type=count, metavar="N", help="only the first N questions")
+    parser.add_argument("--sample", type=count, metavar="N", help="N questions of all categories")
+    parser.add_argument("--seed", type=count, metavar="N", help="for --sample")
+    parser.add_argument(
+        "--adversarial", action="store_true", help="answer LoCoMo's category 5, too"
+    )
+    parser.add_argument("--workers", type=count, metavar="N", help="at once (default: 1; qa: 4)")
+
+
+def _add_engine(parser: Parser) -> None:
+    parser.add_argument("--lanes", metavar="LANES", help="some of text,vector,graph")
+    parser.add_argument("--plain", action="store_true", help="order by fused ranks alone")
+    parser.add_argument("--no-facts", action="store_true", help="no facts and entities (flat)")
+    parser.add_argument("--no-summaries", action="store_true", help="no session summaries")
+    parser.add_argument("--pooling", choices=POOLINGS, default=POOLINGS[0], help="worlds' vectors")
+    parser.add_argument("--k", type=count, metavar="N", default=50, help="memories for an answer")
+    parser.add_argument("--context-tokens", type=count, metavar="N", help="of at most N tokens")
+    parser.add_argument(
+        "--knob",
+        action="append",
+        default=[],
+        metavar="KNOB[=V,…]",
+        help=f"for ablate: {', '.join(KNOBS)} (default: all)",
+    )
+    add_embedder_option(parser)
+
+
+def _add_models(parser: Parser) -> None:
+    parser.add_argument("--answerer", metavar="MODEL", help="who answers")
+    parser.add_argument("--judge", metavar="MODEL", help="who judges; none: only scored")
+    parser.add_argument(
+        "--extractor", metavar="MODEL", dest="reader", help="who reads; or rules, or verbatim"
+    )
+    parser.add_argument("--prompts", metavar="FOLDER", help="extract.txt, answer.txt, judge.txt")
+    parser.add_argument("--answer-tokens", type=count, metavar="N", default=512, help="at most")
+    parser.add_argument("--judge-tokens", type=count, metavar="N", default=8, help="at most")
+    parser.add_argument("--extract-tokens", type=count, metavar="N", default=4096, help="at most")
+    parser.add_argument("--per-minute", type=count, metavar="N", help="requests of each role")
+    parser.add_argument(
+        "--price",
+        action="append",
+        default=[],
+        metavar="ROLE=IN,OUT",
+        help="for a million tokens, for the estimate",
+    )
+    add_yes_option(parser)
+
+
 def run(args: argparse.Namespace) -> int:
-    """Measure, and print the figures by category."""
-    from itertools import islice
+    """Measure, and print the figures.
 
-    from worlddb.evaluate.cases import load_cases
-    from worlddb.evaluate.retrieval import evaluate
+    Raises:
+        InvalidInputError: an option is wrong.
+        ProviderError: a model failed.
+    """
+    from worlddb.faces.cli.evaluating import ablate, measure
 
-    if args.limit == 0:
-        raise InvalidInputError("--limit: give at least 1")
-    outcomes: list[Outcome] = []
-    with Progress("asking", unit="questions") as progress, ExitStack() as opened:
-
-        def show(done: int) -> None:
-            progress.done = done
-
-        asked = evaluate(
-            load_cases(args.data, args.format),
-            embedder=chosen_embedder(args),
-            settings=_settings(args),
-            on_question=show,
-        )
-        for outcome in islice(asked, args.limit):
-            if args.out and not outcomes:
-                # Not before the first answer: a wrong FILE must not cost the results of before.
-                out = opened.enter_context(open(args.out, "w", encoding="utf-8"))
-            if args.out:
-                out.write(json.dumps(_record(outcome)) + "\n")
-            outcomes.append(outcome)
-    if not outcomes:
-        raise InvalidInputError(f"{args.data}: has no question with an answer")
-    _report(args, outcomes)
-    return 0
-
-
-def _settings(args: argparse.Namespace) -> RecallSettings:
-    from worlddb import RecallSettings
-
-    settings = RecallSettings()
-    if args.lanes:
-        lanes = [lane.strip() for lane in args.lanes.split(",")]
-        settings = replace(settings, weights=dict.fromkeys(lanes, 1.0))
-    return replace(settings, weighing=None) if args.plain else settings
-
-
-def _record(outcome: Outcome) -> dict[str, object]:
-    return {name: getattr(outcome, name) for name in outcome.__slots__}
-
-
-def _report(args: argparse.Namespace, outcomes: list[Outcome]) -> None:
-    from worlddb.evaluate.retrieval import means
-
-    groups: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault(outcome.category, []).append(outcome)
-    groups = dict(sorted(groups.items())) | {"all": outcomes}
-    tables = {name: {"n": len(group), **means(group)} for name, group in groups.items()}
-    times = sorted(outcome.seconds for outcome in outcomes)
-    spent = {
-        "recall_ms_p50": 1000 * times[len(times) // 2],
-        "recall_ms_p95": 1000 * times[int(len(times) * 0.95)],
-        "tokens_in_10": sum(outcome.tokens for outcome in outcomes) / len(outcomes),
-    }
-    if wants_json(args):
-        print_json({"data": args.data, "figures": tables, **spent})
-        return
-    names = [name for name in tables["all"] if name != "n"]
-    half = names.index("turns@5") if "turns@5" in names else len(names)
-    for part in (names[:half], names[half:]):
-        if part:
-            print_table(
-                ("category", "n", *part),
-                [
-                    (
-                        name,
-                        int(row["n"]),
-                        *(f"{row[one]:.3f}" if one in row else "" for one in part),
-                    )
-                    for name, row in tables.items()
-                ],
-            )
-            print()
-    print(", ".join(f"{name} {value:,.1f}" for name, value in spent.items()))
+    for name in ("limit", "sample", "workers", "k", "context_tokens", "per_minute"):
+        if getattr(args, name) == 0:
+            raise InvalidInputError(f"--{name.replace('_', '-')}: give at least 1")
+    if args.format is not None and args.what in FORMATS and args.format != args.what:
+        raise InvalidInputError(f"--format {args.format}: but {args.what} is what was asked for")
+    if args.what == "retrieval" and args.mode != "retrieval":
+        raise InvalidInputError("retrieval: asks no model; name the benchmark to use --mode")
+    if args.knob and args.what != "ablate":
+        raise InvalidInputError("--knob: is for ablate")
+    return ablate(args) if args.what == "ablate" else measure(args)

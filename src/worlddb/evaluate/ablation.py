@@ -1,0 +1,127 @@
+"""Ablation: the same run with one thing changed at a time, and what that does to the figures.
+
+A knob is something that can be turned off or set otherwise. Every row of the table is the run as it
+was asked for, but for one knob; a row that would change nothing is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from worlddb.errors import InvalidInputError
+from worlddb.evaluate.settings import LANES, RunSettings
+from worlddb.evaluate.summary import ALL, AVERAGED, Group, Summary
+
+BASE = "as asked for"
+K_VALUES = ("10", "20", "50", "100")
+RANK_COLUMNS = ("all@5", "all@10", "ndcg@10", "turns@10", "turns@50", "tokens@10")
+ANSWER_COLUMNS = ("correct", "match", "f1", "evidence", "tokens")
+
+Change = tuple[str, RunSettings]
+Turn = Callable[[RunSettings, Sequence[str]], Iterator[Change]]
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """Something to turn. `asks` knobs change only what an answerer is given."""
+
+    what: str
+    turn: Turn
+    asks: bool = False
+
+
+def _lanes(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
+    if strange := set(values) - set(LANES):
+        raise InvalidInputError(f"knob lanes={min(strange):.20}: use {', '.join(LANES)}")
+    for lane in values or base.lanes:
+        if base.lanes == (lane,):
+            continue
+        yield (
+            f"without the {lane} lane",
+            replace(base, lanes=tuple(one for one in base.lanes if one != lane)),
+        )
+    for lane in () if values else LANES:
+        yield f"the {lane} lane alone", replace(base, lanes=(lane,))
+
+
+def _facts(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
+    yield "no facts and entities", replace(base, facts=False)
+    if base.asks_model:
+        yield "turns alone (flat)", replace(base, facts=False, summaries=False)
+
+
+def _summaries(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
+    yield "no summaries", replace(base, summaries=False)
+
+
+def _k(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
+    for value in values or K_VALUES:
+        if not value.isdecimal():
+            raise InvalidInputError(f"knob k={value!r:.20}: give whole numbers")
+        yield f"k = {value}", replace(base, k=int(value))
+
+
+def _embedder(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
+    for value in values or ("none", "hash"):
+        yield f"embedder {value}", replace(base, embedder=value)
+
+
+def _pooling(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
+    yield "mean pooling", replace(base, pooling="mean")
+
+
+def _weighing(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
+    yield "fused ranks alone", replace(base, weighed=False)
+
+
+KNOBS: Mapping[str, Knob] = {
+    "lanes": Knob("each lane off, and each alone", _lanes),
+    "facts": Knob("facts and entities off", _facts),
+    "summaries": Knob("session summaries off", _summaries, asks=True),
+    "k": Knob("how many memories the answerer gets", _k, asks=True),
+    "embedder": Knob("which embedder", _embedder),
+    "pooling": Knob("worlds' vectors by attention or by mean", _pooling),
+    "weighing": Knob("the last order by scores or by fused ranks", _weighing),
+}
+
+
+def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
+    """Return the rows of a table: the run as asked for, then each change of it.
+
+    `given` are knobs, perhaps with values (`k=10,100`); none are all that matter in this mode.
+
+    Raises:
+        InvalidInputError: there is no such knob, or it changes nothing in this mode.
+    """
+    asked = given or [name for name, knob in KNOBS.items() if base.asks_model or not knob.asks]
+    rows: list[Change] = [(BASE, base)]
+    for text in asked:
+        name, _, values = text.partition("=")
+        knob = KNOBS.get(name)
+        if knob is None:
+            raise InvalidInputError(f"knob {name!r:.40}: use one of {', '.join(KNOBS)}")
+        if knob.asks and not base.asks_model:
+            raise InvalidInputError(f"knob {name}: only changes what is answered; use --mode qa")
+        chosen = [value.strip() for value in values.split(",") if value.strip()]
+        rows += [
+            (title, settings) for title, settings in knob.turn(base, chosen) if settings != base
+        ]
+    return rows
+
+
+def row_of(summary: Summary) -> dict[str, float]:
+    """Return what a table shows of a run."""
+    row: dict[str, float] = {}
+    if summary.figures:
+        row |= _shown(summary.figures[-1], RANK_COLUMNS)
+    groups = {group.name: group for group in summary.answers}
+    if groups:
+        row |= _shown(groups[ALL], ANSWER_COLUMNS)
+        best = "correct" if "correct" in row else "match"
+        row[f"{best}, averaged"] = groups[AVERAGED].means[best].value
+    return row
+
+
+def _shown(group: Group, names: Sequence[str]) -> dict[str, float]:
+    return {name: group.means[name].value for name in names if name in group.means}

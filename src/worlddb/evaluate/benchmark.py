@@ -1,0 +1,85 @@
+"""Benchmark: from a file to a finished run.
+
+survey ──▶ choose ──▶ what the ledger lacks ──run──▶ ledger ──▶ summary, report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from worlddb.errors import InvalidInputError
+from worlddb.evaluate.answering import Roles
+from worlddb.evaluate.cases import load_cases
+from worlddb.evaluate.ledger import Ledger
+from worlddb.evaluate.plan import Planned, choose, survey, works_of
+from worlddb.evaluate.report import write_report
+from worlddb.evaluate.running import run
+from worlddb.evaluate.settings import RunSettings
+from worlddb.evaluate.summary import Summary, summarise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run: its records, its figures, and the questions at which a model failed."""
+
+    records: list[dict[str, Any]]
+    summary: Summary
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def plan_of(
+    data: str, settings: RunSettings, *, sample: int | None = None, limit: int | None = None
+) -> list[Planned]:
+    """Return the questions of a file that a run will ask.
+
+    Raises:
+        FormatError: it is no such file.
+        InvalidInputError: there is nothing to ask in it.
+    """
+    found = survey(load_cases(data, settings.benchmark), settings)
+    if not found:
+        raise InvalidInputError(f"{data}: has no question with an answer")
+    return choose(found, sample=sample, limit=limit, seed=settings.seed)
+
+
+def run_benchmark(
+    data: str,
+    settings: RunSettings,
+    roles: Roles | None,
+    *,
+    chosen: Sequence[Planned],
+    out: str | None = None,
+    workers: int = 1,
+    on_begin: Callable[[int], None] = lambda left: None,
+    on_done: Callable[[int], None] = lambda done: None,
+    more: Callable[[], Mapping[str, str]] = dict,
+) -> Finished:
+    """Ask the chosen questions that are not answered yet; report on all of them.
+
+    `out` is the folder of the run; `more` is told in the report beside the settings.
+
+    Raises:
+        ConflictError: the folder holds a run with other settings.
+        FormatError: the file, or what the folder holds, is damaged.
+        ProviderError: the embedder failed, or models failed too often in a row.
+    """
+    ledger = Ledger(out, settings, data)
+    left = [one for one in chosen if one.id not in ledger.done]
+    on_begin(len(left))
+    works = works_of(load_cases(data, settings.benchmark), left)
+    for number, record in enumerate(run(works, settings, roles, workers=workers), 1):
+        ledger.add(record)
+        on_done(number)
+    ids = [one.id for one in chosen]
+    records = ledger.finish(ids)
+    finished = Finished(
+        records=records,
+        summary=summarise(records),
+        failed={name: ledger.failed[name]["error"] for name in ids if name in ledger.failed},
+    )
+    if ledger.folder is not None:
+        counts = {"questions": f"{len(records)} of {len(chosen)}, {len(finished.failed)} failed"}
+        write_report(ledger.folder, ledger.run, finished.summary, records, {**counts, **more()})
+    return finished

@@ -1,0 +1,122 @@
+"""Cost: about how many tokens a run will take, and what they cost at given prices.
+
+Nothing is asked to find out. A token is taken to be four characters; replies are taken to be as
+long as they may be, except that an extractor writes a third of what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from worlddb.errors import InvalidInputError
+from worlddb.evaluate.answering import Roles
+from worlddb.evaluate.plan import Planned
+from worlddb.evaluate.settings import RunSettings
+from worlddb.read.hits import tokens_of
+
+ROLES = ("extractor", "answerer", "judge")
+EXTRACTED_SHARE = 1 / 3
+LINE_TOKENS = 12
+"""About what a message takes in a prompt beside its text."""
+JUDGED_TOKENS = 120
+"""About what a question, a reference and an answer take."""
+LONGER = 1.3
+"""How much longer than others the turns are that are found."""
+PER = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a role will take, about. `price` is in the currency of the prices; None without one."""
+
+    role: str
+    model: str
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    price: float | None
+
+
+def estimates(
+    chosen: Sequence[Planned],
+    settings: RunSettings,
+    roles: Roles,
+    prices: Mapping[str, tuple[float, float]],
+) -> list[Estimate]:
+    """Return what each role of a run will take, if nothing was asked before."""
+    found = []
+    cases = {one.case: one for one in chosen}.values()
+    if roles.extractor is not None and settings.reading == "model":
+        sessions = sum(one.sessions for one in cases)
+        said = sum(one.tokens for one in cases)
+        told = sessions * (tokens_of(roles.prompts.extract) + 10 * LINE_TOKENS)
+        written = int(said * EXTRACTED_SHARE)
+        found.append(_estimate("extractor", roles, sessions, said + told, written, prices))
+    context = sum(
+        min(
+            one.tokens,
+            settings.context_tokens or one.tokens,
+            int(settings.k * (LONGER * one.turn_tokens + LINE_TOKENS)),
+        )
+        for one in chosen
+    )
+    asked = context + len(chosen) * tokens_of(roles.prompts.answer)
+    longest = roles.answerer.settings.max_output_tokens
+    found.append(_estimate("answerer", roles, len(chosen), asked, len(chosen) * longest, prices))
+    if roles.judge is not None:
+        judged = len(chosen) * (tokens_of(roles.prompts.judge) + JUDGED_TOKENS)
+        longest = roles.judge.settings.max_output_tokens
+        found.append(_estimate("judge", roles, len(chosen), judged, len(chosen) * longest, prices))
+    return found
+
+
+def _estimate(
+    role: str,
+    roles: Roles,
+    requests: int,
+    tokens_in: int,
+    tokens_out: int,
+    prices: Mapping[str, tuple[float, float]],
+) -> Estimate:
+    return Estimate(
+        role=role,
+        model=getattr(roles, role).settings.model,
+        requests=requests,
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        price=price_of(role, tokens_in, tokens_out, prices),
+    )
+
+
+def price_of(
+    role: str, tokens_in: int, tokens_out: int, prices: Mapping[str, tuple[float, float]]
+) -> float | None:
+    """Return what tokens cost in a role; None if its prices were not given."""
+    if role not in prices:
+        return None
+    each_in, each_out = prices[role]
+    return (tokens_in * each_in + tokens_out * each_out) / PER
+
+
+def read_prices(given: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return prices for a million tokens, each given as `role=in,out`.
+
+    Raises:
+        InvalidInputError: one of them is something else.
+    """
+    prices = {}
+    for text in given:
+        role, _, both = text.partition("=")
+        parts = both.split(",")
+        try:
+            each_in, each_out = map(float, parts)
+        except ValueError:
+            each_in = each_out = -1.0
+        if role not in ROLES or not (0 <= each_in < PER and 0 <= each_out < PER):
+            raise InvalidInputError(
+                f"price {text!r:.60}: give role=in,out for a million tokens each, such as "
+                f"answerer=5,25; roles are {', '.join(ROLES)}"
+            )
+        prices[role] = (each_in, each_out)
+    return prices

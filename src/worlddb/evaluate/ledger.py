@@ -1,0 +1,110 @@
+"""Ledger: the folder of a run. What is in it is done; the next run goes on from there.
+
+    run.json          the settings, and the digest of the file that was asked
+    questions.jsonl   one line per question, written the moment it is done
+    calls.jsonl       every reply of a model (see `calls`)
+    report.md, report.html
+
+A question whose line has an `error` counts as not done. A folder whose settings differ is refused,
+so that no table mixes two runs; which and how many questions are asked may differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from worlddb import __version__
+from worlddb.errors import ConflictError, FormatError
+from worlddb.evaluate.lines import append_line, read_lines, write_lines
+from worlddb.evaluate.settings import RunSettings
+
+RUN, QUESTIONS, CALLS = "run.json", "questions.jsonl", "calls.jsonl"
+CHUNK_BYTES = 1 << 20
+
+Record = dict[str, Any]
+
+
+class Ledger:
+    """The records of a run: in a folder, or only in memory if there is none."""
+
+    def __init__(self, folder: str | None, settings: RunSettings, data: str) -> None:
+        """Open or begin a run.
+
+        Raises:
+            ConflictError: the folder holds another run.
+            FormatError: what it holds is damaged.
+            OSError: it cannot be written.
+        """
+        self.folder = Path(folder) if folder is not None else None
+        self.run = {
+            "data": Path(data).name,
+            "sha256": digest(data),
+            "worlddb": __version__,
+            **settings.to_dict(),
+        }
+        self.done: dict[str, Record] = {}
+        self.failed: dict[str, Record] = {}
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._check(self.folder / RUN)
+            for record in read_lines(self.folder / QUESTIONS):
+                self._note(record)
+
+    def add(self, record: Record) -> None:
+        """Keep what came out of a question."""
+        self._note(record)
+        if self.folder is not None:
+            append_line(self.folder / QUESTIONS, record)
+
+    def finish(self, ids: Sequence[str]) -> list[Record]:
+        """Return the records of a plan in its order; put the file into that order, too."""
+        every = self.done | self.failed
+        planned = [every[name] for name in ids if name in every]
+        if self.folder is not None:
+            rest = every.keys() - set(ids)
+            others = [record for name, record in every.items() if name in rest]
+            write_lines(self.folder / QUESTIONS, [*planned, *others])
+        return [record for record in planned if "error" not in record]
+
+    def _note(self, record: Record) -> None:
+        name = record.get("id")
+        if not isinstance(name, str):
+            raise FormatError(f"{QUESTIONS}: a line has no id; choose another --out")
+        if "error" in record:
+            if name not in self.done:
+                self.failed[name] = record
+        else:
+            self.done[name] = record
+            self.failed.pop(name, None)
+
+    def _check(self, path: Path) -> None:
+        if not path.exists():
+            write_lines(path, [self.run])
+            return
+        try:
+            before = json.loads(path.read_text("utf-8"))
+            names = [name for name in before | self.run if before.get(name) != self.run.get(name)]
+            names = [name for name in names if name != "data"]  # A file may be moved.
+        except (ValueError, TypeError):
+            raise FormatError(f"{path}: is no run; move it away, or choose another --out") from None
+        if names:
+            told = "; ".join(
+                f"{name} was {before.get(name)!r:.60}, now {self.run.get(name)!r:.60}"
+                for name in names[:3]
+            )
+            raise ConflictError(
+                f"{path.parent}: holds a run with other settings ({told}); choose another --out"
+            )
+
+
+def digest(path: str) -> str:
+    """Return what tells a file from another by its bytes."""
+    hasher = sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            hasher.update(chunk)
+    return hasher.hexdigest()

@@ -1,0 +1,156 @@
+"""Summary: the records of a run as figures by category, with their intervals.
+
+figures    where the gold ranks (see `retrieval.DEFINITIONS`)
+answers    how good the answers are, by the judge and without one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from worlddb.evaluate.intervals import Mean, mean_of
+
+ALL = "all"
+AVERAGED = "task-averaged"
+ABSTENTION = "abstention"
+DEFINITIONS = {
+    "n": "questions with an answer from the answerer; a failed one is not among them",
+    "correct": "the judge's verdict on the answer begins with the word CORRECT",
+    "match": "without a judge: the numbers and dates of the reference are in the answer, and most "
+    "of its words; strict with paraphrases, so rather a lower bound",
+    "exact, f1": "without a judge: the same words; and the overlap of words",
+    "evidence": "all gold sessions are among the memories that the answerer was given",
+    "tokens": "what these memories take in a prompt, a token being four characters",
+    AVERAGED: "the mean over the categories, each counting the same",
+    ABSTENTION: "the questions whose right answer is that there is none; they count in their "
+    "categories as well",
+}
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The questions of a category, and the means of their figures."""
+
+    name: str
+    n: int
+    means: dict[str, Mean] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What came out of a run."""
+
+    figures: list[Group]
+    answers: list[Group]
+    spent: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return means and intervals as plain data, by part and category."""
+        parts = {
+            name: groups
+            for name, groups in (("figures", self.figures), ("answers", self.answers))
+            if groups
+        }
+        return {
+            **{name: {one.name: _means(one) for one in groups} for name, groups in parts.items()},
+            "intervals": {
+                name: {one.name: _intervals(one) for one in groups}
+                for name, groups in parts.items()
+            },
+            **self.spent,
+        }
+
+
+def _means(group: Group) -> dict[str, float]:
+    return {"n": group.n, **{name: mean.value for name, mean in group.means.items()}}
+
+
+def _intervals(group: Group) -> dict[str, list[float]]:
+    return {name: [mean.low, mean.high] for name, mean in group.means.items()}
+
+
+def summarise(records: Sequence[Record]) -> Summary:
+    """Return the figures of some records; those with an error are for the caller to leave out."""
+    ranked = [record for record in records if "figures" in record]
+    answered = [record for record in records if "qa" in record]
+    return Summary(
+        figures=_grouped(ranked, lambda record: record["figures"]),
+        answers=_answers(answered),
+        spent=_spent(records),
+    )
+
+
+def _grouped(
+    records: Sequence[Record], figures: Callable[[Record], Mapping[str, float]]
+) -> list[Group]:
+    groups: dict[str, list[Mapping[str, float]]] = {}
+    for record in records:
+        groups.setdefault(record["category"], []).append(figures(record))
+    found = [_group(name, group) for name, group in sorted(groups.items())]
+    if found:
+        found.append(_group(ALL, [one for group in groups.values() for one in group]))
+    return found
+
+
+def _group(name: str, records: Sequence[Mapping[str, float]]) -> Group:
+    names = dict.fromkeys(name for record in records for name in record)
+    return Group(
+        name=name,
+        n=len(records),
+        means={
+            name: mean_of([record[name] for record in records if name in record]) for name in names
+        },
+    )
+
+
+def _answers(records: Sequence[Record]) -> list[Group]:
+    groups = _grouped(records, answer_figures)
+    if not groups:
+        return []
+    *categories, whole = groups
+    averaged = {
+        name: Mean(value, value, value, len(categories))
+        for name in whole.means
+        if (values := [one.means[name].value for one in categories if name in one.means])
+        for value in [sum(values) / len(values)]
+    }
+    nothing = [answer_figures(record) for record in records if not record["has_answer"]]
+    return [
+        *categories,
+        whole,
+        Group(name=AVERAGED, n=whole.n, means=averaged),
+        *([_group(ABSTENTION, nothing)] if nothing else []),
+    ]
+
+
+def answer_figures(record: Record) -> dict[str, float]:
+    """Return what counts of an answer."""
+    qa = record["qa"]
+    judged = {} if qa["correct"] is None else {"correct": float(qa["correct"])}
+    found = (
+        {"evidence": float(qa["evidence"]["all_sessions"])} if record["gold"]["sessions"] else {}
+    )
+    scores = {name: float(qa["score"][name]) for name in ("match", "exact", "f1")}
+    return {**judged, **scores, **found, "tokens": float(qa["context_tokens"])}
+
+
+def _spent(records: Sequence[Record]) -> dict[str, float]:
+    times = sorted(
+        record["recall_s"] if "recall_s" in record else record["qa"]["times"]["recall_s"]
+        for record in records
+    )
+    if not times:
+        return {}
+    spent = {
+        "recall_ms_p50": 1000 * times[len(times) // 2],
+        "recall_ms_p95": 1000 * times[int(len(times) * 0.95)],
+    }
+    tokens = [record["figures"]["tokens@10"] for record in records if "figures" in record]
+    if tokens:
+        spent["tokens_in_10"] = sum(tokens) / len(tokens)
+    unread = sum(record["sessions_unread"] for record in records)
+    return spent | ({"sessions_unread": unread} if unread else {})

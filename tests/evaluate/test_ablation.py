@@ -1,0 +1,104 @@
+"""Ablation: one knob at a time, and the table of what it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.server import serving
+from faces.command import in_process
+from worlddb import InvalidInputError
+from worlddb.evaluate.ablation import BASE, changes
+from worlddb.evaluate.settings import RunSettings
+
+from .models import model, roles_asked
+from .running import asked
+from .samples import TOPICS, longmemeval, save
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return save(tmp_path / "data.json", longmemeval(2))
+
+
+def titles(given: list[str], **options: Any) -> list[str]:
+    return [title for title, _ in changes(RunSettings(benchmark="locomo", **options), given)]
+
+
+def test_each_row_differs_from_the_first_in_one_thing() -> None:
+    base = RunSettings(benchmark="locomo", mode="qa", reading="rules")
+    rows = changes(base, [])
+    assert rows[0] == (BASE, base)
+    names = [title for title, _ in rows]
+    assert len(names) == len(set(names))
+    for title, settings in rows[1:]:
+        before, after = base.to_dict(), settings.to_dict()
+        changed = {name for name in before if before[name] != after[name]}
+        flat = {"facts", "summaries"} if title == "turns alone (flat)" else changed
+        assert changed == flat
+        assert len(changed) == 1 or title == "turns alone (flat)"
+
+
+def test_without_an_answerer_only_knobs_of_recall_are_turned() -> None:
+    found = titles([])
+    assert "without the graph lane" in found
+    assert "no facts and entities" in found
+    assert "mean pooling" in found
+    assert not {"no summaries", "k = 10", "turns alone (flat)"} & set(found)
+    with pytest.raises(InvalidInputError, match="only changes what is answered"):
+        titles(["k"])
+
+
+def test_knobs_can_be_chosen_and_given_values() -> None:
+    assert titles(["k=5, 50,7"], mode="qa") == [BASE, "k = 5", "k = 7"]
+    assert titles(["embedder=hash,arctic-embed-s"]) == [
+        *(BASE, "embedder hash", "embedder arctic-embed-s"),
+    ]
+    assert titles(["lanes=graph"]) == [BASE, "without the graph lane"]
+    assert titles(["lanes"], lanes=("text",)) == [
+        *(BASE, "the vector lane alone", "the graph lane alone"),
+    ]
+    assert titles(["weighing"], weighed=False) == [BASE], "already so"
+
+
+@pytest.mark.parametrize("knob", ["colour", "k=x", "k=-1", "k=0", "lanes=words", ""])
+def test_a_knob_that_is_none_is_refused(knob: str) -> None:
+    with pytest.raises(InvalidInputError):
+        titles([knob], mode="qa")
+
+
+def test_the_table_shows_what_retrieval_loses(data: Path) -> None:
+    common = ("eval", "ablate", "--data", data, "--embedder", "hash", "--knob", "lanes")
+    done = in_process(*common)
+    assert done.code == 0, done.err
+    header, first, *rows = done.out.split("\n\n")[0].splitlines()
+    assert header.split()[:4] == ["what", "all@5", "all@10", "ndcg@10"]
+    assert first.split()[:4] == ["as", "asked", "for", "1.000"]
+    assert "(+0.000)" in rows[0]
+    alone = next(row for row in rows if row.startswith("the graph lane alone"))
+    assert alone.count("(-1.000)") > 3
+    assert "n = 2" in done.out
+    data_rows = in_process(*common, "--json").data["rows"]
+    assert data_rows["the graph lane alone"]["all@5"] == 0.0
+
+
+def test_with_models_what_was_read_is_paid_for_once(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    with serving(model) as server:
+        more = ("--knob", "facts", "--knob", "k=1", "--json")
+        done = asked("ablate", data, server, out, *more)
+        assert done.code == 0, done.err
+        spent = roles_asked(server.seen)
+        assert spent["extractor"] == len(TOPICS)
+        assert spent["answerer"] == 4 * 3
+        again = asked("ablate", data, server, out, *more)
+        assert roles_asked(server.seen) == spent
+    assert done.data == again.data
+    rows = done.data["rows"]
+    assert list(rows) == [BASE, "no facts and entities", "turns alone (flat)", "k = 1"]
+    assert rows["k = 1"]["tokens"] < rows["turns alone (flat)"]["tokens"] < rows[BASE]["tokens"]
+    assert {path.name for path in out.iterdir()} == {
+        *("calls.jsonl", "as-asked-for", "no-facts-and-entities", "turns-alone-flat", "k-1"),
+    }
