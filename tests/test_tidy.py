@@ -24,13 +24,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "index": {"embed", "store", "language", "model"},
     "write": {"index", "store", "ontology", "language", "model"},
     "read": {"index", "embed", "resolve", "store", "ontology", "language", "model"},
-    "api": {"write", "read", "extract", "resolve", "index", "embed", "store", "ontology", "model"},
-    "db": {"api", "read", "embed", "store", "ontology", "model"},
-    "embed": {"model"},
+    "sleep": {"write", "read", "extract", "store", "ontology", "model"},
+    "api": {
+        *("sleep", "write", "read", "extract", "resolve", "index", "embed", "store"),
+        *("ontology", "model"),
+    },
+    "db": {"api", "sleep", "read", "embed", "store", "ontology", "model"},
+    "embed": {"bridge", "model"},
+    "bridge": {"extract", "resolve", "model"},
     "extract": {"language", "model"},
     "resolve": {"language", "model"},
-    "evaluate": {"db", "read", "embed", "model"},
-    "faces": {"db", "evaluate", "embed", "model"},
+    "memory": {"db", "api", "read", "write", "store", "model"},
+    "evaluate": {"db", "read", "embed", "bridge", "extract", "model"},
+    "faces": {"memory", "db", "evaluate", "sleep", "bridge", "embed", "model"},
 }
 SHARED = {"errors"}
 FUNCTION_LINES_MAX = 70

@@ -22,6 +22,10 @@ Ids go in as `Id`, 32 bytes, 64 hex digits or a unique prefix of at least 4 digi
 `datetime`.
 """
 GROUPS = {
+    "Memories": [
+        *("Memory", "Written", "Linked", "Remembered", "MemoryPage", "Retired"),
+        *("Scope", "ScopePage", "ScopeName"),
+    ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [
         *("QueryBuilder", "QuerySpec", "TextMatch", "Subgraph", "Plan", "AsOf", "NOW"),
@@ -31,10 +35,19 @@ GROUPS = {
         *("Ingested", "Reclustered", "ResolverSettings", "Identity"),
         *("Extractor", "Message", "Draft", "DraftNode", "DraftEdge", "Span"),
     ],
+    "Models": [
+        *("chat_from", "Chat", "ChatSettings", "Usage", "LlmExtractor", "LlmSummarizer"),
+        *("LlmTiebreaker", "Pending", "Extracted", "Claim"),
+    ],
+    "Consolidating": [
+        *("ConsolidationReport", "SummaryChange", "InferredEdge", "Contradiction"),
+        *("Summarizer", "ExtractiveSummarizer", "Background", "BackgroundRun"),
+        *("RetentionSettings", "Fading"),
+    ],
     "Embedders": ["embedder_named", "Embedder"],
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
-        *("Proposal", "Conflict", "Problem", "Proof", "Limits"),
+        *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
     ],
     "Handlers": ["EdgeHandler", "WriteContext", "Query"],
 }
