@@ -22,6 +22,9 @@ def main() -> None:
             ["composing"],
             ["reading", store],
             ["resolving"],
+            ["summaries"],
+            ["mcp_stdio"],
+            ["serving"],
         ):
             print(f"\n$ python -m bench.{' '.join(program)}", flush=True)
             subprocess.run([sys.executable, "-m", f"bench.{program[0]}", *program[1:]], check=True)

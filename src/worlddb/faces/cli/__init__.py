@@ -41,6 +41,7 @@ COMMANDS = (
     "proposals",
     "extract",
     "consolidate",
+    "fading",
     "reindex",
     "models",
     "eval",
