@@ -49,6 +49,16 @@ class ScopeName(Plain):
     def __str__(self) -> str:
         return f"{self.kind}:{self.value}"
 
+    def ids(self) -> ScopeIds:
+        """Return the argument that names this scope alone."""
+        named: dict[ScopeKind, ScopeIds] = {
+            "user": {"user_id": self.value},
+            "agent": {"agent_id": self.value},
+            "app": {"app_id": self.value},
+            "run": {"run_id": self.value},
+        }
+        return named[self.kind]
+
     def id(self, generation: int = 0) -> Id:
         """Return the id of this scope's node."""
         return Id(node_address(SCOPE, str(self).encode(), b"", generation))

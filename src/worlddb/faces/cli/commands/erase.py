@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _erase(memory: Memory, args: argparse.Namespace) -> Receipt | None:
-    from worlddb.model.scopes import ScopeIds, scope_named
+    from worlddb.model.scopes import scope_named
 
     if args.ids:
         # A typo in the last id must not be found after the first was erased.
@@ -74,12 +74,6 @@ def _erase(memory: Memory, args: argparse.Namespace) -> Receipt | None:
             return None
         return memory.db.erase(found, actor="cli")
     scope = scope_named(args.scope)
-    named: dict[str, ScopeIds] = {
-        "user": {"user_id": scope.value},
-        "agent": {"agent_id": scope.value},
-        "app": {"app_id": scope.value},
-        "run": {"run_id": scope.value},
-    }
     if not confirmed(args, f"erase {scope} for good, with all that lives in it"):
         return None
-    return memory.erase(confirm=True, **named[scope.kind])
+    return memory.erase(confirm=True, **scope.ids())

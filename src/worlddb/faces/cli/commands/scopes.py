@@ -87,23 +87,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _purge(args: argparse.Namespace) -> int:
-    from worlddb.model.scopes import ScopeIds, scope_named
+    from worlddb.model.scopes import scope_named
 
     if not args.scope:
         raise InvalidInputError("scopes purge: give the SCOPE, such as user:ada")
     if args.kind or args.cursor or args.include_retired:
         raise InvalidInputError("scopes purge: takes no --kind, --cursor or --include-retired")
     scope = scope_named(args.scope)
-    named: dict[str, ScopeIds] = {
-        "user": {"user_id": scope.value},
-        "agent": {"agent_id": scope.value},
-        "app": {"app_id": scope.value},
-        "run": {"run_id": scope.value},
-    }
     with open_memories(args) as memory:
         if not confirmed(args, f"purge {scope}: end every memory and every name in it"):
             return FOUND
-        done = memory.purge_scope(confirm=True, **named[scope.kind])
+        done = memory.purge_scope(confirm=True, **scope.ids())
     if not done.scopes:
         raise NotFoundError(f"there is no scope {scope}; see 'worlddb scopes'")
     print_retired([done], as_json=wants_json(args))
