@@ -18,7 +18,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "fading",
         summary="list memories that are hardly kept any more",
         description=(
-            "List the memories of least retention: old, seldom recalled and hardly linked. Nothing\n"
+            "List the memories of least retention: old, seldom recalled, hardly linked. Nothing\n"
             "is ended by this; see 'worlddb retire'."
         ),
         examples=(
