@@ -6,6 +6,7 @@ READY := .venv/.ready
 .PHONY: run demo test fuzz outside lint bench clean
 
 $(READY): pyproject.toml
+	@echo "installing into .venv; this takes about a minute"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $(READY)

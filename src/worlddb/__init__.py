@@ -70,10 +70,10 @@ if TYPE_CHECKING:
         Proposal,
     )
     from worlddb.ontology.protocol import EdgeHandler, WriteContext
-    from worlddb.read.hits import Hit, LaneRank, Recall
+    from worlddb.read.asking import RecallSettings
+    from worlddb.read.hits import Hit, LaneRank, Outdated, Recall
     from worlddb.read.plan import Plan
     from worlddb.read.query import QueryBuilder, QuerySpec
-    from worlddb.read.recall import RecallSettings
     from worlddb.read.subgraph import Subgraph
     from worlddb.read.weigh import Weights
     from worlddb.resolve.settings import ResolverSettings
@@ -131,6 +131,7 @@ __all__ = [
     "NodeDraft",
     "NotFoundError",
     "Ontology",
+    "Outdated",
     "Pending",
     "Plan",
     "Problem",
@@ -208,10 +209,10 @@ _NAMES_OF = {
     "worlddb.ontology.protocol": "EdgeHandler WriteContext",
     "worlddb.embed.names": "embedder_named",
     "worlddb.embed.protocol": "Embedder",
-    "worlddb.read.hits": "Hit LaneRank Recall",
+    "worlddb.read.hits": "Hit LaneRank Outdated Recall",
     "worlddb.read.plan": "Plan",
     "worlddb.read.query": "QueryBuilder QuerySpec",
-    "worlddb.read.recall": "RecallSettings",
+    "worlddb.read.asking": "RecallSettings",
     "worlddb.read.weigh": "Weights",
     "worlddb.read.subgraph": "Subgraph",
     "worlddb.resolve.settings": "ResolverSettings",

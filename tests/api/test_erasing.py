@@ -153,7 +153,6 @@ def test_an_export_after_an_erasure_is_played_again_to_the_same_root(
         old.replay(lines)
         assert old.root_state == memory.db.root_state
         assert old.check() == []
-        old.clean()
         assert _left(tmp_path / "old" / "old.db") <= {"user:ada"}  # The new one.
     memory.close()
 

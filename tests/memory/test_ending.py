@@ -40,8 +40,9 @@ def test_amending_writes_a_new_memory_that_supersedes_the_old_one(memory: Memory
 def test_what_has_ended_cannot_be_amended_and_the_error_leads_on(memory: Memory) -> None:
     old = memory.write("I live in Rome")
     new = memory.amend(old.id, "I live in Paris")
-    with pytest.raises(worlddb.ConflictError, match=new.id.short):
-        memory.amend(old.id, "I live in Oslo")
+    for call in (lambda: memory.amend(old.id, "I live in Oslo"), lambda: memory.retire(old.id)):
+        with pytest.raises(worlddb.ConflictError, match=new.id.short):
+            call()
     memory.retire(new.id)
     with pytest.raises(worlddb.ConflictError, match="retired"):
         memory.amend(new.id, "I live in Oslo")
@@ -120,7 +121,9 @@ def test_a_purged_scope_is_gone_and_begins_anew_and_the_past_stays_readable(
     assert new.id != old.id
     assert all(one.created for one in new.entities)
     assert [scope.retired for scope in memory.list_scopes(include_retired=True)] == [True, False]
-    assert len(memory.list(user_id="ada", include_retired=True)) == 2
+    assert _texts(memory, user_id="ada", include_retired=True) == {"Sarah Chen likes tea"}
+    assert [one.id for one in memory.list(user_id="ada", include_retired=True)] == [new.id]
+    assert len(memory.recall("tea", user_id="ada", include_retired=True)) == 1
     assert memory.purge_scope(user_id="nobody", confirm=True).commit is None
     assert memory.db.check() == []
 

@@ -8,6 +8,7 @@ import pytest
 
 import worlddb
 from worlddb import Memory
+from worlddb.read.interiors import Interiors
 
 CHAT = [
     {"role": "user", "content": "My sister Priya Raman moved to Lisbon."},
@@ -196,3 +197,38 @@ def test_a_model_that_fails_loses_nothing_and_the_rest_waits(memory: Memory) -> 
     new = memory.amend(done.id, "I live in Oslo", extractor=_NoModel())
     assert {one.id for one in memory.db.pending()} >= {new.id}
     assert memory.write("I like tea", user_id="ada").pending is None
+
+
+@pytest.mark.parametrize("held_max", [2, 1_000])
+def test_what_replaced_a_sentence_comes_before_the_text_that_still_has_it(held_max: int) -> None:
+    with Memory(":memory:", recluster="off") as memory:
+        memory.db._search._interiors = Interiors(held_max)
+        old = memory.write("Hi there! I live in Rome. I have a cat.", user_id="ada")
+        for number in range(5):
+            memory.write(f"I live for music, part {number}", user_id="ada")
+        new = memory.write("Guess what? I moved to Paris. The cat came too.", user_id="ada")
+        assert new.superseded
+        found = memory.recall("Where do I live with my cat?", user_id="ada", k=4)
+        ids = [hit.id for hit in found]
+        assert ids.index(new.id) < ids.index(old.id)
+        [gone] = found[ids.index(old.id)].outdated
+        assert (gone.text, gone.by) == ("I live in Rome.", new.id)
+        assert f"no longer so, see {new.id.short}: I live in Rome." in found.to_text()
+        then = memory.recall(
+            "Where do I live?", user_id="ada", known_at=memory.read(old.id).known_from
+        )
+        assert all(hit.outdated == () for hit in then)
+
+
+def test_a_summary_is_left_out_while_a_detail_of_it_has_ended(memory: Memory) -> None:
+    memory.write("I live in Rome.", user_id="ada")
+    memory.write("I like jazz.", user_id="ada")
+    memory.db.consolidate()
+    found = memory.recall("Where do I live, in Rome?", user_id="ada")
+    assert {hit.node.type for hit in found} == {"Memory", "Summary"}
+    memory.write("I moved to Paris.", user_id="ada")
+    found = memory.recall("Where do I live, in Rome?", user_id="ada")
+    assert not any("Rome" in hit.node.content for hit in found)
+    memory.db.consolidate()
+    found = memory.recall("Where do I live, in Paris?", user_id="ada")
+    assert {hit.node.type for hit in found} == {"Memory", "Summary"}

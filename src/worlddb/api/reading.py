@@ -27,8 +27,8 @@ from worlddb.read.subgraph import Subgraph
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
+    from worlddb.read.asking import RecallSettings, Worlds
     from worlddb.read.hits import Recall
-    from worlddb.read.recall import RecallSettings, Worlds
 
 
 class Reading(Opened):

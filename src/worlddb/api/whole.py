@@ -9,6 +9,7 @@ from itertools import islice
 from worlddb.api.opened import Opened
 from worlddb.model.address import ROOT_ID
 from worlddb.model.id import Id
+from worlddb.model.journal import has_erased
 from worlddb.model.proof import Proof
 from worlddb.model.values import Commit, Diff, Problem
 from worlddb.read import history, lookup
@@ -87,14 +88,24 @@ class Whole(Opened):
     ) -> int:
         """Play an export into this store; return how many commits it added.
 
-        Ids, both clocks and the root state come out as they were, or the commit is refused.
+        Ids, both clocks and the root state come out as they were, or the commit is refused. If it
+        erases anything, the file is cleaned.
 
         Raises:
             FormatError: no export, or a newer one.
             CorruptionError: a commit was changed on the way.
             ConflictError: this store has another history.
         """
-        return replay(self._store, lines, on_commit)
+        with self._store.read() as reader:
+            before = reader.head().seq
+        added = replay(self._store, lines, on_commit)
+        with self._store.read() as reader:
+            changes = (commit.changes for commit in reader.commits(before, None, False))
+            erased = any(has_erased(text) for text in changes)
+        if erased:
+            self._search.forget()
+            self._store.clean()
+        return added
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the store as of now to a new file, while others read and write.

@@ -21,8 +21,8 @@ from worlddb.model.values import NodeDraft
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
+    from worlddb.read.asking import RecallSettings
     from worlddb.read.hits import Recall
-    from worlddb.read.recall import RecallSettings
 
 DEPTH = 200
 HITS_KEPT = 50

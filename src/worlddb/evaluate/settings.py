@@ -10,7 +10,7 @@ from worlddb.model.limits import check_whole
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
-    from worlddb.read.recall import RecallSettings
+    from worlddb.read.asking import RecallSettings
 
 MODES = ("retrieval", "qa", "both")
 READINGS = ("verbatim", "rules", "model")
@@ -77,7 +77,7 @@ class RunSettings:
         Raises:
             InvalidInputError: there is no such lane.
         """
-        from worlddb.read.recall import RecallSettings
+        from worlddb.read.asking import RecallSettings
 
         settings = RecallSettings(weights=dict.fromkeys(self.lanes, 1.0))
         if self.weighed:

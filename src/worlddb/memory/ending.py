@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from worlddb.api.erasing import Receipt
-from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.scoping import Scoping
 from worlddb.memory.values import Retired
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, to_micros
 from worlddb.model.scopes import ScopeIds, ScopeName, groups_of
 from worlddb.read.find import View
-from worlddb.read.memories import find_memory, generations, inside_memories, page
+from worlddb.read.memories import find_memory, generations, inside_memories, page, successors
 from worlddb.write.transaction import Transaction
 
 ALL = 1 << 40
@@ -34,16 +34,21 @@ class EndingMemories(Scoping):
             InvalidInputError: not an id, the start of several, or a bad time.
             NotFoundError: there is no such memory here.
             RejectedError: the scope is outside the bounds of this memory.
-            StorageError, ConflictError: the store cannot be written.
+            ConflictError: it was superseded by another, which goes on; or the store is busy.
+            StorageError: the store cannot be written.
         """
         reach = self._reach(scope)
         _check_time(at)
         with self.db.transaction(self._actor) as tx:
             # Read inside the transaction: nobody else writes meanwhile.
             with self._viewing(reach, ended=True) as view:
-                row, _ = find_memory(view, id)
+                row, node = find_memory(view, id)
             with self._viewing(reach) as view:
                 ends = _ends(view, [row])
+                newer = () if ends else successors(view.reader, row)
+            if newer:
+                by = ", ".join(one.short for one in newer)
+                raise ConflictError(f"memory {node.id.short} was superseded by {by}; retire that")
             _end(tx, ends, at)
         return self._ended(tx, ends, ())
 

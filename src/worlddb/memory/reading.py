@@ -20,7 +20,7 @@ from worlddb.read.moment import Moment
 from worlddb.store.protocol import ROOT_ROW, Reader
 
 if TYPE_CHECKING:
-    from worlddb.read.recall import RecallSettings
+    from worlddb.read.asking import RecallSettings
 
 Rows: TypeAlias = list[int]
 PAGE_MAX = 1_000
@@ -72,7 +72,7 @@ class ReadingMemories(Scoping):
             return self.db.recall(
                 query, scope=worlds[0], within=worlds[1:], settings=settings, **options
             )
-        from worlddb.read.recall import DEFAULT_SETTINGS, question_of
+        from worlddb.read.asking import DEFAULT_SETTINGS, question_of
 
         # Nobody of that name has written yet. A wrong argument has to be told all the same.
         question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
@@ -253,7 +253,7 @@ def _ids(reader: Reader, group: Sequence[ScopeName], moment: Moment) -> list[Id]
     return [
         Id(reader.world(row).id)
         for scope in group
-        for row in generations(reader, scope, moment.known)
+        for row in generations(reader, scope, moment.known)[-1:]
     ]
 
 

@@ -21,7 +21,7 @@ from worlddb.model.limits import encode_metadata
 from worlddb.model.scopes import SCOPE, ScopeIds, ScopeName, born
 from worlddb.model.values import Commit, Node
 from worlddb.read.find import View
-from worlddb.read.memories import SESSION, find_memory, generations, scopes_of
+from worlddb.read.memories import SESSION, find_memory, generations, scopes_of, successors
 from worlddb.store.protocol import Reader
 from worlddb.write.ingest import Outcome
 from worlddb.write.transaction import Transaction
@@ -269,7 +269,6 @@ def _refuse_ended(view: View, row: int, node: Node) -> None:
         raise InvalidInputError(f"{node.id.short} is a whole session; amend one of its turns")
     if view.moment.holds(node):
         return
-    edges = view.reader.edges_at([row], "in", ("supersedes",))
-    by = ", ".join(item.edge.source.short for item in edges)
+    by = ", ".join(ident.short for ident in successors(view.reader, row))
     told = f"was superseded by {by}; amend that one" if by else "was retired; write a new memory"
     raise ConflictError(f"memory {node.id.short} {told}")

@@ -71,6 +71,11 @@ def decode_changes(text: str) -> tuple[Change, ...]:
     )
 
 
+def has_erased(changes: str) -> bool:
+    """Return whether a commit erased something, without reading its changes through."""
+    return '["erase",' in changes
+
+
 def commit_hash(
     previous: bytes,
     seq: int,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from worlddb.model.id import Id
-from worlddb.model.journal import decode_changes
+from worlddb.model.journal import decode_changes, has_erased
 from worlddb.model.limits import premises_of
 from worlddb.model.values import Change, Problem
 from worlddb.store.protocol import CommitRow, EdgeScan, NodeScan, Reader
@@ -76,7 +76,7 @@ class Rows:
     def load_erased(self, reader: Reader) -> None:
         """Keep what the journal says was erased: nodes, edges' metadata, parts of commits."""
         for commit in reader.commits(-1, None, False):
-            if '["erase",' not in commit.changes:
+            if not has_erased(commit.changes):
                 continue
             for change in decode_changes(commit.changes):
                 if change.kind == "erase":

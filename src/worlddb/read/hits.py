@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from worlddb.language.snippet import Snippet, snippet
+from worlddb.model.id import Id
 from worlddb.model.values import Conflict, Node, Plain
 from worlddb.read.subgraph import node_line
 
@@ -32,11 +34,21 @@ class LaneRank(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outdated(Plain):
+    """A sentence of a hit that is no longer so: until when it was, and what replaced it."""
+
+    text: str
+    until: datetime | None
+    by: Id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit(Plain):
     """A remembered node, its place in every lane, and what speaks against it.
 
-    `score` is what hits are ordered by; `fused` is the reciprocal rank fusion of the lanes alone.
-    Its validity and provenance are the node's.
+    `score` is what hits are ordered by, except that what replaced a sentence of a hit (`outdated`)
+    comes before it; `fused` is the reciprocal rank fusion of the lanes alone. Its validity and
+    provenance are the node's.
     """
 
     node: Node
@@ -44,13 +56,21 @@ class Hit(Plain):
     fused: float
     lanes: Mapping[str, LaneRank] = field(default_factory=dict, hash=False)
     conflicts: tuple[Conflict, ...] = ()
+    outdated: tuple[Outdated, ...] = ()
     tokens: int = 0
+
+    @property
+    def id(self) -> Id:
+        """The id of the node."""
+        return self.node.id
 
     @property
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
-        return node_line(self.node, sorted(sides - {self.node.id}))
+        line = node_line(self.node, sorted(sides - {self.node.id}))
+        gone = (f" (no longer so, see {old.by.short}: {old.text})" for old in self.outdated)
+        return line + " ".join("".join(gone).split("\n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,9 @@ NOWHERE = 0
 
 def is_memory(body: BodyRow) -> bool:
     """Return whether a node is something that was remembered."""
-    return body.type == SESSION or (is_answer(body) and body.type not in (KEY, SCOPE))
+    if body.type == SESSION:
+        return bool(body.name or body.content)  # Else it was erased.
+    return is_answer(body) and body.type not in (KEY, SCOPE)
 
 
 def generations(reader: Reader, scope: ScopeName, known: int | None = None) -> list[int]:
@@ -44,10 +46,19 @@ def generations(reader: Reader, scope: ScopeName, known: int | None = None) -> l
 
 
 def scope_rows(reader: Reader, groups: Groups, known: int | None) -> list[list[int]]:
-    """Return the rows of scopes, by kind; a kind none of whose scopes exist has no row at all."""
+    """Return the rows of scopes, by kind; a kind none of whose scopes exist has no row at all.
+
+    Of a scope that was purged and begun anew, the present one: who has a name now may be another.
+    """
     return [
-        [row for scope in group for row in generations(reader, scope, known)] for group in groups
+        [row for scope in group for row in generations(reader, scope, known)[-1:]]
+        for group in groups
     ]
+
+
+def successors(reader: Reader, row: int) -> list[Id]:
+    """Return what supersedes a memory."""
+    return [item.edge.source for item in reader.edges_at([row], "in", ("supersedes",))]
 
 
 def view_of(reader: Reader, groups: Groups, moment: Moment, ended: bool) -> View:

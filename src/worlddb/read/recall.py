@@ -8,7 +8,6 @@ No lane is chosen by the kind of question: each ranks its best, and agreement wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,11 +18,12 @@ from worlddb.errors import InvalidInputError
 from worlddb.language.question import question_parts
 from worlddb.language.words import asked
 from worlddb.model.id import Id
-from worlddb.model.instant import Instant, from_micros, to_micros
-from worlddb.model.limits import check_whole, check_words, encode_text
+from worlddb.model.instant import from_micros, to_micros
+from worlddb.model.limits import check_words
 from worlddb.model.query import Query
-from worlddb.model.values import NOW, AsOf, Conflict
+from worlddb.model.values import Conflict, Node
 from worlddb.ontology.registry import Registry
+from worlddb.read.asking import DEFAULT_SETTINGS, Question, RecallSettings, Worlds, question_of
 from worlddb.read.find import View
 from worlddb.read.hits import Hit, LaneRank, Recall, tokens_in
 from worlddb.read.identity import conflict_values
@@ -31,84 +31,16 @@ from worlddb.read.interior import Interior, speaker_of
 from worlddb.read.lanes import Held, Scores, graph_scores, ranked, text_scores
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
+from worlddb.read.outdated import Replaced, in_order, replaced, stale_summaries
 from worlddb.read.pipeline import rewrite, shows_ended
 from worlddb.read.retaining import with_retention
 from worlddb.read.search import Search
-from worlddb.read.weigh import Candidates, Weights, check_weight, weigh
+from worlddb.read.weigh import Candidates, weigh
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
 
-Worlds = bytes | str | Sequence[bytes | str]
-LANES = ("text", "vector", "graph")
-QUESTION_BYTES_MAX = 1 << 16
 SKIPPED_TIMES = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallSettings:
-    """How lanes are run and fused.
-
-    `weights` names the lanes that run and how much each counts; `depth` is how many nodes each may
-    rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are ordered at
-    last; without it, by the fused ranks alone.
-    """
-
-    c: int = 60
-    depth: int = 100
-    weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
-    weighing: Weights | None = field(default_factory=Weights)
-
-    def __post_init__(self) -> None:
-        check_whole(self.c, "c", 0)
-        check_whole(self.depth, "depth", 1)
-        if not isinstance(self.weights, Mapping) or not self.weights:
-            raise InvalidInputError(f"weights: give some of {', '.join(LANES)} a number")
-        for lane, weight in self.weights.items():
-            if lane not in LANES:
-                raise InvalidInputError(f"unknown lane {lane!r}; use {', '.join(LANES)}")
-            check_weight(weight, lane)
-        if self.weighing is not None and not isinstance(self.weighing, Weights):
-            raise InvalidInputError(
-                f"weighing: give worlddb.Weights(…) or None, not {self.weighing!r}"
-            )
-
-
-DEFAULT_SETTINGS = RecallSettings()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A checked question, as the faces give it."""
-
-    text: str
-    k: int = 10
-    max_tokens: int | None = None
-    as_of: AsOf = NOW
-    types: tuple[str, ...] | None = None
-    include_superseded: bool = False
-    explain: bool = True
-    at: Instant | None = None
-    settings: RecallSettings = DEFAULT_SETTINGS
-
-
-def question_of(text: str, **options: Any) -> Question:
-    """Return a question whose every part was checked.
-
-    Raises:
-        InvalidInputError: it is empty or too long, or an option is wrong.
-    """
-    plain = text.replace("\0", " ") if isinstance(text, str) else text
-    encode_text(plain, "question", QUESTION_BYTES_MAX)
-    if not text.strip():
-        raise InvalidInputError("question: give at least one word")
-    asked = Question(text=plain, **options)
-    check_whole(asked.k, "k", 1)
-    if asked.max_tokens is not None:
-        check_whole(asked.max_tokens, "max_tokens", 1)
-    if asked.at is not None:
-        to_micros(asked.at, "at")
-    if not isinstance(asked.settings, RecallSettings):
-        raise InvalidInputError(f"settings: give worlddb.RecallSettings(…), not {asked.settings!r}")
-    return asked
+SPARE = 10
+"""How many more hits are looked at than are asked for: summaries among them may be stale."""
 
 
 class Recaller:
@@ -164,13 +96,11 @@ class Recaller:
         return sorted(fused, key=lambda place: (-fused[place], ids[place])), fused
 
     def _most(self) -> int:
-        """Return how many hits to order: some more than asked for, where a budget skips some."""
+        """Return how many hits to order: some more than asked for, because some are left out."""
         k = self.question.k
-        return (
-            k
-            if self.question.max_tokens is None
-            else SKIPPED_TIMES * k + self.question.settings.depth
-        )
+        if self.question.max_tokens is None:
+            return k + SPARE
+        return SKIPPED_TIMES * k + self.question.settings.depth
 
     def _asked_at(self) -> datetime:
         """Return when the question is asked, for "last week" and the like."""
@@ -283,8 +213,12 @@ class Recaller:
     ) -> Recall:
         """Return places as hits, as many as were asked for and the budget of tokens allows."""
         question = self.question
-        best = list(order) if question.max_tokens is not None else list(order[: question.k])
+        best = list(order) if question.max_tokens is not None else list(order[: question.k + SPARE])
         nodes = self.reader.nodes([rows[place] for place in best], self.moment.known)
+        outdated, stale = self._outdated(nodes)
+        best = in_order(best, rows, outdated, stale)
+        newer = {rows[place] for place in best} - nodes.keys()
+        nodes |= self.reader.nodes(newer, self.moment.known)
         places: list[int] = []
         left = question.max_tokens
         for place in best:
@@ -312,14 +246,28 @@ class Recaller:
             hits.append(
                 Hit(
                     node=node,
-                    score=scores[place],
+                    score=scores.get(place, 0.0),
                     fused=fused.get(place, 0.0),
                     lanes=explained,
                     conflicts=tuple(conflicts.get(rows[place], ())),
+                    outdated=tuple(old.told for old in outdated.get(rows[place], ())),
                     tokens=tokens_in(node),
                 )
             )
         return Recall(question=question.text, hits=tuple(hits))
+
+    def _outdated(self, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Replaced]], set[int]]:
+        """Return what was replaced in nodes, and the summaries that are not to be shown."""
+        if not nodes or self.view.ended:
+            return {}, set()
+        stale = stale_summaries(self.reader, nodes, self.moment)
+        found = replaced(self.reader, nodes.keys() - stale, self.moment)
+        newer = self.view.keep({old.row for many in found.values() for old in many})
+        return {
+            row: kept
+            for row, many in found.items()
+            if (kept := [old for old in many if old.row in newer])
+        }, stale
 
     def _conflicts(self, rows: Sequence[int]) -> dict[int, list[Conflict]]:
         """Return the open conflicts of each row; both sides must be visible from here."""

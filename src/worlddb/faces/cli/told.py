@@ -37,6 +37,7 @@ def print_written(done: Written, *, as_json: bool) -> None:
                 ),
             ),
             ("superseded", ", ".join(one.short for one in done.superseded)),
+            ("waits", f"{done.pending}; see worlddb extract --pending" if done.pending else ""),
             ("commit", "" if seq is None else str(seq)),
             ("root_state", str(done.root_state)),
         ]

@@ -70,6 +70,13 @@ class ConflictAnswer(Answer):
     reason: str = ""
 
 
+class OutdatedAnswer(Answer):
+    """A sentence that something else has replaced."""
+
+    text: str
+    replaced_by: str = Field(description="The id of what replaced it")
+
+
 class HitAnswer(Answer):
     """One remembered thing and why it was found."""
 
@@ -88,6 +95,9 @@ class HitAnswer(Answer):
     known_from: datetime = Field(description="When it was written down")
     provenance: list[str] = []
     conflicts: list[ConflictAnswer] = []
+    outdated: list[OutdatedAnswer] = Field(
+        default=[], description="Sentences of the text that are no longer so"
+    )
 
 
 class RecallAnswer(Answer):
@@ -203,6 +213,7 @@ def _hit(hit: Hit) -> HitAnswer:
             )
             for one in hit.conflicts
         ],
+        outdated=[OutdatedAnswer(text=one.text, replaced_by=str(one.by)) for one in hit.outdated],
     )
 
 

@@ -55,12 +55,13 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         print_json(receipt.to_dict())
     elif receipt.commit is None:
-        print("all of it was erased before")
+        print("all of it was erased before" + ("; the file is clean" if receipt.cleaned else ""))
     else:
         print(f"erased {len(receipt.ids)} nodes in commit {receipt.commit.seq}")
     if not receipt.cleaned:
-        told = "somebody still reads from before; erase it again later to clean the file"
+        told = "the file still has the bytes, for somebody reads from before; erase it again later"
         print(told, file=sys.stderr)
+        return FOUND
     return 0
 
 

@@ -103,6 +103,7 @@ def _print_node(node: Node, told: Remembered | None) -> None:
             ("valid_to", iso(node.valid_to)),
             ("known_from", iso(node.known_from)),
             ("known_to", iso(node.known_to)),
+            ("erased", "yes" if node.erased else ""),
             ("supersedes", ", ".join(map(str, told.supersedes)) if told else ""),
             ("superseded_by", ", ".join(map(str, told.superseded_by)) if told else ""),
             ("provenance", ", ".join(node.provenance)),
