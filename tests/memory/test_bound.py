@@ -121,3 +121,27 @@ def test_erasing_stays_within_bounds(shared: tuple[Memory, worlddb.Written]) -> 
         mine.erase(user_id="ada")
     assert mine.erase(user_id="ada", confirm="ada").commit is not None
     assert [one.text for one in memory.list(app_id="shop")] == ["tea of bob"]
+
+
+def test_a_write_lives_in_ones_own_scope_and_compares_with_nobody_elses(memory: Memory) -> None:
+    memory.write("I live in Rome.", user_id="bob", metadata={"secret": 1}, source="diary")
+    bot = memory.bound(agent_id="bot")
+    done = bot.write("I live in Rome.", user_id="bob")
+    assert done.created
+    assert (bot.read(done.id).metadata, bot.read(done.id).provenance) == ({}, ())
+    assert memory.db.get(done.id).parent == worlddb.ScopeName("agent", "bot").id()
+    assert bot.write("I moved to Paris.", user_id="bob").superseded in ((), (done.id,))
+    [first] = memory.list(user_id="bob", limit=50).memories[-1:]
+    assert (first.text, first.retired) == ("I live in Rome.", False)
+    assert len(bot.list(user_id="bob")) >= 1
+
+
+def test_who_has_a_name_now_does_not_see_what_was_known_of_the_one_before(memory: Memory) -> None:
+    old = memory.write("tea of the first ada", user_id="ada")
+    known = memory.read(old.id).known_from
+    memory.purge_scope(user_id="ada", confirm="ada")
+    memory.write("tea of the second ada", user_id="ada")
+    mine = memory.bound(user_id="ada")
+    assert len(mine.list(known_at=known)) == 0
+    assert len(mine.recall("tea", known_at=known)) == 0
+    assert len(memory.list(user_id="ada", known_at=known)) == 1

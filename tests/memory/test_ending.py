@@ -166,3 +166,46 @@ def test_one_key_used_by_many_at_once_is_one_memory(tmp_path: Path) -> None:
             thread.join()
         assert len({one.id for one in done}) == 1
         assert sum(one.created for one in done) == 1
+
+
+def test_a_session_says_what_is_still_so(memory: Memory) -> None:
+    chat = [{"role": "user", "content": text} for text in ("one", "two", "three", "four")]
+    session = memory.write(chat, user_id="ada")
+    turns = memory.db.children(session.id)
+    memory.retire(turns[0].id)
+    memory.erase(turns[1].id)
+    memory.amend(turns[2].id, "drei")
+    memory.db.consolidate()
+    assert memory.read(session.id).text == "user: four\nuser: drei"
+    memory.retire(session.id)
+    assert memory.read(session.id).text.splitlines()[0] == "user: one"
+
+
+def test_a_write_that_met_a_purge_lands_in_the_scope_that_is_there(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as memory:
+        memory.write("first", user_id="ada")
+        purged = threading.Event()
+
+        class Slow:
+            name = "slow"
+
+            def extract(self, messages: object, at: object) -> worlddb.Draft:
+                if not purged.is_set():
+                    memory.purge_scope(user_id="ada", confirm="ada")
+                    purged.set()
+                from worlddb.extract import extractor_named
+
+                return extractor_named("verbatim").extract(messages, at)  # type: ignore[arg-type]
+
+        done = memory.write("second", user_id="ada", extractor=Slow())
+        assert [one.id for one in memory.list(user_id="ada")] == [done.id]
+        memory.write("third", user_id="ada")
+        assert _texts(memory, user_id="ada") == {"second", "third"}
+        assert memory.db.check() == []
+
+
+def test_one_word_confirms_one_scope(memory: Memory) -> None:
+    memory.write("tea", user_id=["ada", "bob"])
+    with pytest.raises(worlddb.InvalidInputError, match="confirm=True"):
+        memory.retire_all(user_id=["ada", "bob"], confirm="ada")
+    assert len(memory.retire_all(user_id=["ada", "bob"], confirm=True)) == 1

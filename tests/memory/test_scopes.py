@@ -162,3 +162,20 @@ def test_a_scope_world_of_somebody_elses_making_is_no_identity(memory: Memory) -
     memory.write("tea of ada", user_id="ada")
     assert [scope.name for scope in memory.list_scopes()] == ["user:ada"]
     assert _seen(memory, user_id="ada") == {"tea of ada"}
+
+
+def test_the_order_of_values_says_nothing(memory: Memory) -> None:
+    first = memory.write("tea", user_id=["bob", "ada"])
+    again = memory.write("tea", user_id=["ada", "bob"])
+    assert (again.created, again.id) == (False, first.id)
+
+
+@pytest.mark.parametrize("held_max", [5, 1_000])
+def test_a_small_scope_inside_a_large_one_is_found_from_the_small_one(held_max: int) -> None:
+    with Memory(":memory:", embedder="none", recluster="off", extractor="verbatim") as memory:
+        memory.db._search._interiors = Interiors(held_max)
+        for number in range(12):
+            memory.write(f"tea number {number}", user_id="ada")
+        memory.write("tea of the run", user_id="ada", run_id="r")
+        memory.write("tea of bob", user_id="bob", run_id="r")
+        assert _seen(memory, user_id="ada", run_id="r") == {"tea of the run"}

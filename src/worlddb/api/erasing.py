@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from worlddb.api.opened import Opened
-from worlddb.errors import InvalidInputError
+from worlddb.errors import ConflictError, InvalidInputError, StorageError
 from worlddb.model.id import Id
 from worlddb.model.values import Commit, Plain
 from worlddb.write.transaction import DEFAULT_ACTOR, transact
@@ -52,7 +53,10 @@ class ErasingTexts(Opened):
         ) as tx:
             ids = tx.erase(given)
         self._search.forget()
-        cleaned = self.clean()
+        cleaned = False
+        # What is erased is erased; that it could not be cleaned is told in the receipt.
+        with suppress(StorageError, ConflictError):
+            cleaned = self.clean()
         with self._store.read() as reader:
             root = Id(reader.head().root_state)
         return Receipt(ids=tuple(ids), commit=tx.commit, root_state=root, cleaned=cleaned)

@@ -157,10 +157,12 @@ def check_confirmed(confirm: str | bool | None, scopes: Sequence[ScopeName], wha
         InvalidInputError: it said nothing, or another scope.
     """
     names = {text for scope in scopes for text in (scope.value, str(scope))}
-    if confirm is True or (isinstance(confirm, str) and confirm in names):
+    # Kinds narrow what is ended, so one value will do; several values of one kind widen it.
+    one_each = len({scope.kind for scope in scopes}) == len(scopes)
+    if confirm is True or (one_each and isinstance(confirm, str) and confirm in names):
         return
-    values = ", ".join(repr(scope.value) for scope in scopes)
-    raise InvalidInputError(f"{what}: to confirm, pass confirm={values}; nothing was ended")
+    wanted = repr(scopes[0].value) if one_each else "True"
+    raise InvalidInputError(f"{what}: to confirm, pass confirm={wanted}; nothing was ended")
 
 
 def _check_time(at: Instant | None) -> None:

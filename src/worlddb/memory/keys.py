@@ -43,7 +43,7 @@ class WriteKey:
         Raises:
             ConflictError: it was another text.
         """
-        row = reader.node_row(node_address(KEY, self._name.encode(), b"", 0))
+        row = self._row(reader)[0]
         if row is None:
             return None
         edge = reader.edges_at([row], "out", ("refers_to",))[0].edge
@@ -54,9 +54,19 @@ class WriteKey:
             )
         return edge.target
 
-    def write(self, tx: Transaction, memory: Id) -> None:
-        """Remember that this key was used."""
-        node = tx.create_node(type=KEY, name=self._name, parent=self.home, created_at=born(0))
+    def _row(self, reader: Reader) -> tuple[int | None, int]:
+        """Return the row of this key's node, if there is one, and how often it was erased."""
+        times = 0
+        while True:
+            row = reader.node_row(node_address(KEY, self._name.encode(), b"", times))
+            if row is None or not reader.nodes([row])[row].erased:
+                return row, times
+            times += 1
+
+    def write(self, tx: Transaction, reader: Reader, memory: Id) -> None:
+        """Remember that this key was used; it is free again once that was erased."""
+        times = self._row(reader)[1]
+        node = tx.create_node(type=KEY, name=self._name, parent=self.home, created_at=born(times))
         tx.write_edge("refers_to", node.id, memory, metadata={"digest": self.digest})
 
 

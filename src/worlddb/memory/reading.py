@@ -15,7 +15,7 @@ from worlddb.model.scopes import KINDS, SCOPE, ScopeIds, ScopeKind, ScopeName, s
 from worlddb.model.values import AsOf, Node
 from worlddb.read.find import View
 from worlddb.read.hits import Recall
-from worlddb.read.memories import SESSION, find_memory, generations, page, scopes_of
+from worlddb.read.memories import SESSION, find_memory, page, present_rows, scopes_of
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import ROOT_ROW, Reader
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from worlddb.read.asking import RecallSettings
 
 Rows: TypeAlias = list[int]
+Ids: TypeAlias = list[Id]
 PAGE_MAX = 1_000
+TURN = "Turn"
 TURNS_LISTED = 5
 SEEN_FOR_SCOPES = 10_000
 GENERATIONS_MAX = 1_000_000
@@ -59,7 +61,7 @@ class ReadingMemories(Scoping):
         """
         groups = self._groups(scope)
         with self._viewing(groups, as_of=as_of, known_at=known_at) as view:
-            worlds = [_ids(view.reader, group, view.moment) for group in groups]
+            worlds = [self._ids(view.reader, group, view.moment) for group in groups]
         options: dict[str, Any] = {
             "k": k,
             "max_tokens": max_tokens,
@@ -221,6 +223,15 @@ class ReadingMemories(Scoping):
             raise _no_cursor(cursor)
         return row
 
+    def _ids(self, reader: Reader, group: Sequence[ScopeName], moment: Moment) -> Ids:
+        """Return the worlds of some scopes."""
+        present = bool(self._bounds)
+        return [
+            Id(reader.world(row).id)
+            for scope in group
+            for row in present_rows(reader, scope, moment.known, present)
+        ]
+
     def _remembered(
         self, view: View, rows: Sequence[int], turns: int | None
     ) -> tuple[Remembered, ...]:
@@ -234,7 +245,7 @@ class ReadingMemories(Scoping):
                 id=nodes[row].id,
                 type=nodes[row].type,
                 text=_text(reader, row, nodes[row], moment, turns),
-                speaker=nodes[row].name if nodes[row].type == "Turn" else "",
+                speaker=nodes[row].name if nodes[row].type == TURN else "",
                 valid_from=nodes[row].valid_from,
                 valid_to=nodes[row].valid_to,
                 known_from=nodes[row].known_from,
@@ -247,14 +258,6 @@ class ReadingMemories(Scoping):
             )
             for row in rows
         )
-
-
-def _ids(reader: Reader, group: Sequence[ScopeName], moment: Moment) -> list[Id]:
-    return [
-        Id(reader.world(row).id)
-        for scope in group
-        for row in generations(reader, scope, moment.known)[-1:]
-    ]
 
 
 def _row_of(reader: Reader, cursor: str) -> int:
@@ -275,8 +278,13 @@ def _text(reader: Reader, row: int, node: Node, moment: Moment, turns: int | Non
     """Return what a memory says; of a session, what its first turns say, or all of them."""
     if node.type != SESSION or node.content:
         return node.content or node.name
-    rows = reader.children(row, moment.known, limit=None if turns is None else turns + 1)
-    lines = [f"{body.name}: {body.content}" for body in reader.bodies(rows, moment.known)]
+    parts = reader.nodes(reader.children(row, moment.known), moment.known)
+    # Of a session that has ended everything has; of one that goes on, what is still so.
+    lines = [
+        f"{part.name}: {part.content}"
+        for _, part in sorted(parts.items())
+        if part.type == TURN and part.content and (moment.holds(part) or not moment.holds(node))
+    ]
     if turns is not None and len(lines) > turns:
         lines = [*lines[:turns], "…"]
     return "\n".join(lines)

@@ -41,7 +41,11 @@ class Scoping:
                 raise RejectedError(f"{scope} is not yours; leave {kind}_id out")
         if not chosen:
             chosen = _by_kind(groups_of({"user_id": DEFAULT_USER}))
-        return tuple(chosen[kind] for kind in KINDS if kind in chosen)
+        # One's own kinds first: where a memory lives, names are resolved and texts compared, and a
+        # caller may do neither in a scope it does not own.
+        own = [kind for kind in KINDS if kind in _by_kind(self._bounds)]
+        order = [*own, *(kind for kind in KINDS if kind not in own)]
+        return tuple(chosen[kind] for kind in order if kind in chosen)
 
     def _reach(self, given: Mapping[str, Any]) -> Groups:
         """Return the scopes that a memory named by its id has to be inside of.
@@ -88,7 +92,7 @@ class Scoping:
                 to_micros(time, name)
         with db._store.read() as reader:
             moment = moment_of(reader, AsOf(valid=as_of, known=known_at), db._clock())
-            yield view_of(reader, groups, moment, ended)
+            yield view_of(reader, groups, moment, ended, present=bool(self._bounds))
 
 
 def _by_kind(groups: Groups) -> dict[str, tuple[ScopeName, ...]]:

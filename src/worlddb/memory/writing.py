@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.api.ingesting import extractor_of
@@ -11,7 +11,7 @@ from worlddb.api.messages import messages_of
 from worlddb.api.replacing import ended_by
 from worlddb.api.waiting import Waits, drafted, enqueue
 from worlddb.errors import ConflictError, InvalidInputError
-from worlddb.memory.keys import write_key
+from worlddb.memory.keys import WriteKey, write_key
 from worlddb.memory.scoping import Scoping
 from worlddb.memory.values import Linked, Written
 from worlddb.model.drafts import Draft, Extractor, Message
@@ -38,6 +38,21 @@ class _Written(Exception):
 
     def __init__(self, memory: Id) -> None:
         self.memory = memory
+
+
+class _Purged(Exception):
+    """A scope has ended since we looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Into:
+    """Where a write goes: the scopes as of commit `seen`, and what comes with it."""
+
+    seen: int
+    worlds: Mapping[ScopeName, tuple[Id, int]]
+    home: Id
+    key: WriteKey | None
+    metadata: Mapping[str, Any] | None
 
 
 class WritingMemories(Scoping):
@@ -74,19 +89,42 @@ class WritingMemories(Scoping):
         scopes = [name for group in self._groups(scope) for name in group]
         encode_metadata(metadata, self.db._limits)
         messages = messages_of(text)
-        with self.db._store.read() as reader:
-            worlds = {name: _world(reader, name) for name in scopes}
-            home = worlds[scopes[0]][0]
-            key = None if idempotency_key is None else write_key(idempotency_key, home, messages)
-            known = None if key is None else key.written(reader)
-        if known is not None:
-            return self._told(known, scopes)
-        draft, waits = self._draft(messages, at, extractor)
+        drafted: tuple[Draft, Waits | None] | None = None
+        while True:
+            with self.db._store.read() as reader:
+                seen = reader.head().seq
+                worlds = {name: _world(reader, name) for name in scopes}
+                home = worlds[scopes[0]][0]
+                key = idempotency_key and write_key(idempotency_key, home, messages)
+                known = key.written(reader) if key else None
+            if known is not None:
+                return self._known(known)
+            drafted = drafted or self._draft(messages, at, extractor)
+            into = _Into(seen, worlds, home, key or None, metadata)
+            try:
+                return self._put(into, *drafted, source)
+            except _Written as earlier:
+                return self._known(earlier.memory)
+            except _Purged:
+                continue
+
+    def _put(
+        self, into: _Into, draft: Draft, waits: Waits | None, source: str | Sequence[str] | None
+    ) -> Written:
+        """Write a draft into scopes as they were seen.
+
+        Raises:
+            _Purged: one of them has ended since.
+            _Written: somebody else has used the same key since.
+        """
+        worlds, home, key = into.worlds, into.home, into.key
 
         def before(tx: Transaction) -> None:
-            if key is not None:
+            if tx.follows != into.seen:
                 with self.db._store.read() as reader:
-                    if (memory := key.written(reader)) is not None:
+                    if any(_world(reader, name) != found for name, found in worlds.items()):
+                        raise _Purged
+                    if key is not None and (memory := key.written(reader)) is not None:
                         raise _Written(memory)
             for name, (_, generation) in worlds.items():
                 tx.create_node(type=SCOPE, name=str(name), created_at=born(generation))
@@ -95,27 +133,33 @@ class WritingMemories(Scoping):
             memory = outcome.ids[draft.nodes[0].key]
             others = [world for world, _ in worlds.values() if world != home]
             _join(tx, others, draft, outcome)
-            if metadata:
-                tx.add_metadata(memory, metadata)
+            if into.metadata:
+                tx.add_metadata(memory, into.metadata)
             if key is not None:
-                key.write(tx, memory)
+                with self.db._store.read() as reader:
+                    key.write(tx, reader, memory)
             enqueue(tx, draft, outcome.ids, waits)
 
-        try:
-            outcome, commit = self.db._land(
-                draft,
-                home,
-                source=source,
-                actor=self._actor,
-                supersede=self._supersede,
-                before=before,
-                after=after,
-            )
-        except _Written as earlier:
-            return self._told(earlier.memory, scopes)
+        outcome, commit = self.db._land(
+            draft,
+            home,
+            source=source,
+            actor=self._actor,
+            supersede=self._supersede,
+            before=before,
+            after=after,
+        )
         self.db._look_again(home, outcome.created, self._recluster)
         memory = outcome.ids[draft.nodes[0].key]
-        return self._told(memory, scopes, draft, outcome, commit, waits)
+        return self._told(memory, list(worlds), draft, outcome, commit, waits)
+
+    def _known(self, memory: Id) -> Written:
+        """Return what is said of a memory that was there."""
+        with self._viewing(()) as view:
+            row = view.reader.node_row(memory)
+            assert row is not None
+            scopes = scopes_of(view.reader, [row], view.moment)[row]
+        return self._told(memory, scopes)
 
     def amend(
         self,

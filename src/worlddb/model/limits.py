@@ -48,7 +48,7 @@ def encode_text(value: str, what: str, bytes_max: int) -> bytes:
         raise InvalidInputError(f"{what}: has a NUL character; remove it")
     if len(data) > bytes_max:
         raise InvalidInputError(
-            f"{what}: {len(data):,} bytes, the limit is {bytes_max:,}; split it into several nodes"
+            f"{what}: {len(data):,} bytes, the limit is {bytes_max:,}; shorten or split it"
         )
     return data
 

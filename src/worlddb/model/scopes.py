@@ -104,7 +104,7 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
         listed = [values] if isinstance(values, str) else values
         if isinstance(listed, Mapping | bytes) or not isinstance(listed, Iterable):
             raise InvalidInputError(f"{kind}_id: give text or a list of texts, not {values!r:.100}")
-        names = tuple(dict.fromkeys(_scope(kind, value) for value in listed))
+        names = tuple(sorted({_scope(kind, value) for value in listed}))
         if not 0 < len(names) <= VALUES_MAX:
             raise InvalidInputError(f"{kind}_id: give 1 to {VALUES_MAX} values, or leave it out")
         groups.append(names)

@@ -34,7 +34,7 @@ class View:
         worlds: Sequence[int],
         members: bool,
         ended: bool,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         answers: bool = False,
         within: Sequence[Sequence[int]] = (),
     ) -> None:
@@ -46,6 +46,21 @@ class View:
         self.types = None if types is None else frozenset(types)
         self.answers = answers
         self.within = within
+
+    def beginning_with(self, number: int) -> View:
+        """Return the same view with another of its groups of worlds as the first."""
+        groups = [self.worlds, *self.within]
+        first = groups.pop(number)
+        return View(
+            self.reader,
+            self.moment,
+            worlds=first,
+            members=self.members,
+            ended=self.ended,
+            types=self.types,
+            answers=self.answers,
+            within=groups,
+        )
 
     def keep_world(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that are inside, whatever their time."""

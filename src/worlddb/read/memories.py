@@ -45,13 +45,26 @@ def generations(reader: Reader, scope: ScopeName, known: int | None = None) -> l
     return rows if known is None else sorted(reader.parents(rows, known))
 
 
-def scope_rows(reader: Reader, groups: Groups, known: int | None) -> list[list[int]]:
-    """Return the rows of scopes, by kind; a kind none of whose scopes exist has no row at all.
+def present_rows(
+    reader: Reader, scope: ScopeName, known: int | None, present: bool = False
+) -> list[int]:
+    """Return the row of a scope as of commit `known`, if it was there.
 
-    Of a scope that was purged and begun anew, the present one: who has a name now may be another.
+    Of a scope that was purged and begun anew, the last one that was known then; with `present` the
+    last there is: who has a name now may be another.
     """
+    if not present:
+        return generations(reader, scope, known)[-1:]
+    last = generations(reader, scope)[-1:]
+    return last if known is None else sorted(reader.parents(last, known))
+
+
+def scope_rows(
+    reader: Reader, groups: Groups, known: int | None, present: bool = False
+) -> list[list[int]]:
+    """Return the rows of scopes, by kind; a kind none of whose scopes exist has no row at all."""
     return [
-        [row for scope in group for row in generations(reader, scope, known)[-1:]]
+        [row for scope in group for row in present_rows(reader, scope, known, present)]
         for group in groups
     ]
 
@@ -61,9 +74,11 @@ def successors(reader: Reader, row: int) -> list[Id]:
     return [item.edge.source for item in reader.edges_at([row], "in", ("supersedes",))]
 
 
-def view_of(reader: Reader, groups: Groups, moment: Moment, ended: bool) -> View:
+def view_of(
+    reader: Reader, groups: Groups, moment: Moment, ended: bool, *, present: bool = False
+) -> View:
     """Return what can be seen inside scopes; without any, everything."""
-    rows = scope_rows(reader, groups, moment.known)
+    rows = scope_rows(reader, groups, moment.known, present)
     inside = [group or [NOWHERE] for group in rows]
     worlds = inside[0] if inside else [ROOT_ROW]
     return View(reader, moment, worlds=worlds, within=inside[1:], members=True, ended=ended)
@@ -109,8 +124,9 @@ def page(view: View, before: int | None, most: int) -> list[int]:
     reader, moment = view.reader, view.moment
     last = reader.head().nodes + 1 if before is None else before
     found: list[int] = []
+    worlds = _smallest(view, last)
     while len(found) < most:
-        rows = _placed(view, last, CHUNK)
+        rows = _placed(view, worlds, last, CHUNK)
         if not rows:
             break
         last = rows[-1]
@@ -123,14 +139,25 @@ def page(view: View, before: int | None, most: int) -> list[int]:
     return found[:most]
 
 
-def _placed(view: View, before: int, most: int) -> list[int]:
+def _smallest(view: View, before: int) -> Sequence[int]:
+    """Return the group of worlds to go through: one that a single chunk exhausts, if there is one.
+
+    What is listed has to be directly in it; so only scopes themselves will do.
+    """
+    for group in (view.worlds, *view.within):
+        if len(_placed(view, group, before, CHUNK)) < CHUNK:
+            return group
+    return view.worlds
+
+
+def _placed(view: View, worlds: Sequence[int], before: int, most: int) -> list[int]:
     reader, moment = view.reader, view.moment
     if moment.known is None and moment.valid is None:
         now = to_micros(moment.now, "now")
-        return reader.placed.latest(view.worlds, before, now, most)
+        return reader.placed.latest(worlds, before, now, most)
     # The past is not indexed: read it whole.
-    rows = {row for world in view.worlds for row in reader.children(world, moment.known)}
-    edges = reader.edges_at(view.worlds, "out", ("contains",), moment.known)
+    rows = {row for world in worlds for row in reader.children(world, moment.known)}
+    edges = reader.edges_at(worlds, "out", ("contains",), moment.known)
     rows.update(item.target for item in edges if moment.holds(item.edge))
     return sorted((row for row in rows if row < before), reverse=True)[:most]
 

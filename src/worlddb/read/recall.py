@@ -56,9 +56,8 @@ class Recaller:
 
     def answer(self, vector: NDArray[np.float32] | None) -> Recall:
         """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
+        allowed = self._narrow()
         view = self.view
-        # Before the interior is held: two threads must not wait for each other's.
-        allowed = [self._rows_inside(group) for group in view.within]
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             if interior is None:
                 rows, ids, found = self._wide_candidates(vector)
@@ -118,6 +117,20 @@ class Recaller:
         return self.search.vectors().ask_weighed(
             question_parts(self.question.text, lambda word: rarity(word) or top, top), vector
         )
+
+    def _narrow(self) -> list[NDArray[np.int64] | None]:
+        """Look inside the smallest group of worlds first; return the rows inside the others.
+
+        Done before the interior is held: two threads must not wait for each other's.
+        """
+        if not self.view.within:
+            return []
+        groups = (self.view.worlds, *self.view.within)
+        rows = [self._rows_inside(group) for group in groups]
+        sizes = [np.inf if found is None else len(found) for found in rows]
+        first = int(np.argmin(sizes))
+        self.view = self.view.beginning_with(first)
+        return [*rows[:first], *rows[first + 1 :]]
 
     def _rows_inside(self, worlds: Sequence[int]) -> NDArray[np.int64] | None:
         """Return the rows inside any of `worlds`; None if they are too many to be held."""

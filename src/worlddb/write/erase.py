@@ -18,6 +18,10 @@ from worlddb.store.protocol import ROOT_ROW, Writer
 from worlddb.write.context import close_validity
 from worlddb.write.ledger import Ledger
 
+KEY = "Key"
+SPOKEN_OF = ("Entity", "Date")
+NO_MENTION = ("contains", "same_as")
+
 
 def erase(ledger: Ledger, idents: Iterable[bytes | str]) -> list[Id]:
     """Erase nodes, everything inside them and everything derived from any of it.
@@ -71,7 +75,28 @@ def closure(writer: Writer, rows: Iterable[int]) -> set[int]:
         derived = writer.edges_at(sorted(frontier), "in", ("derived_from",))
         below.update(item.source for item in derived)
         frontier = below - found - {ROOT_ROW}
-    return found
+    return found | _only_spoken_of(writer, found)
+
+
+def _only_spoken_of(writer: Writer, rows: set[int]) -> set[int]:
+    """Return the names that came with erased texts and occur nowhere else, and their keys."""
+    around = writer.edges_at(sorted(rows), "both", ("refers_to",))
+    keys = {item.source for item in around if item.target in rows} - rows
+    named = {item.target for item in around if item.source in rows} - rows
+    worlds = writer.worlds(keys | named)
+    born = {writer.born(row) for row in rows}
+    found = {row for row in keys if worlds[row].type == KEY}
+    candidates = {
+        row
+        for row in named
+        if worlds[row].type in SPOKEN_OF and not worlds[row].content and writer.born(row) in born
+    }
+    elsewhere = {
+        item.target
+        for item in writer.edges_at(sorted(candidates), "in")
+        if item.source not in rows | candidates and item.edge.type not in NO_MENTION
+    }
+    return found | (candidates - elsewhere)
 
 
 def insert_erased(ledger: Ledger, record: Mapping[str, Any]) -> None:

@@ -28,6 +28,11 @@ class Erasing:
         sql = "SELECT 1 FROM nodes WHERE row = ? AND created_at = ?"
         return self.con.execute(sql, (row, ERASED)).get is not None
 
+    def born(self, row: int) -> int:
+        """Return the commit that wrote a node."""
+        seq: int = self.con.execute("SELECT born FROM nodes WHERE row = ?", (row,)).get
+        return seq
+
     def erase_nodes(self, rows: list[int]) -> set[int]:
         """Take names, contents, times of creation and notes out of nodes."""
         self.con.execute(
