@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from worlddb.model.instant import to_micros
 from worlddb.model.values import Node
 from worlddb.read.hits import Outdated
 from worlddb.read.moment import Moment
@@ -33,10 +34,17 @@ def stale_summaries(reader: Reader, nodes: Mapping[int, Node], moment: Moment) -
     details: dict[int, set[int]] = {}
     for item in reader.edges_at(summaries, "out", ("derived_from",), moment.known):
         details.setdefault(item.source, set()).add(item.target)
-    closed = reader.closed_by({row for found in details.values() for row in found}, moment.known)
-    known = reader.nodes(closed, moment.known)
-    ended = {row for row, node in known.items() if not moment.holds(node)}
+    ended = _ended(reader, {row for found in details.values() for row in found}, moment)
     return {row for row, found in details.items() if found & ended}
+
+
+def _ended(reader: Reader, rows: set[int], moment: Moment) -> set[int]:
+    """Return those rows whose validity is over at the moment."""
+    at = to_micros(moment.valid or moment.now, "at")
+    if moment.known is None:
+        return reader.placed.ended(rows, at)
+    bodies = reader.bodies(sorted(rows), moment.known)
+    return {body.row for body in bodies if body.valid_to is not None and body.valid_to <= at}
 
 
 def replaced(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, list[Replaced]]:

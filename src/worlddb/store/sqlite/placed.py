@@ -8,6 +8,8 @@ from itertools import islice
 
 import apsw
 
+from worlddb.store.sqlite.staged import IN, among
+
 # One world at a time: only then does SQLite read a page from the end of the index, and no more.
 _CHILDREN = "SELECT row FROM nodes WHERE parent = ? AND row < ? ORDER BY row DESC LIMIT ?"
 _MEMBERS = """
@@ -20,6 +22,7 @@ _TYPED = """
     SELECT row FROM nodes
     WHERE parent = ? AND row > ? AND type = ? AND name >= ? AND name < ? ORDER BY row LIMIT ?
 """
+_ENDED = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ?"
 _AFTER_ALL = "\U0010ffff"
 
 
@@ -38,6 +41,11 @@ class Placed:
             pages += [[row for (row,) in found] for found in (children, members)]
         both = merge(*pages, reverse=True)
         return list(islice(dict.fromkeys(both), most))
+
+    def ended(self, rows: Iterable[int], at: int) -> set[int]:
+        """Return those rows whose validity is over at `at`."""
+        found = self.con.execute(_ENDED, (among(list(rows)), at))
+        return {row for (row,) in found}
 
     def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]:
         """Return a world's children above row `after` of a type, with names that begin so."""
