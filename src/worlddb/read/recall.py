@@ -34,7 +34,7 @@ from worlddb.read.moment import moment_of
 from worlddb.read.pipeline import rewrite, shows_ended
 from worlddb.read.search import Search
 from worlddb.read.visible import inside
-from worlddb.read.weigh import Candidates, Weights, check_weight, weigh
+from worlddb.read.weigh import Candidates, Weights, check_weight, turns_before, weigh
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
 
 LANES = ("text", "vector", "graph")
@@ -202,15 +202,19 @@ class Recaller:
                 interior, self.reader, self.moment, text, self.query.follows_classes, seen
             )[places]
         chosen = places.tolist()
+        rows = [interior.rows[place] for place in chosen]
+        parents = interior.chosen(interior.parents, places)
+        spoken = interior.chosen(interior.spoken, places)
         found = Candidates(
             lanes=lanes,
             cosines=cosines,
-            parents=interior.chosen(interior.parents, places),
+            closely=None,
+            parents=parents,
             starts=interior.chosen(interior.starts, places),
             speakers=list(interior.speakers),
-            spoken=interior.chosen(interior.spoken, places),
+            spoken=spoken,
+            before=turns_before(parents, spoken != interior.speakers.get("", -1)),
         )
-        rows = [interior.rows[place] for place in chosen]
         return rows, [interior.ids[place] for place in chosen], found
 
     def _wide_candidates(
@@ -244,10 +248,13 @@ class Recaller:
         candidates = Candidates(
             lanes=lanes,
             cosines=cosines,
+            closely=None,
             parents=np.array([body.parent or 0 for body in bodies], dtype=np.int64),
             starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
             speakers=list(numbers),
             spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
+            # Of a conversation only some turns are here: what was said before is not known.
+            before=np.full(len(rows), -1, dtype=np.intp),
         )
         return rows, [body.id for body in bodies], candidates
 
