@@ -25,7 +25,7 @@ _ME = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
 _YOU = frozenset({"you", "your", "yours", "yourself"})
 _WORD = re.compile(r"[^\W\d_]+")
 _ADVICE = re.compile(
-    r"\b(?:can|could|would|will) you (?:please )?(?:suggest|recommend|advise|help|give|find|share)\b"
+    r"\b(?:can|could|will) you (?:please )?(?:suggest|recommend|advise|help|give|find|share)\b"
     r"|\b(?:do|would) you (?:have|know|think|suggest|recommend)\b",
     re.IGNORECASE,
 )

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
+from worlddb.index.tokens import Tokens
 from worlddb.language.question import question_parts
 from worlddb.language.words import asked
 from worlddb.model.id import Id
@@ -28,7 +29,7 @@ from worlddb.read.find import View
 from worlddb.read.hits import Hit, LaneRank, Recall, tokens_in
 from worlddb.read.identity import conflict_values
 from worlddb.read.interior import Interior, speaker_of
-from worlddb.read.lanes import Held, Scores, graph_scores, ranked, text_scores
+from worlddb.read.lanes import Closely, Held, Scores, graph_scores, ranked, text_scores
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
 from worlddb.read.pipeline import rewrite, shows_ended
@@ -113,7 +114,15 @@ def question_of(text: str, **options: Any) -> Question:
 class Recaller:
     """Answers one question on one snapshot."""
 
-    def __init__(self, search: Search, view: View, query: Query, question: Question) -> None:
+    def __init__(
+        self,
+        search: Search,
+        view: View,
+        query: Query,
+        question: Question,
+        tokens: Tokens | None = None,
+    ) -> None:
+        self.tokens = tokens
         self.search = search
         self.view = view
         self.reader = view.reader
@@ -182,6 +191,12 @@ class Recaller:
             question_parts(self.question.text, lambda word: rarity(word) or top, top), vector
         )
 
+    def _closely(self, rows: Sequence[int]) -> Closely | None:
+        """Return what reads candidates word by word, if the embedder can."""
+        if self.tokens is None:
+            return None
+        return Closely(self.tokens, self.reader, self.search.vectors(), rows)
+
     def _candidates(
         self, interior: Interior, vector: NDArray[np.float32] | None
     ) -> tuple[list[int], list[bytes], Candidates]:
@@ -208,7 +223,7 @@ class Recaller:
         found = Candidates(
             lanes=lanes,
             cosines=cosines,
-            closely=None,
+            closely=self._closely(rows),
             parents=parents,
             starts=interior.chosen(interior.starts, places),
             speakers=list(interior.speakers),
@@ -248,7 +263,7 @@ class Recaller:
         candidates = Candidates(
             lanes=lanes,
             cosines=cosines,
-            closely=None,
+            closely=self._closely(rows),
             parents=np.array([body.parent or 0 for body in bodies], dtype=np.int64),
             starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
             speakers=list(numbers),
@@ -351,10 +366,12 @@ def recall(
     settings = DEFAULT_SETTINGS if settings is None else settings
     question = question_of(text, types=chosen, settings=settings, **options)
     by_meaning = search.has_vectors and question.settings.weights.get("vector", 0) > 0
-    vector = None
+    vector = tokens = None
     if by_meaning:
         search.vectors().catch_up()
         vector = search.vectors().ask(question.text)
+        if settings.weighing is not None and settings.weighing.late:
+            tokens = search.vectors().ask_tokens(question.text)
     with store.read() as reader:
         moment = moment_of(reader, question.as_of, now)
         worlds = [ROOT_ROW] if scope is None else _scopes(reader, scope)
@@ -369,7 +386,7 @@ def recall(
             types=question.types,
             answers=True,
         )
-        return Recaller(search, view, query, question).answer(vector)
+        return Recaller(search, view, query, question, tokens).answer(vector)
 
 
 def _scopes(reader: Reader, scope: bytes | str | Sequence[bytes | str]) -> list[int]:

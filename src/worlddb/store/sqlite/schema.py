@@ -10,6 +10,7 @@
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)
     models, vectors, pools   embeddings: of each text, and composed of each world (derived)
+    tokens     embeddings of the single words of a text, where a model has them (derived)
     lookups    keys of names and of contents, for finding what is there already (derived)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
@@ -169,6 +170,13 @@ CREATE TABLE vectors (
     vector BLOB NOT NULL,
     PRIMARY KEY (model, node)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tokens (
+    model INTEGER NOT NULL,
+    node INTEGER NOT NULL,
+    vectors BLOB NOT NULL,
+    PRIMARY KEY (model, node)
+) STRICT;
 
 CREATE TABLE pools (
     model INTEGER NOT NULL,
