@@ -32,7 +32,7 @@ SHARE_OF = 3
 """How many of the best nodes of a world speak for it."""
 FEEDBACK_FROM = 3
 LOOKED_AT = 1_000
-READ_CLOSELY = 200
+READ_CLOSELY = 400
 """How many of the best are read word by word."""
 RELATIVE = 0.4
 """What a day that is counted back ("two weeks ago") is worth beside one that is named."""
@@ -46,17 +46,17 @@ USUAL_SPREAD = {"vector": 0.08}
 class Weights:
     """How much each thing counts; 0 leaves it out. `asker` is the name of the one who asks."""
 
-    vector: float = 0.5
-    late: float = 0.9
+    vector: float = 0.45
+    late: float = 0.95
     text: float = 0.25
     graph: float = 0.3
     speaker: float = 2.0
-    world: float = 0.6
-    opening: float = 0.35
+    world: float = 0.5
+    opening: float = 0.3
     """How much it counts that a turn opens a topic, and does not follow a turn just like it."""
     reply: float = 0.22
     """How much the words of the turn before count, which it may answer."""
-    date: float = 1.4
+    date: float = 1.5
     feedback: float = 0.5
     asker: str = "user"
     """The name under which turns of the one who asks are kept."""
