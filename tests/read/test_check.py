@@ -37,7 +37,8 @@ def tables() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     columns: dict[str, list[str]] = {}
     keys: dict[str, list[str]] = {}
     for table in found:
-        if not table.startswith(("texts", "sqlite_", "models", "vectors", "pools", "lookups")):
+        derived = ("texts", "models", "vectors", "tokens", "pools", "lookups")
+        if not table.startswith(("sqlite_", *derived)):
             info: list[Any] = con.execute(f"PRAGMA table_info({table})").fetchall()
             columns[table] = [str(row[1]) for row in info]
             keys[table] = [

@@ -22,6 +22,7 @@ LIBRARIES = ("sentence-transformers", "fastembed")
 CHOICES = (
     "wordllama",
     *MODELS,
+    *(f"wordllama+{model}" for model in MODELS),
     "hash",
     *(f"{library}:MODEL" for library in LIBRARIES),
     "http(s)://HOST/v1#MODEL",
@@ -44,6 +45,7 @@ def embedder_named(
     |---|---|
     | `wordllama` | the offline default |
     | `arctic-embed-s` | an installed model, looked for in `models_dir`, run by `threads` threads |
+    | `wordllama+arctic-embed-s` | vectors by the first, the best read word by word by the other |
     | `hash`, `hash-128` | words and letters hashed, no model |
     | `sentence-transformers:MODEL`, `fastembed:MODEL` | a model of that library |
     | `https://HOST/v1#MODEL` | an endpoint, asked with `api_key` |
@@ -59,12 +61,20 @@ def embedder_named(
         from worlddb.embed.wordllama import WordLlamaEmbedder
 
         return WordLlamaEmbedder()
+    folder = default_models_dir() if models_dir is None else models_dir
     for model in MODELS.values():
         if name in (model.name, model.model_id):
             from worlddb.embed.onnx import OnnxEmbedder
 
-            folder = default_models_dir() if models_dir is None else models_dir
             return OnnxEmbedder(model, models_dir=folder, threads=threads)
+        first, _, second = name.rpartition("+")
+        if first and second in (model.name, f"{model.model_id}-tokens-128"):
+            from worlddb.embed.late import LateEmbedder
+            from worlddb.embed.onnx import OnnxEmbedder
+
+            reader = OnnxEmbedder(model, models_dir=folder, threads=threads)
+            chosen = embedder_named(first, models_dir=folder, threads=threads, api_key=api_key)
+            return LateEmbedder(chosen, reader)
     if match := _HASH.fullmatch(name):
         from worlddb.embed.deterministic import DIM, HashEmbedder
 

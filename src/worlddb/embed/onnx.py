@@ -1,6 +1,6 @@
 """Models of the catalogue, run by onnxruntime on the CPU.
 
-    text ──WordPiece──▶ ids ──model──▶ the first token's vector, unit length
+    text ──WordPiece──▶ ids ──model──▶ the first token's vector, unit length; or every token's
 
 The weights are 8-bit, and the model scales its activations by the largest value it sees in a run.
 In a batch that would make a text's vector depend on its neighbours, so each text runs alone: the
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worlddb.embed.catalog import Model, missing_files, model_folder
-from worlddb.embed.protocol import BATCH_SIZE, Vectors, unit
+from worlddb.embed.protocol import BATCH_SIZE, Kind, Vectors, unit
 from worlddb.embed.wordpiece import WordPiece
 from worlddb.errors import ProviderError
 from worlddb.model.limits import check_whole
@@ -66,20 +66,35 @@ class OnnxEmbedder:
         """
         tokenizer, session = self._ready()
         ids = [tokenizer.encode(text) for text in texts]
-        vectors = np.empty((len(texts), self.dim), dtype=np.float32)
+        return unit(np.stack([states[0] for states in self._states(session, ids)]))
 
-        def embed(place: int) -> None:
-            vectors[place] = _first_token(session, ids[place])
+    def embed_tokens(self, texts: Sequence[str], kind: Kind) -> list[tuple[list[str], Vectors]]:
+        """Return the word pieces of each text, and a vector for each of them in its context.
 
-        if self._threads == 1 or len(texts) == 1:
-            for place in range(len(texts)):
-                embed(place)
-        else:
-            # The longest first, so that no thread is left alone with one at the end.
-            places = sorted(range(len(texts)), key=lambda place: -len(ids[place]))
-            with ThreadPoolExecutor(self._threads) as pool:
-                list(pool.map(embed, places))
-        return unit(vectors)
+        Raises:
+            ProviderError: onnxruntime or the model is not installed, or fails.
+        """
+        tokenizer, session = self._ready()
+        prefix = self._model.query_prefix if kind == "query" else ""
+        # Its mark at the end is the prefix's as little as the text's.
+        skipped = len(tokenizer.encode(prefix)) - 1 if prefix else 1
+        ids = [tokenizer.encode(prefix + text) for text in texts]
+        return [
+            (tokenizer.pieces_of(numbers[skipped:-1]), unit(states[skipped:-1]))
+            for numbers, states in zip(ids, self._states(session, ids), strict=True)
+        ]
+
+    def _states(self, session: Any, ids: list[list[int]]) -> list[Vectors]:
+        """Return what the model makes of each text: a row for each token."""
+        if self._threads == 1 or len(ids) == 1:
+            return [_run(session, numbers) for numbers in ids]
+        # The longest first, so that no thread is left alone with one at the end.
+        places = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
+        states: dict[int, Vectors] = {}
+        with ThreadPoolExecutor(self._threads) as pool:
+            made = pool.map(lambda place: _run(session, ids[place]), places)
+            states.update(zip(places, made, strict=True))
+        return [states[place] for place in range(len(ids))]
 
     def _ready(self) -> _Loaded:
         home = str(model_folder(self._model, self._models_dir))
@@ -92,15 +107,15 @@ class OnnxEmbedder:
         return loaded
 
 
-def _first_token(session: Any, ids: list[int]) -> Vectors:
+def _run(session: Any, ids: list[int]) -> Vectors:
     row = np.array([ids], dtype=np.int64)
     inputs = {
         "input_ids": row,
         "attention_mask": np.ones_like(row),
         "token_type_ids": np.zeros_like(row),
     }
-    vector: Vectors = session.run(None, inputs)[0][0, 0]
-    return vector
+    states: Vectors = session.run(None, inputs)[0][0]
+    return states
 
 
 def _load(model: Model, models_dir: str) -> _Loaded:

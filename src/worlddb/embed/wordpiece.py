@@ -41,6 +41,7 @@ class WordPiece:
     """
 
     def __init__(self, vocabulary: Sequence[str], *, tokens_max: int = 512) -> None:
+        self._vocabulary = vocabulary
         self._ids = {piece: number for number, piece in enumerate(vocabulary)}
         missing = [token for token in (CLS, SEP, UNKNOWN) if token not in self._ids]
         if missing:
@@ -57,6 +58,10 @@ class WordPiece:
             if len(ids) >= self._tokens_max:
                 break
         return [*ids[: self._tokens_max - 1], self._ids[SEP]]
+
+    def pieces_of(self, ids: Sequence[int]) -> list[str]:
+        """Return the pieces that ids stand for."""
+        return [self._vocabulary[number] for number in ids]
 
     def _words(self, text: str) -> list[str]:
         return unicodedata.normalize("NFD", text).translate(self._folding).split(" ")

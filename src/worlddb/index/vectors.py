@@ -16,6 +16,7 @@ from worlddb.embed.compose import Pooling, Vector
 from worlddb.embed.protocol import Embedder, checked
 from worlddb.errors import ConflictError, InvalidInputError, StorageError
 from worlddb.index.composed import STORED, compose, damaged, stored
+from worlddb.index.tokens import Tokens, asked_tokens, loaded_tokens, tokens_of
 from worlddb.store.protocol import BodyRow, Head, ModelRow, Reader, Store
 
 EMBED_BATCH = 2048
@@ -39,6 +40,7 @@ class Vectors:
         self._embedder = embedder
         self._pooling: Pooling = pooling
         self._unsaved: dict[int, bytes] = {}
+        self._unsaved_tokens: dict[int, bytes] = {}
         self._taking_over = False
         self._turn = threading.Lock()
 
@@ -68,6 +70,26 @@ class Vectors:
             return plain
         vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
         return vector if vector.any() else plain
+
+    def ask_tokens(self, question: str) -> Tokens | None:
+        """Return the token vectors of a question; None if the embedder has none.
+
+        Raises:
+            ProviderError: the embedder failed.
+        """
+        return asked_tokens(self._embedder, question)
+
+    def load_tokens(self, reader: Reader, rows: list[int]) -> list[Tokens]:
+        """Return the token vectors of nodes; no row where there are none.
+
+        Raises:
+            CorruptionError: stored token vectors cannot be such.
+        """
+        model = self.model(reader)
+        found = {row: body for row in rows if (body := self._unsaved_tokens.get(row)) is not None}
+        if model is not None:
+            found.update(reader.derived.tokens(model.number, rows))
+        return [loaded_tokens(row, found.get(row, b"")) for row in rows]
 
     def catch_up(self, on_progress: Progress = lambda done, total: None) -> None:
         """Embed every node that has no vector yet, and compose worlds up to the last commit.
@@ -102,10 +124,12 @@ class Vectors:
                 texts = [embedded_text(body) for body in reader.bodies(rows)] if rows else []
             vectors = checked(self._embedder, texts, "document")
             made = {row: stored(vector) for row, vector in zip(rows, vectors, strict=True)}
-            if not self._save(made):
+            tokens = dict(zip(rows, tokens_of(self._embedder, texts), strict=False))
+            if not self._save(made, tokens):
                 if not made:
                     return
                 self._unsaved.update(made)
+                self._unsaved_tokens.update(tokens)
             on_progress(min(done + len(made), goal.nodes), goal.nodes)
 
     def _has_reached(self, reader: Reader, goal: Head) -> bool:
@@ -132,7 +156,7 @@ class Vectors:
             goal = session.head()
         while True:
             self.catch_up(on_progress)
-            self._keep({}, None)
+            self._keep({}, {}, None)
             with self._store.read() as reader:
                 if self._has_reached(reader, goal):
                     return
@@ -171,16 +195,18 @@ class Vectors:
         """Return how far this embedder's vectors have come."""
         return next((row for row in reader.derived.models() if row.id == self.model_id), None)
 
-    def _save(self, made: dict[int, bytes]) -> bool:
+    def _save(self, made: dict[int, bytes], tokens: dict[int, bytes]) -> bool:
         """Keep new vectors in the store; return whether that was possible."""
         try:
-            self._keep(made, PATIENCE_S)
+            self._keep(made, tokens, PATIENCE_S)
         except (StorageError, ConflictError, InvalidInputError):
             # Read-only, locked for long, inside the caller's own transaction, or another model's.
             return False
         return True
 
-    def _keep(self, made: dict[int, bytes], patience_s: float | None) -> None:
+    def _keep(
+        self, made: dict[int, bytes], tokens: dict[int, bytes], patience_s: float | None
+    ) -> None:
         """Write new vectors and those that could not be written before, and compose worlds.
 
         Raises:
@@ -201,10 +227,15 @@ class Vectors:
             fresh = {row: body for row, body in made.items() if row > model.embedded}
             if fresh and min(fresh) == model.embedded + 1:
                 derived.put_vectors(model.number, fresh.items())
+                tokens = {**self._unsaved_tokens, **tokens}
+                derived.put_tokens(
+                    model.number, ((row, tokens[row]) for row in fresh if tokens.get(row))
+                )
                 derived.set_embedded(model.number, max(fresh))
                 model = model._replace(embedded=max(fresh))
             compose(session, model, self._pooling)
         self._unsaved.clear()
+        self._unsaved_tokens.clear()
 
     def _refuse_other_dim(self, model: ModelRow) -> None:
         """Stop if the embedder has changed and kept its name."""

@@ -41,11 +41,15 @@ _ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
 
 
 class Span(NamedTuple):
-    """Days that are meant, from the first to the last, and how far off still counts."""
+    """Days that are meant, from the first to the last, and how far off still counts.
+
+    `is_relative` if they were counted back from the day of the question.
+    """
 
     first: date
     last: date
     tolerance_days: float
+    is_relative: bool = False
 
 
 def spans_of(question: str, asked_on: date, years: Sequence[int]) -> list[Span]:
@@ -60,7 +64,7 @@ def spans_of(question: str, asked_on: date, years: Sequence[int]) -> list[Span]:
         return asked_on - timedelta(days=round(days))
 
     return [
-        *_relative(question, asked_on, back),
+        *(span._replace(is_relative=True) for span in _relative(question, asked_on, back)),
         *_absolute(question, years),
     ]
 

@@ -24,6 +24,12 @@ FRAME = frozenset(token for word in _FRAMING.split() for token in words(word))
 _ME = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
 _YOU = frozenset({"you", "your", "yours", "yourself"})
 _WORD = re.compile(r"[^\W\d_]+")
+_ADVICE = re.compile(
+    r"\b(?:can|could|will) you (?:please )?(?:suggest|recommend|advise|help|give|find|share)\b"
+    r"|\b(?:do|would) you (?:have|know|think|suggest|recommend)\b",
+    re.IGNORECASE,
+)
+"""Asks the other for something new: the "you" in it is nobody who spoke."""
 
 
 def weights_of(asked: list[str]) -> dict[str, float]:
@@ -36,14 +42,16 @@ def weights_of(asked: list[str]) -> dict[str, float]:
 def speakers_of(question: str, asker: str) -> tuple[frozenset[str], str | None]:
     """Return who the question speaks of: names it says, and whether the asker or the others.
 
-    The second value is `asker` for "what did I say", `"not " + asker` for "what did you say", and
-    None if it speaks of both or of neither.
+    The second value is `asker` for "what did I say" and for what speaks of neither, since memory is
+    first of all of what the asker told; `"not " + asker` for "what did you say"; None if it speaks
+    of both. "Can you suggest…" asks for advice, which rests on what the asker told.
     """
     said = frozenset(word.casefold() for word in _WORD.findall(question))
-    me, you = not said.isdisjoint(_ME), not said.isdisjoint(_YOU)
-    if me == you:
+    rest = frozenset(word.casefold() for word in _WORD.findall(_ADVICE.sub(" ", question)))
+    me, you = not rest.isdisjoint(_ME), not rest.isdisjoint(_YOU)
+    if me and you:
         return said, None
-    return said, asker if me else f"not {asker}"
+    return said, f"not {asker}" if you else asker
 
 
 def question_parts(

@@ -17,6 +17,7 @@ import numpy as np
 
 from worlddb.embed.compose import Pool, Pooling, Vector, attention, effective
 from worlddb.index.composed import STORED, SUMMED
+from worlddb.index.tokens import DIM as TOKEN_BYTES
 from worlddb.read.check_rows import Rows
 from worlddb.store.protocol import ROOT_ROW, Head, ModelRow, PoolRow, Reader
 
@@ -43,6 +44,7 @@ def check_vectors(reader: Reader, rows: Rows) -> None:
             _report(rows, _name(model), wrong)
     known = {model.number for model in models}
     _check_contents(reader, rows, sound, known)
+    _check_tokens(reader, rows, sound, known)
     _check_pools(reader, rows, sound, known)
 
 
@@ -117,6 +119,18 @@ def _unsound(model: ModelRow, batch: list[tuple[int, bytes]]) -> list[int]:
         # Said so that NaN, which is not near anything, is wrong.
         right = (lengths == 0) | (np.abs(lengths - 1) <= HALF_PRECISION)
     return short + [node for (node, _), fine in zip(whole, right, strict=True) if not fine]
+
+
+def _check_tokens(reader: Reader, rows: Rows, models: dict[int, ModelRow], known: set[int]) -> None:
+    """Report token vectors of no model, of no embedded node, and such as are none."""
+    for number, node, size in reader.derived.all_tokens():
+        model = models.get(number)
+        if number not in known:
+            _report(rows, f"token vectors of model number {number}", "there is no such model")
+        elif model is not None and not ROOT_ROW < node <= model.embedded:
+            _report(rows, _name(model), f"node row {node} has token vectors and is not embedded")
+        elif size == 0 or size % TOKEN_BYTES:
+            _report(rows, f"token vectors of node row {node}", "they cannot be such")
 
 
 # -- composed worlds -------------------------------------------------------------------------------

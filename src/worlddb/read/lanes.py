@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.index.tokens import Tokens, read_closely
+from worlddb.index.vectors import Vectors
 from worlddb.language.question import weights_of
 from worlddb.language.words import asked, folded
 from worlddb.read.identity import accepted_class
@@ -50,6 +52,23 @@ class Held:
         """Return the mean of some places' vectors."""
         mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
         return mean
+
+
+class Closely:
+    """Reads candidates word by word, by the token vectors that the store keeps of them."""
+
+    def __init__(
+        self, asked: Tokens, reader: Reader, vectors: Vectors, rows: Sequence[int]
+    ) -> None:
+        self._asked = asked
+        self._reader = reader
+        self._vectors = vectors
+        self._rows = rows
+
+    def read(self, places: Sequence[int]) -> Scores:
+        """Return how well each of some candidates answers."""
+        rows = [self._rows[place] for place in places]
+        return read_closely(self._asked, self._vectors.load_tokens(self._reader, rows))
 
 
 def graph_scores(

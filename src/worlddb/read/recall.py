@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
+from worlddb.index.tokens import Tokens
 from worlddb.language.question import question_parts
 from worlddb.language.words import asked
 from worlddb.model.id import Id
@@ -28,14 +29,14 @@ from worlddb.read.find import View
 from worlddb.read.hits import Hit, LaneRank, Recall, tokens_in
 from worlddb.read.identity import conflict_values
 from worlddb.read.interior import Interior, speaker_of
-from worlddb.read.lanes import Held, Scores, graph_scores, ranked, text_scores
+from worlddb.read.lanes import Closely, Held, Scores, graph_scores, ranked, text_scores
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
 from worlddb.read.outdated import Replaced, in_order, replaced, stale_summaries
 from worlddb.read.pipeline import rewrite, shows_ended
 from worlddb.read.retaining import with_retention
 from worlddb.read.search import Search
-from worlddb.read.weigh import Candidates, weigh
+from worlddb.read.weigh import Candidates, turns_before, weigh
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
 
 SKIPPED_TIMES = 4
@@ -46,7 +47,15 @@ SPARE = 10
 class Recaller:
     """Answers one question on one snapshot."""
 
-    def __init__(self, search: Search, view: View, query: Query, question: Question) -> None:
+    def __init__(
+        self,
+        search: Search,
+        view: View,
+        query: Query,
+        question: Question,
+        tokens: Tokens | None = None,
+    ) -> None:
+        self.tokens = tokens
         self.search = search
         self.view = view
         self.reader = view.reader
@@ -138,6 +147,12 @@ class Recaller:
         with self.search.interior(self.reader, worlds, self.moment, members) as interior:
             return None if interior is None else np.array(interior.rows, dtype=np.int64)
 
+    def _closely(self, rows: Sequence[int]) -> Closely | None:
+        """Return what reads candidates word by word, if the embedder can."""
+        if self.tokens is None:
+            return None
+        return Closely(self.tokens, self.reader, self.search.vectors(), rows)
+
     def _candidates(
         self,
         interior: Interior,
@@ -166,15 +181,19 @@ class Recaller:
                 interior, self.reader, self.moment, text, self.query.follows_classes, seen
             )[places]
         chosen = places.tolist()
+        rows = [interior.rows[place] for place in chosen]
+        parents = interior.chosen(interior.parents, places)
+        spoken = interior.chosen(interior.spoken, places)
         found = Candidates(
             lanes=lanes,
             cosines=cosines,
-            parents=interior.chosen(interior.parents, places),
+            closely=self._closely(rows),
+            parents=parents,
             starts=interior.chosen(interior.starts, places),
             speakers=list(interior.speakers),
-            spoken=interior.chosen(interior.spoken, places),
+            spoken=spoken,
+            before=turns_before(parents, spoken != interior.speakers.get("", -1)),
         )
-        rows = [interior.rows[place] for place in chosen]
         return rows, [interior.ids[place] for place in chosen], found
 
     def _wide_candidates(
@@ -208,10 +227,13 @@ class Recaller:
         candidates = Candidates(
             lanes=lanes,
             cosines=cosines,
+            closely=self._closely(rows),
             parents=np.array([body.parent or 0 for body in bodies], dtype=np.int64),
             starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
             speakers=list(numbers),
             spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
+            # Of a conversation only some turns are here: what was said before is not known.
+            before=np.full(len(rows), -1, dtype=np.intp),
         )
         return rows, [body.id for body in bodies], candidates
 
@@ -325,10 +347,12 @@ def recall(
     settings = DEFAULT_SETTINGS if settings is None else settings
     question = question_of(text, types=chosen, settings=settings, **options)
     by_meaning = search.has_vectors and question.settings.weights.get("vector", 0) > 0
-    vector = None
+    vector = tokens = None
     if by_meaning:
         search.vectors().catch_up()
         vector = search.vectors().ask(question.text)
+        if settings.weighing is not None and settings.weighing.late:
+            tokens = search.vectors().ask_tokens(question.text)
     with store.read() as reader:
         moment = moment_of(reader, question.as_of, now)
         worlds = [ROOT_ROW] if scope is None else _scopes(reader, scope)
@@ -344,7 +368,7 @@ def recall(
             answers=True,
             within=[_scopes(reader, group) for group in within],
         )
-        return Recaller(search, view, query, question).answer(vector)
+        return Recaller(search, view, query, question, tokens).answer(vector)
 
 
 def _scopes(reader: Reader, scope: Worlds) -> list[int]:

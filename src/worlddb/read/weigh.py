@@ -1,9 +1,11 @@
 """Weigh: the last word on the order of hits, from everything that is known about each.
 
 Ranks of lanes say who is ahead, not by how much. Here scores count: what a text says (words,
-meaning), who said it, what else was said in the same world, and when, each made comparable by how
-far it stands out. Then the question is asked once more, drawn towards the best answers so far:
-what they have in common is probably what was meant. No learning, no model, no randomness.
+meaning), who said it, what was said before it and in the same world, and when, each made comparable
+by how far it stands out. Then the question is asked once more, drawn towards the best answers so
+far: what they have in common is probably what was meant. Where an embedder keeps the words of a
+text apart, the best are at last read word by word (`late`). No model of ours, no randomness; the
+weights were fitted by `bench.fitting`.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ SHARE_OF = 3
 """How many of the best nodes of a world speak for it."""
 FEEDBACK_FROM = 3
 LOOKED_AT = 1_000
+READ_CLOSELY = 400
+"""How many of the best are read word by word."""
+RELATIVE = 0.4
+"""What a day that is counted back ("two weeks ago") is worth beside one that is named."""
 TINY = 1e-9
 COMPANY = 50
 USUAL_SPREAD = {"vector": 0.08}
@@ -41,12 +47,17 @@ USUAL_SPREAD = {"vector": 0.08}
 class Weights:
     """How much each thing counts; 0 leaves it out. `asker` is the name of the one who asks."""
 
-    vector: float = 0.7
-    text: float = 0.3
+    vector: float = 0.45
+    late: float = 0.95
+    text: float = 0.25
     graph: float = 0.3
-    speaker: float = 1.5
+    speaker: float = 2.0
     world: float = 0.5
-    date: float = 1.0
+    opening: float = 0.3
+    """How much it counts that a turn opens a topic, and does not follow a turn just like it."""
+    reply: float = 0.22
+    """How much the words of the turn before count, which it may answer."""
+    date: float = 1.5
     feedback: float = 0.5
     asker: str = "user"
     """The name under which turns of the one who asks are kept."""
@@ -85,19 +96,30 @@ class Cosines(Protocol):
         """Return the mean of some candidates' vectors."""
 
 
+class Closely(Protocol):
+    """What reads candidates word by word."""
+
+    def read(self, places: Sequence[int]) -> Scores:
+        """Return how well each of some candidates answers the question."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """What is weighed: one place in each array for each node.
 
     `speakers` are the names of those who spoke, and `spoken` says by number who said what.
+    `before` is the place of the turn before, the own one if there is none, and -1 for what is no
+    turn of a conversation.
     """
 
     lanes: Mapping[str, Scores]
     cosines: Cosines | None
+    closely: Closely | None
     parents: NDArray[np.int64]
     starts: NDArray[np.int64]
     speakers: Sequence[str]
     spoken: NDArray[np.int64]
+    before: NDArray[np.intp]
     retained: Scores | None = None
 
     @property
@@ -108,6 +130,20 @@ class Candidates:
         return {**self.lanes, "retention": self.retained}
 
 
+def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the place of the turn before each turn in its world; see `Candidates.before`.
+
+    Places are in the order of writing.
+    """
+    before = np.full(len(parents), -1, dtype=np.intp)
+    turns = np.flatnonzero(is_turn)
+    turns = turns[np.argsort(parents[turns], kind="stable")]
+    if len(turns):
+        is_first = np.r_[True, parents[turns][1:] != parents[turns][:-1]]
+        before[turns] = np.where(is_first, turns, np.r_[turns[:1], turns[:-1]])
+    return before
+
+
 def weigh(
     found: Candidates,
     question: str,
@@ -116,36 +152,55 @@ def weigh(
     weights: Weights,
 ) -> Scores:
     """Return the final score of each candidate."""
-    said_by = _said_by(found, question, weights.asker)
-    dated = _dated(found.starts, question, asked_at)
-    scores = _combined(found, dict(found.lanes), said_by, dated, weights)
+    known = weights.speaker * _said_by(found, question, weights.asker)
+    known += weights.date * _dated(found.starts, question, asked_at)
+    lanes = dict(found.lanes)
+    scores = _combined(found, lanes, known, weights)
     if weights.feedback and vector is not None and found.cosines is not None:
         best = _best_of_worlds(scores, found.parents)
-        if len(best) < FEEDBACK_FROM:
-            return scores  # Of one or two worlds, the first answer would only repeat itself.
-        drawn = vector + weights.feedback * found.cosines.mean(best)
-        lanes = dict(found.lanes)
-        lanes["vector"] = found.cosines.of(drawn)
-        scores = _combined(found, lanes, said_by, dated, weights)
+        # Of one or two worlds, the first answer would only repeat itself.
+        if len(best) == FEEDBACK_FROM:
+            drawn = vector + weights.feedback * found.cosines.mean(best)
+            lanes["vector"] = found.cosines.of(drawn)
+            scores = _combined(found, lanes, known, weights)
+    if weights.late and found.closely is not None:
+        best = np.argsort(-scores, kind="stable")[:READ_CLOSELY].tolist()
+        read = found.closely.read(best)
+        lanes["late"] = np.full(len(scores), read.min())
+        lanes["late"][best] = read
+        scores = _combined(found, lanes, known, weights)
     return scores
 
 
 def _combined(
-    found: Candidates,
-    lanes: dict[str, Scores],
-    said_by: Scores,
-    dated: Scores,
-    weights: Weights,
+    found: Candidates, lanes: Mapping[str, Scores], known: Scores, weights: Weights
 ) -> Scores:
-    total = np.zeros(len(found.parents))
+    """Return what the lanes, the worlds and the turns before say, beside what is `known`."""
+    nothing = np.zeros(len(found.parents))
+    sums = {True: nothing, False: nothing}
     for lane, scores in lanes.items():
-        total += getattr(weights, lane) * standing_out(scores, USUAL_SPREAD.get(lane, 0.0))
-    total = standing_out(total) + weights.speaker * said_by
+        by_meaning = lane in ("vector", "late") or "vector" not in lanes
+        stands_out = standing_out(scores, USUAL_SPREAD.get(lane, 0.0))
+        sums[by_meaning] = sums[by_meaning] + getattr(weights, lane) * stands_out
+    total: Scores = sums[True] + sums[False] + known
+    meaning = standing_out(sums[True])
     if weights.world:
-        share = standing_out(_share_of_world(total, found.parents))
-        total = standing_out(total) + weights.world * share
-    total = standing_out(total) + weights.date * dated
+        total = total + weights.world * standing_out(_share_of_world(meaning, found.parents))
+    if weights.opening:
+        total = total - weights.opening * _said_before(meaning, found.before)
+    if weights.reply and "text" in lanes:
+        total = total + weights.reply * _said_before(lanes["text"], found.before)
     return total if found.retained is None else total + weights.retention * found.retained
+
+
+def _said_before(scores: Scores, before: NDArray[np.intp]) -> Scores:
+    """Return how far the turn before each turn stands out; 0 for what is no turn."""
+    turns = np.flatnonzero(before >= 0)
+    out = np.zeros(len(scores))
+    if len(turns):
+        is_first = before[turns] == turns
+        out[turns] = standing_out(np.where(is_first, scores.min(), scores[before[turns]]))
+    return out
 
 
 def standing_out(scores: Scores, usual: float = 1.0) -> Scores:
@@ -215,5 +270,6 @@ def _dated(starts: NDArray[np.int64], question: str, asked_at: datetime) -> Scor
         before = (span.first.toordinal() - epoch) - days
         after = days - (span.last.toordinal() - epoch)
         off = np.maximum(np.maximum(before, after), 0) / span.tolerance_days
-        closeness = np.maximum(closeness, np.exp(-0.5 * off**2))
+        worth = RELATIVE if span.is_relative else 1.0
+        closeness = np.maximum(closeness, worth * np.exp(-0.5 * off**2))
     return closeness

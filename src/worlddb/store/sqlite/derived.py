@@ -39,15 +39,15 @@ class Derived:
             (ident, dim, pooling),
         )
         model = next(row for row in self.models() if row.id == ident)
-        for table in ("vectors", "pools"):
+        for table in ("vectors", "tokens", "pools"):
             self.con.execute(f"DELETE FROM {table} WHERE model = ?", (model.number,))
         return model
 
     def activate(self, number: int) -> None:
         """Make one model the active one and drop all others with their vectors."""
         self.con.execute("DELETE FROM models WHERE number != ?", (number,))
-        self.con.execute("DELETE FROM vectors WHERE model != ?", (number,))
-        self.con.execute("DELETE FROM pools WHERE model != ?", (number,))
+        for table in ("vectors", "tokens", "pools"):
+            self.con.execute(f"DELETE FROM {table} WHERE model != ?", (number,))
         self.con.execute("UPDATE models SET active = 1")
 
     def set_embedded(self, number: int, node: int) -> None:
@@ -100,6 +100,18 @@ class Derived:
             ((number, node, vector) for node, vector in items),
         )
 
+    def tokens(self, number: int, nodes: list[int]) -> list[tuple[int, bytes]]:
+        """Return (node, token vectors) of those nodes that have any."""
+        sql = f"SELECT node, vectors FROM tokens WHERE model = ? AND node {IN}"
+        return list(self.con.execute(sql, (number, among(nodes))))
+
+    def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
+        """Write token vectors."""
+        self.con.executemany(
+            "INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)",
+            ((number, node, vectors) for node, vectors in items),
+        )
+
     def put_pools(self, number: int, pools: Iterable[PoolRow], seq: int) -> None:
         """Write the sums of worlds as composed at commit `seq`."""
         self.con.executemany(
@@ -111,6 +123,10 @@ class Derived:
         """Yield (model, node, content vector) of everything there is, in that order."""
         sql = "SELECT model, node, vector FROM vectors ORDER BY model, node"
         return iter(self.con.execute(sql))
+
+    def all_tokens(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (model, node, bytes of its token vectors) of everything there is."""
+        return iter(self.con.execute("SELECT model, node, length(vectors) FROM tokens"))
 
     def all_pools(self) -> Iterator[tuple[int, int, PoolRow]]:
         """Yield (model, commit it was composed at, pool) of everything there is, by node."""

@@ -89,6 +89,7 @@ class Erasing:
         self.con.execute(
             f"UPDATE vectors SET vector = zeroblob(length(vector)) WHERE node {IN}", (among(rows),)
         )
+        self.con.execute(f"DELETE FROM tokens WHERE node {IN}", (among(rows),))
         self.con.execute("DELETE FROM pools")
         self.con.execute("UPDATE models SET composed = 1, seq = -1")
         self.con.execute(f"DELETE FROM lookups WHERE node {IN}", (among(rows),))

@@ -12,6 +12,7 @@
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)
     models, vectors, pools   embeddings: of each text, and composed of each world (derived)
+    tokens     embeddings of the single words of a text, where a model has them (derived)
     lookups    keys of names and of contents, for finding what is there already (derived)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
@@ -191,6 +192,15 @@ CREATE INDEX notes_alias ON notes (text COLLATE NOCASE) WHERE kind = 'alias';
 """
 
 # Not WITHOUT ROWID: there a body of more than 1,000 bytes takes a page of the file to itself.
+TOKENS = """
+CREATE TABLE tokens (
+    model INTEGER NOT NULL,
+    node INTEGER NOT NULL,
+    vectors BLOB NOT NULL,
+    PRIMARY KEY (model, node)
+) STRICT;
+"""
+
 SETS = """
 CREATE TABLE pages (
     world INTEGER NOT NULL,
@@ -304,7 +314,7 @@ def teach_words(con: apsw.Connection) -> None:
 
 def create(con: apsw.Connection) -> None:
     """Make a new store: every table, the root world, the indexes and the guards."""
-    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + SETS + TEXTS)
+    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + TOKENS + SETS + TEXTS)
     write_genesis(con)
     for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
         con.execute(statement)
@@ -332,7 +342,7 @@ def from_1_to_2(con: apsw.Connection) -> None:
 
 
 def from_2_to_3(con: apsw.Connection) -> None:
-    """Lay pages of sets out in less space, and make room for changes that wait for theirs.
+    """Lay pages of sets out in less space, make room for what waits for theirs, and for tokens.
 
     The root's states, which every commit has in the journal, are no longer written twice.
     """
@@ -342,7 +352,7 @@ def from_2_to_3(con: apsw.Connection) -> None:
     for name in pages + roots:
         con.execute(f"DROP TRIGGER {name}")
     con.execute("ALTER TABLE pages RENAME TO pages_2")
-    con.execute(SETS)
+    con.execute(TOKENS + SETS)
     con.execute("INSERT INTO pages SELECT * FROM pages_2 ORDER BY world, kind, path")
     con.execute("DROP TABLE pages_2")
     con.execute("UPDATE nodes SET state = NULL WHERE row = ?", (ROOT_ROW,))

@@ -1,0 +1,129 @@
+"""Fit the weights of recall: `python -m bench.fitting FORMAT:FILE … [--embedder NAME] [--tries N]`.
+
+FORMAT is `longmemeval` or `locomo`. Every question is asked once and what was weighed is kept; then
+`Weights` near the present ones are drawn at random, and each is scored on all questions by the
+engine's own `weigh`. What is printed is cross-validated: the weights of each fold (questions; of
+LoCoMo, whole conversations) are those that were best on the others, and never saw it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import worlddb.read.recall as recalling
+from worlddb import Id, Weights, WorldDB
+from worlddb.evaluate.cases import Asked, load_cases
+from worlddb.evaluate.retrieval import LEFT_OUT, ingest, session_figures, turn_figures
+from worlddb.read.weigh import Candidates, Scores, weigh
+
+FOLDS = 6
+SPREAD = 0.7
+DEPTH = 200
+FITTED = ("vector", "late", "text", "speaker", "world", "opening", "reply", "date")
+FIGURES = ("all@5", "all@10", "ndcg@10", "recall@10")
+
+
+class Kept:
+    """What was read word by word once, for every candidate of a question."""
+
+    def __init__(self, scores: Scores) -> None:
+        self.scores = scores
+
+    def read(self, places: Any) -> Scores:
+        """Return the scores of some candidates."""
+        found: Scores = self.scores[places]
+        return found
+
+
+class Weighed(NamedTuple):
+    """Everything that `weigh` was given for one question, and where its answers are."""
+
+    fold: int
+    question: Asked
+    found: Candidates
+    vector: NDArray[np.float32] | None
+    asked_at: datetime
+    places: list[tuple[int, int]]
+
+
+def gather(given_file: str, embedder: str | None) -> list[Weighed]:
+    """Ask every question once and keep what was weighed."""
+    form, _, path = given_file.partition(":")
+    kept: list[Weighed] = []
+    given: list[tuple[Candidates, NDArray[np.float32] | None, datetime]] = []
+
+    def record(found: Candidates, text: str, vector: Any, at: datetime, weights: Weights) -> Scores:
+        if found.closely is not None:
+            everything = found.closely.read(range(len(found.parents)))
+            found = replace(found, closely=Kept(everything))
+        given.append((found, vector, at))
+        return weigh(found, text, vector, at, weights)
+
+    setattr(recalling, "weigh", record)  # noqa: B010 - no export of that module
+    for number, case in enumerate(load_cases(path, form)):
+        asked = [one for one in case.questions if one.category not in LEFT_OUT and one.sessions]
+        if not asked:
+            continue
+        with WorldDB(":memory:", embedder=embedder) as db:
+            places: dict[Id, tuple[int, int]] = ingest(db, case)
+            for question in asked:
+                db.recall(question.text, types=["Turn"], at=question.at)
+                # Candidates are in the order of writing, as places are.
+                kept.append(
+                    Weighed(number % FOLDS, question, *given[-1], places=list(places.values()))
+                )
+    setattr(recalling, "weigh", weigh)  # noqa: B010
+    return kept
+
+
+def figures(one: Weighed, weights: Weights) -> list[float]:
+    """Return the figures of one question by some weights; NaN for those it has not."""
+    scores = weigh(one.found, one.question.text, one.vector, one.asked_at, weights)
+    turns = [one.places[place] for place in np.argsort(-scores, kind="stable")]
+    sessions = list(dict.fromkeys(session for session, _ in turns))
+    made = session_figures(sessions, one.question.sessions)
+    made |= turn_figures(turns[:DEPTH], one.question.turns)
+    return [made.get(name, float("nan")) for name in FIGURES]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", metavar="FORMAT:FILE")
+    parser.add_argument("--embedder")
+    parser.add_argument("--tries", type=int, default=100)
+    args = parser.parse_args()
+    sets = [gather(given, args.embedder) for given in args.files]
+    rng = np.random.default_rng(5)
+    drawn = [Weights()]
+    for _ in range(args.tries):
+        factors = np.exp(rng.uniform(-SPREAD, SPREAD, len(FITTED)))
+        near = {name: getattr(Weights(), name) * factors[i] for i, name in enumerate(FITTED)}
+        drawn.append(replace(Weights(), **near))
+    # One array for each file: tries x questions x figures.
+    results = [np.array([[figures(one, w) for one in kept] for w in drawn]) for kept in sets]
+    folds = [np.array([one.fold for one in kept]) for kept in sets]
+
+    def best(left_out: int | None) -> int:
+        means = [
+            np.nanmean(made[:, fold != left_out], axis=1).mean(axis=1)
+            for made, fold in zip(results, folds, strict=True)
+        ]
+        return int(np.mean(means, axis=0).argmax())
+
+    chosen = [best(fold) for fold in range(FOLDS)]
+    for given, made, fold in zip(args.files, results, folds, strict=True):
+        held = np.concatenate([made[chosen[i], fold == i] for i in range(FOLDS)])
+        for name, values in (("present weights", made[0]), ("fitted, cross-validated", held)):
+            means = dict(zip(FIGURES, np.nanmean(values, axis=0).round(4).tolist(), strict=True))
+            print(f"{given}: {name}: {means}")
+    print("best on everything:", drawn[best(None)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Late interaction: one model for a text's vector, another that keeps its words apart.
+
+    text ──first──▶ one vector, for the search of everything
+    text ──second──▶ a vector for each word in its context ──projected, 8-bit──▶ token vectors
+
+A single vector says what a text is about; whether it answers is in its words. So the best of a
+search are read again: each word of the question looks for its nearest word in the text. Function
+words and punctuation of a text are left out, as they answer nothing; of a question nothing is.
+
+T1  Token vectors are whole numbers from -127 to 127, DIM of them. So products of two are exact in
+    single precision, and equal texts are equally close, however they are computed.
+T2  The projection is part of the model's name: another one is another model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.embed.onnx import OnnxEmbedder
+from worlddb.embed.protocol import BATCH_SIZE, Embedder, Vectors, unit
+
+DIM = 128
+SCALE = 127
+Tokens = NDArray[np.int8]
+
+_PROJECTION = Path(__file__).with_name("arctic-embed-s-tokens.npy")
+_FUNCTION_WORDS = """
+a an the this that these those there i me my mine myself we us our ours you your yours he him his
+she her hers it its they them their theirs who whom whose what which when where why how be am is are
+was were been do does did have has had can could would should shall and or but if so as than then of
+to in on at for from with by about into s t m re ve ll d
+"""
+LEFT_OUT = frozenset(_FUNCTION_WORDS.split())
+
+
+class LateEmbedder:
+    """An embedder whose vectors are the first's, and that has token vectors by the second."""
+
+    def __init__(self, first: Embedder, second: OnnxEmbedder) -> None:
+        self._first = first
+        self._second = second
+        self.model_id = f"{first.model_id}+{second.model_id}-tokens-{DIM}"
+        self.dim = first.dim
+        self.batch_size = int(getattr(first, "batch_size", BATCH_SIZE))
+        if hasattr(first, "embed_weighed"):
+            self.embed_weighed = first.embed_weighed
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector per question, by the first model.
+
+        Raises:
+            ProviderError: that model failed.
+        """
+        return self._first.embed_queries(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector per text, by the first model.
+
+        Raises:
+            ProviderError: that model failed.
+        """
+        return self._first.embed_documents(texts)
+
+    def read_question(self, text: str) -> Tokens:
+        """Return the token vectors of a question, one row each.
+
+        Raises:
+            ProviderError: the second model is not installed, or failed.
+        """
+        _, vectors = self._second.embed_tokens([text], "query")[0]
+        return _projected(vectors)
+
+    def read_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the token vectors of each text; none of an empty one.
+
+        Raises:
+            ProviderError: the second model is not installed, or failed.
+        """
+        return [
+            _projected(vectors[[place for place, piece in enumerate(pieces) if _says(piece)]])
+            for pieces, vectors in self._second.embed_tokens(texts, "document")
+        ]
+
+
+def _projected(vectors: Vectors) -> Tokens:
+    rounded: Tokens = np.rint(unit(vectors @ projection()) * SCALE).astype(np.int8)
+    return rounded
+
+
+def _says(piece: str) -> bool:
+    """Return whether a word piece says anything by itself."""
+    return piece not in LEFT_OUT and any(map(str.isalnum, piece))
+
+
+@cache
+def projection() -> Vectors:
+    """Return the matrix that makes token vectors small; fitted by `bench.projecting`."""
+    matrix: Vectors = np.load(_PROJECTION, allow_pickle=False).astype(np.float32)
+    return matrix

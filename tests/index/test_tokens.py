@@ -1,0 +1,160 @@
+"""Token vectors: kept beside the vectors, read for the best of a search, exact, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import worlddb
+from worlddb import CorruptionError, ProviderError, RecallSettings, Weights, WorldDB
+from worlddb.index.tokens import DIM, read_closely
+
+from .exact_texts import ExactEmbedder
+
+WORDS = {"red": 0, "bike": 1, "shed": 2, "tea": 3, "blue": 4}
+
+
+def word(text: str) -> NDArray[np.int8]:
+    """Return a row for each word that is known: 127 in a place of its own."""
+    rows = np.zeros((0, DIM), dtype=np.int8)
+    for one in text.lower().replace(":", " ").split():
+        if one in WORDS:
+            row = np.zeros((1, DIM), dtype=np.int8)
+            row[0, WORDS[one]] = 127
+            rows = np.concatenate((rows, row))
+    return rows
+
+
+class ReadingEmbedder(ExactEmbedder):
+    """Vectors that say nothing, and token vectors that say which words there are."""
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.ones((len(texts), self.dim), dtype=np.float32)
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.documents.update(texts)
+        return np.ones((len(texts), self.dim), dtype=np.float32)
+
+    def read_question(self, text: str) -> NDArray[np.int8]:
+        return word(text)
+
+    def read_texts(self, texts: Sequence[str]) -> list[NDArray[np.int8]]:
+        return [word(text) for text in texts]
+
+
+TEXTS = ("the blue bike", "the red shed", "the red bike", "tea", "nothing of it")
+BY_TOKENS = RecallSettings(
+    weights={"vector": 1.0},
+    weighing=Weights(vector=0, feedback=0, world=0, opening=0, reply=0, speaker=0, date=0),
+)
+
+
+def written(path: Path | str, embedder: ExactEmbedder) -> WorldDB:
+    db = worlddb.open(path, embedder=embedder)
+    with db.transaction(actor="test") as tx:
+        for text in TEXTS:
+            tx.create_node(type="Memory", content=text)
+    return db
+
+
+def contents(db: WorldDB, question: str, settings: RecallSettings = BY_TOKENS) -> list[str]:
+    return [hit.node.content for hit in db.recall(question, settings=settings)]
+
+
+def test_what_has_all_words_of_the_question_comes_before_what_has_some() -> None:
+    with written(":memory:", ReadingEmbedder()) as db:
+        found = contents(db, "red bike")
+    assert found[0] == "the red bike"
+    assert set(found[1:3]) <= {"the blue bike", "the red shed"}
+
+
+def test_token_vectors_are_kept_in_the_store_and_found_by_the_next_process(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with written(path, ReadingEmbedder()) as db:
+        first = contents(db, "red bike")
+    embedder = ReadingEmbedder()
+    with worlddb.open(path, embedder=embedder) as db:
+        assert contents(db, "red bike") == first
+        assert db.check() == []
+    assert not embedder.documents
+
+
+def test_a_store_that_may_only_be_read_is_searched_by_token_vectors_too(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    written(path, ReadingEmbedder()).close()
+    with worlddb.open(path, embedder=ReadingEmbedder(), read_only=True) as db:
+        assert contents(db, "red bike")[0] == "the red bike"
+
+
+def test_without_their_weight_token_vectors_change_nothing() -> None:
+    without = RecallSettings(weights={"vector": 1.0}, weighing=Weights(late=0))
+    with written(":memory:", ReadingEmbedder()) as db:
+        found = [hit.node.id for hit in db.recall("red bike", settings=without)]
+        assert found == sorted(found)
+        assert found != [hit.node.id for hit in db.recall("red bike", settings=BY_TOKENS)]
+
+
+def test_another_embedder_takes_its_token_vectors_away(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with written(path, ReadingEmbedder("one")) as db:
+        db.recall("red bike")
+        db.reindex(ExactEmbedder("two"))
+        assert db.check() == []
+    con = apsw.Connection(str(path))
+    assert list(con.execute("SELECT * FROM tokens")) == []
+    con.close()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("UPDATE tokens SET vectors = x'0102' WHERE node = 2", "they cannot be such"),
+        ("UPDATE tokens SET model = 7 WHERE node = 2", "there is no such model"),
+        ("UPDATE tokens SET node = 99 WHERE node = 2", "is not embedded"),
+    ],
+)
+def test_damaged_token_vectors_are_found_by_check(tmp_path: Path, damage: str, said: str) -> None:
+    path = tmp_path / "m.db"
+    with written(path, ReadingEmbedder()) as db:
+        db.recall("red bike")
+    con = apsw.Connection(str(path))
+    con.execute(damage)
+    con.close()
+    with worlddb.open(path, embedder=ReadingEmbedder()) as db:
+        assert said in str(db.check())
+        if "0102" in damage:
+            with pytest.raises(CorruptionError, match="damaged"):
+                db.recall("red bike")
+
+
+def test_an_embedder_with_token_vectors_of_another_size_is_refused() -> None:
+    class Wrong(ReadingEmbedder):
+        def read_texts(self, texts: Sequence[str]) -> list[NDArray[np.int8]]:
+            return [word(text)[:, :5] for text in texts]
+
+    with written(":memory:", Wrong()) as db, pytest.raises(ProviderError, match="rows of 128"):
+        db.recall("red bike")
+
+
+def test_equal_texts_are_equally_close_wherever_they_stand() -> None:
+    rng = np.random.default_rng(3)
+    some = rng.integers(-127, 128, (40, 9, DIM)).astype(np.int8)
+    asked = rng.integers(-127, 128, (7, DIM)).astype(np.int8)
+    texts = [*some, some[0], some[17][:4], some[0]]
+    scores = read_closely(asked, texts)
+    assert scores[0] == scores[40] == scores[42]
+    order = rng.permutation(len(texts))
+    assert np.allclose(read_closely(asked, [texts[place] for place in order]), scores[order])
+
+
+def test_texts_or_questions_of_no_words_have_a_score_too() -> None:
+    nothing = np.zeros((0, DIM), dtype=np.int8)
+    assert read_closely(word("red"), []).tolist() == []
+    assert read_closely(nothing, [word("red"), nothing]).tolist() == [0.0, 0.0]
+    with_word, without = read_closely(word("red"), [word("red"), nothing])
+    assert with_word > without

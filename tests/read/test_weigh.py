@@ -1,0 +1,114 @@
+"""Weighing a conversation: the turn before, who is meant, and how sure a day is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+import worlddb
+from worlddb import RecallSettings, Weights, WorldDB
+from worlddb.read.weigh import READ_CLOSELY, Candidates, Scores, turns_before, weigh
+
+LEFT_OUT = ("vector", "late", "text", "graph", "speaker", "world", "opening", "reply", "date")
+NOON = datetime(2023, 6, 20, 12, tzinfo=UTC)
+
+
+def candidates(count: int, **given: object) -> Candidates:
+    usual = {
+        "lanes": {"text": np.zeros(count)},
+        "cosines": None,
+        "closely": None,
+        "parents": np.zeros(count, dtype=np.int64),
+        "starts": np.zeros(count, dtype=np.int64),
+        "speakers": ["user"],
+        "spoken": np.zeros(count, dtype=np.int64),
+        "before": np.full(count, -1, dtype=np.intp),
+    }
+    return Candidates(**{**usual, **given})  # type: ignore[arg-type]
+
+
+def test_the_turn_before_is_the_last_one_written_in_the_same_world() -> None:
+    parents = np.array([5, 7, 5, 5, 7, 9])
+    is_turn = np.array([True, True, False, True, True, False])
+    assert turns_before(parents, is_turn).tolist() == [0, 1, -1, 0, 1, -1]
+    assert turns_before(parents, np.zeros(6, dtype=bool)).tolist() == [-1] * 6
+    assert turns_before(parents[:0], is_turn[:0]).tolist() == []
+
+
+def test_the_words_of_the_turn_before_count_for_a_turn_and_for_nothing_else() -> None:
+    found = candidates(
+        4,
+        lanes={"text": np.array([9.0, 0.0, 0.0, 0.0])},
+        before=np.array([0, 0, 1, -1], dtype=np.intp),
+    )
+    scores = weigh(found, "x", None, NOON, _only("reply", 1.0))
+    assert scores[1] > scores[2]
+    assert scores[0] == scores[2]
+    assert scores[3] == 0.0
+
+
+def test_a_turn_that_opens_a_topic_is_ahead_of_one_that_follows_a_turn_like_it() -> None:
+    alike = {"text": np.array([4.0, 4.0, 0.0, 4.0])}
+    found = candidates(4, lanes=alike, before=np.array([0, 0, 1, 2], dtype=np.intp))
+    scores = weigh(found, "x", None, NOON, _only("text", 1.0, opening=0.5))
+    assert scores[0] > scores[1]
+    assert scores[3] > scores[1]
+
+
+def _only(name: str, value: float, **more: float) -> Weights:
+    """Return weights by which only what is given counts."""
+    given: dict[str, Any] = {**dict.fromkeys(LEFT_OUT, 0.0), "feedback": 0.0, name: value, **more}
+    return Weights(**given)
+
+
+@pytest.mark.parametrize("count", [3, READ_CLOSELY + 50])
+def test_only_the_best_are_read_word_by_word_and_the_others_are_as_bad_as_the_worst_of_them(
+    count: int,
+) -> None:
+    class Reads:
+        def __init__(self) -> None:
+            self.places: list[int] = []
+
+        def read(self, places: Sequence[int]) -> Scores:
+            self.places = list(places)
+            return np.array([float(place) for place in places])
+
+    reads = Reads()
+    lanes = {"text": np.arange(count, 0, -1.0)}
+    found = candidates(count, lanes=lanes, closely=reads)
+    scores = weigh(found, "x", None, NOON, _only("late", 1.0, text=1e-9))
+    assert reads.places == list(range(min(count, READ_CLOSELY)))
+    assert scores.argmax() == len(reads.places) - 1
+    assert np.allclose(scores[READ_CLOSELY:], scores[0], atol=1e-6)
+
+
+def test_a_day_that_is_named_counts_more_than_one_that_is_counted_back() -> None:
+    day = 86_400_000_000
+    starts = np.array([datetime(2023, 6, 6, tzinfo=UTC).timestamp() * 1e6, 0]).astype(np.int64)
+    starts[1] = starts[0] - 60 * day
+    found = candidates(2, starts=starts)
+    weights = _only("date", 1.0)
+    named = weigh(found, "What happened on 6 June 2023?", None, NOON, weights)
+    counted = weigh(found, "What happened two weeks ago?", None, NOON, weights)
+    assert named[0] - named[1] > counted[0] - counted[1] > 0
+
+
+def ask(db: WorldDB, question: str) -> str:
+    settings = RecallSettings(weights={"text": 1.0})
+    return db.recall(question, k=1, types=["Turn"], settings=settings)[0].node.name
+
+
+def test_advice_and_what_speaks_of_nobody_rest_on_what_the_asker_told() -> None:
+    with worlddb.open(":memory:", embedder="none") as db:
+        with db.transaction(actor="test") as tx:
+            world = tx.create_node(type="Session", name="one").id
+            for name in ("assistant", "user"):
+                text = "A hotel in Miami with a view of the sea" + " indeed" * (name == "user")
+                tx.create_node(type="Turn", name=name, content=text, parent=world)
+        assert ask(db, "Can you suggest a hotel in Miami?") == "user"
+        assert ask(db, "Which hotel in Miami has a view of the sea?") == "user"
+        assert ask(db, "Which hotel in Miami did you find?") == "assistant"
