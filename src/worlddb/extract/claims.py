@@ -21,22 +21,22 @@ from typing import NamedTuple
 from worlddb.extract import forms
 from worlddb.extract.dates import Dated
 from worlddb.extract.lexicon import relations as known
-from worlddb.extract.lexicon.known import BRANDS, PLACES
 from worlddb.extract.mask import BLOT, in_quotes
 from worlddb.extract.mentions import Mention
 from worlddb.extract.naming import SPEAKER
 from worlddb.extract.statements import Rest, Sentence, is_doubtful, rest_of, sentences_in
-from worlddb.model.claims import LIVES_IN, agree
-from worlddb.model.regions import width_of
+from worlddb.extract.values import Named, Values, fits, is_place, may_be_town, may_employ
+from worlddb.model.claims import JOB_TITLE, LIVES_IN, agree
 
-WORKS_AT, JOB_TITLE, AGE = "works at", "job title", "age"
+WORKS_AT, AGE = "works at", "age"
 _BLOTTED_END = re.compile(rf"{BLOT}(?=\s|\Z)")
-_CITIES = PLACES | known.CITIES
-_STATE = re.compile(r"[A-Z]{2}(?!\w)")
 
 
 class Found(NamedTuple):
-    """A claim of the speaker or of a mention (by number), where it stands, and since when."""
+    """A claim of the speaker or of a mention (by number), where it stands, and since when.
+
+    One that `yields` may be replaced, and replaces nothing itself.
+    """
 
     owner: str | int
     relation: str
@@ -45,11 +45,12 @@ class Found(NamedTuple):
     start: int
     end: int
     since: date | None
+    yields: bool = False
 
     @property
     def vague(self) -> bool:
         """Whether it is a place of which nobody knows if it is a district or a country."""
-        return self.relation == LIVES_IN and bool(self.value) and not _is_place(self.value)
+        return self.relation == LIVES_IN and bool(self.value) and not is_place(self.value)
 
 
 class _Place(NamedTuple):
@@ -59,14 +60,6 @@ class _Place(NamedTuple):
     begin: int
     owner: str | int
     at: int
-
-
-class _Named(NamedTuple):
-    """A name that stands where a value is expected, and what of the text belongs to it."""
-
-    mention: Mention
-    end: int
-    text: str
 
 
 class _Reader:
@@ -81,6 +74,7 @@ class _Reader:
         self.all = mentions
         self.mentions = {each.start: (number, each) for number, each in enumerate(mentions)}
         self.dates = {each.start: each for each in dates}
+        self.values = Values(text, self.plain, {each.start: each for each in mentions})
 
     def found(self) -> Iterator[Found]:
         """Yield the claims of each sentence, one for each place where one may begin."""
@@ -115,52 +109,85 @@ class _Reader:
 
     def _doing(self, place: _Place) -> Iterator[Found]:
         readers: tuple[Callable[[_Place], Iterator[Found]], ...] = (
-            *(self._left, self._residence, self._moving, self._employment, self._joining),
-            *(self._switching, self._occupation, self._aging, self._changing),
+            *(self._left, self._quitting, self._residence, self._moving, self._employment),
+            *(self._joining, self._switching, self._occupation, self._working, self._aging),
+            self._changing,
         )
         for read in readers:
-            for found in read(place):
-                yield found
+            if found := list(read(place)):
+                yield from found
                 return
 
     def _left(self, place: _Place) -> Iterator[Found]:
         match = self._match(forms.LEFT, place)
-        value = self._named(match.end()) if match is not None else None
-        if match is None or value is None:
+        if match is None:
             return
         home = any(match[group] for group in ("home1", "home2", "home3"))
-        relation, at = LIVES_IN if home else WORKS_AT, value.end
+        relation = LIVES_IN if home else WORKS_AT
+        value = self._home(place, match.end()) if home else self.values.named(match.end())
+        if value is None:
+            return
+        at = value.end
         over = forms.ANY_MORE.match(self.plain, at, place.sentence.end)
         if match["not"] and over is None:
             return
         at = over.end() if over is not None else at
-        if _fits(relation, value.mention):
+        if fits(relation, value):
             yield from self._ended(place, at, relation, "", value.text)
+
+    def _quitting(self, place: _Place) -> Iterator[Found]:
+        """Read "I quit Tern and joined Ibis": it ends Tern alone; one quits a gym as well."""
+        match = self._match(forms.QUIT, place)
+        old = self.values.named(match.end()) if match is not None else None
+        if match is None or old is None or not fits(WORKS_AT, old):
+            return
+        onward = forms.AND_JOINED.match(self.plain, old.end, place.sentence.end)
+        new = self.values.title(onward.end()) if onward is not None else None
+        if onward is not None and onward["for"]:
+            new = self.values.named(onward.end())
+        if new is None or not fits(WORKS_AT, new):
+            if not match["left"]:
+                yield from self._ended(place, old.end, WORKS_AT, "", old.text)
+            return
+        work = forms.AS_WORK.match(self.plain, new.end, place.sentence.end)
+        at = work.end() if work is not None else new.end
+        for found in self._ended(place, at, WORKS_AT, "", old.text):
+            yield found
+            if may_employ(old.text) and may_employ(new.text):
+                yield found._replace(value=new.text, was="", yields=True)
 
     def _residence(self, place: _Place) -> Iterator[Found]:
         match = self._match(forms.LIVES, place)
         lasts = match is None
         match = match or self._match(forms.LIVED, place)
-        value = self._place_named(match.end()) if match is not None else None
+        value = self._home(place, match.end()) if match is not None else None
         if value is not None:
             yield from self._ended(place, value.end, LIVES_IN, value.text, lasts=lasts)
+
+    def _home(self, place: _Place, at: int) -> Named | None:
+        """Return the place at `at`; who writes "i" writes "rome"."""
+        return self.values.place(at, lower=self.plain[place.sentence.start].islower())
 
     def _moving(self, place: _Place) -> Iterator[Found]:
         match = self._match(forms.MOVED, place)
         if match is None:
             return
-        at, was = self._origin(match.end())
-        value = self._place_named(at) if at is not None else None
-        # One moves to another tool, too: "we moved to Linux".
-        if value is not None and (match["surely"] or _is_place(value.text) or _is_place(was)):
+        at, was = self._origin(place, match.end())
+        value = self._home(place, at) if at is not None else None
+        if value is None:
+            return
+        # One moves to another tool, too, and a team does: "we moved to Linux".
+        sure = match["surely"] or is_place(value.text) or is_place(was)
+        alone = place.owner == SPEAKER and self.plain[place.begin] in "iI"
+        if sure or (alone and not was and may_be_town(value.text)):
             yield from self._ended(place, value.end, LIVES_IN, value.text, was)
 
-    def _origin(self, at: int) -> tuple[int | None, str]:
+    def _origin(self, place: _Place, at: int) -> tuple[int | None, str]:
         """Return where the words after "from A to" begin, and A; None if nothing leads there."""
         was = ""
         start = forms.FROM.match(self.plain, at)
         if start is not None:
-            named = self._named(start.end())
+            named = self._home(place, start.end()) or self.values.named(start.end())
             if named is None:
                 return None, ""
             at, was = named.end, named.text
@@ -171,16 +198,16 @@ class _Reader:
         match = self._match(forms.WORKS, place)
         lasts = match is None
         match = match or self._match(forms.WORKED, place)
-        value = self._named(match.end()) if match is not None else None
-        if value is not None and _fits(WORKS_AT, value.mention):
-            at = self._seat(value.end)
+        value = self.values.named(match.end()) if match is not None else None
+        if value is not None and fits(WORKS_AT, value):
+            at = self.values.seat(value.end)
             yield from self._ended(place, at, WORKS_AT, value.text, lasts=lasts)
 
     def _joining(self, place: _Place) -> Iterator[Found]:
         """Read "I joined Kolibri as a designer"; one joins a gym as well."""
         match = self._match(forms.JOINED, place)
-        value = self._named(match.end()) if match is not None else None
-        if value is None or not _fits(WORKS_AT, value.mention):
+        value = self.values.named(match.end()) if match is not None else None
+        if value is None or not fits(WORKS_AT, value):
             return
         work = forms.AS_WORK.match(self.plain, value.end, place.sentence.end)
         if work is not None:
@@ -188,9 +215,9 @@ class _Reader:
 
     def _switching(self, place: _Place) -> Iterator[Found]:
         match = self._match(forms.SWITCHED, place)
-        at, was = self._origin(match.end()) if match is not None else (None, "")
-        value = self._named(at) if at is not None else None
-        if value is not None and _fits(WORKS_AT, value.mention):
+        at, was = self._origin(place, match.end()) if match is not None else (None, "")
+        value = self.values.named(at) if at is not None else None
+        if value is not None and fits(WORKS_AT, value):
             yield from self._ended(place, value.end, WORKS_AT, value.text, was)
 
     def _occupation(self, place: _Place) -> Iterator[Found]:
@@ -200,13 +227,28 @@ class _Reader:
             return
         end = match.end()
         at = forms.WORK_AT.match(self.plain, end, place.sentence.end)
-        where = self._named(at.end()) if at is not None else None
+        where = self.values.named(at.end()) if at is not None else None
         rest = self._rest(place, where.end if where is not None else end)
         if rest is not None:
             end = end if where is not None else rest.end
             yield Found(
                 place.owner, JOB_TITLE, match["work"], "", self._start(place), end, rest.since
             )
+
+    def _working(self, place: _Place) -> Iterator[Found]:
+        """Read "I'm a nurse": it ends where one is "now a teacher", and ends nothing."""
+        match = self._match(forms.IS_WORK, place)
+        if match is None:
+            return
+        words = match["work"].lower().split()
+        if not known.OCCUPATION_NOT.isdisjoint(words) or words[-1] in known.OCCUPATION_BESIDE:
+            return
+        end = match.end()
+        at = forms.WORK_AT.match(self.plain, end, place.sentence.end)
+        where = self.values.named(at.end()) if at is not None else None
+        at_end = where.end if where is not None else end
+        for found in self._ended(place, at_end, JOB_TITLE, match["work"]):
+            yield found._replace(yields=True)
 
     def _aging(self, place: _Place) -> Iterator[Found]:
         match = self._match(forms.AGED, place)
@@ -227,14 +269,16 @@ class _Reader:
             yield from self._favourite(place, favourite)
             return
         thing = self._match(forms.THING, place)
-        if thing is None:
+        mine = forms.WHOSE.match(self.text, place.begin) is not None
+        # Who says "my name is" may have several; a note about the user tells the one.
+        if thing is None or (mine and relation_of(thing["thing"]) in ("name", "first name")):
             return
         changed = forms.HAS_CHANGED.match(self.plain, thing.end(), place.sentence.end)
         if changed is not None:
             yield from self._altered(place, thing, changed.end())
             return
         joined = forms.IS.match(self.plain, thing.end(), place.sentence.end)
-        value = self._value(thing, joined.end()) if joined is not None else None
+        value = self.values.of_thing(thing, joined.end()) if joined is not None else None
         if value is not None:
             yield from self._ended(place, value[0], relation_of(thing["thing"]), value[1])
 
@@ -243,12 +287,12 @@ class _Reader:
         was = ""
         start = forms.FROM.match(self.plain, at, place.sentence.end)
         if start is not None:
-            first = self._value(thing, start.end())
+            first = self.values.of_thing(thing, start.end())
             if first is None:
                 return
             at, was = first
         towards = forms.TO.match(self.plain, at, place.sentence.end)
-        value = self._value(thing, towards.end()) if towards is not None else None
+        value = self.values.of_thing(thing, towards.end()) if towards is not None else None
         if value is not None:
             yield from self._ended(place, value[0], relation_of(thing["thing"]), value[1], was)
 
@@ -258,66 +302,12 @@ class _Reader:
             return
         kind = " ".join(match["kind"].lower().split())
         relation = f"favorite {kind}".replace("colour", "color").replace("flavour", "flavor")
-        named = self._named(joined.end())
-        if named is not None:
-            yield from self._ended(place, named.end, relation, named.text)
-            return
-        value = forms.PLAIN_VALUE.match(self.plain, joined.end(), place.sentence.end)
-        if kind not in forms.PLAIN_KINDS or value is None:
-            return
-        words = value[1].lower().split()
-        told = words[-1].endswith(known.NO_VALUE_ENDINGS) and kind not in ("sport", "workout")
-        if not told and not (known.NO_VALUE | known.DOUBTS) & set(words):
-            yield from self._ended(place, value.end(), relation, value[1])
-
-    # -- values ------------------------------------------------------------------------------------
-
-    def _value(self, thing: re.Match[str], at: int) -> tuple[int, str] | None:
-        """Return where the value of a thing ends that begins at a place, and what it is."""
-        kind = forms.KINDS[thing["thing"].lower()]
-        if kind in ("person", "name"):
-            named = self._named(at)
-            if named is None or (kind == "person" and not named.mention.person):
-                return None
-            return named.end, named.text
-        if kind == "title":
-            work = forms.A_WORK.match(self.plain, at)
-            return (work.end(), work["work"]) if work is not None else None
-        match = forms.VALUES[kind].match(self.text, at)
-        if match is None:
-            return None
-        value = match[match.lastindex or 0]
-        plain_word = value.isalpha() and value.islower()  # "my password is secure"
-        return None if kind == "token" and plain_word else (match.end(), value)
-
-    def _named(self, at: int) -> _Named | None:
-        """Return the name at a place; an article may come first."""
-        if self.plain.startswith("the ", at):
-            at += 4
-        _, mention = self.mentions.get(at, (0, None))
-        if mention is None or self.plain[mention.end : mention.end + 1] in ("'", "’", "-", "/"):
-            return None
-        return _Named(mention, mention.end, mention.text)
-
-    def _place_named(self, at: int) -> _Named | None:
-        """Return the name of where somebody lives, with the country after its comma."""
-        found = self._named(at)
-        if found is None or not _fits(LIVES_IN, found.mention):
-            return None
-        mention, end, _ = found
-        if self.plain.startswith(", ", end):
-            _, wider = self.mentions.get(end + 2, (0, None))
-            state = _STATE.match(self.plain, end + 2)
-            if wider is not None and _is_place(wider.text):
-                end = wider.end
-            elif state is not None:
-                end = state.end()
-        return _Named(mention, end, self.text[mention.start : end])
-
-    def _seat(self, at: int) -> int:
-        """Return where "in London" ends after the name of a company."""
-        found = self._named(at + 4) if self.plain.startswith(" in ", at) else None
-        return found.end if found is not None and _is_place(found.text) else at
+        at, end = joined.end(), place.sentence.end
+        read = (self.values.named(at), self.values.title(at), self.values.plain(kind, at, end))
+        for named in read:
+            if named and (found := list(self._ended(place, named.end, relation, named.text))):
+                yield from found
+                return
 
     # -- the sentence around -----------------------------------------------------------------------
 
@@ -359,36 +349,51 @@ class _Reader:
             yield Found(place.owner, relation, value, was, start, rest.end, rest.since)
 
 
-def _fits(relation: str, mention: Mention) -> bool:
-    """Return whether one can live in what is named, or work there."""
-    word = mention.text.lower()
-    if relation == LIVES_IN:
-        return word in PLACES or not (mention.person or word in BRANDS)
-    return not mention.person and word not in PLACES
-
-
 def relation_of(words: str) -> str:
     """Return the one name of a relation that has several."""
     said = " ".join(words.lower().split())
     return known.SAME_RELATION.get(said, said)
 
 
-def _is_place(text: str) -> bool:
-    parts = text.lower().split(", ")
-    return any(part in _CITIES or width_of(tuple(part.split())) for part in parts)
-
-
 def claims_in(
-    text: str, plain: str, mentions: Sequence[Mention], dates: Sequence[Dated]
+    text: str,
+    plain: str,
+    mentions: Sequence[Mention],
+    dates: Sequence[Dated],
+    *,
+    note: bool = False,
 ) -> list[Found]:
-    """Return the claims of a text, in order; `plain` is the text with what is no prose masked."""
+    """Return the claims of a text, in order; `plain` is the text with what is no prose masked.
+
+    In a `note` about the speaker the subject may be left out: "Lives in Oslo".
+    """
     if forms.HINT.search(plain) is None:
         return []
     found = list(_Reader(text, plain, mentions, dates).found())
+    if note and forms.BARE.match(plain) is not None:
+        found += _without_subject(text, plain, mentions, dates)
     return [one for one in found if not any(_clash(one, other) for other in found)]
 
 
+def _without_subject(
+    text: str, plain: str, mentions: Sequence[Mention], dates: Sequence[Dated]
+) -> list[Found]:
+    """Return what a text claims that is one statement and begins with its verb."""
+    subject = "i " if plain.lstrip()[:1].islower() else "I "
+    size = len(subject)
+    moved = [each._replace(start=each.start + size, end=each.end + size) for each in mentions]
+    days = [each._replace(start=each.start + size, end=each.end + size) for each in dates]
+    found = list(_Reader(subject + text, subject + plain, moved, days).found())
+    end = len(plain.rstrip()) + size
+    # "Moved to Falcon" is about anything.
+    return [
+        one._replace(start=0, end=one.end - size)
+        for one in found
+        if (one.start, one.end) == (0, end) and not one.vague
+    ]
+
+
 def _clash(one: Found, other: Found) -> bool:
-    if (one.owner, one.relation) != (other.owner, other.relation):
+    if (one.owner, one.relation) != (other.owner, other.relation) or one.yields < other.yields:
         return False
     return bool(one.value and other.value) and not agree(one.value, other.value)

@@ -30,6 +30,8 @@ sono su sur til uma una und une uno ve você voor vous w wie wij wir wurde yo z 
 ENGLISH = frozenset(_ENGLISH.split())
 FOREIGN = frozenset(_FOREIGN.split())
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+# Las Vegas is not Spanish, Aix-en-Provence not French.
+_OF_NAMES = re.compile(r"(?<=[a-z] )(?:Las|Los|Le|El|Des)\s+(?=[A-Z])|-[a-z]+(?=-[A-Z])")
 _LATIN_MAX = 0x250
 _READ_MAX = 4_000
 _SHORT = 10
@@ -37,7 +39,8 @@ _SHORT = 10
 
 def reads_as_english(text: str) -> bool:
     """Return whether `text` is in English, surely enough for rules that know nothing else."""
-    words = _WORD.findall(text[:_READ_MAX].replace("’", "'").lower())
+    read = _OF_NAMES.sub("", text[:_READ_MAX])
+    words = _WORD.findall(read.replace("’", "'").lower())
     if not words:
         return False
     if not text.isascii():

@@ -24,11 +24,23 @@ _NOW = r"(?:\s+(?:now|currently|still|actually|officially|finally|just|recently)
 
 HINT = form(
     r"\b(?:liv|based|relocat|mov|work|employ|start|join|job|promot|becam|turned|old\b|now\b|longer"
-    r"|favou?rite|is\b|chang|updat|quit|left|resign)|['’]s\b"
+    r"|favou?rite|is\b|am\b|chang|updat|quit|left|resign)|['’][sm]\b"
 )
 """A quick look: no claim is without one of these."""
 WHO = form(r"(?:I|we)(?=[\s'’])")
 WHOSE = form(r"(?:my|our)\s+")
+BARE = form(
+    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:lives|moved|relocated|works|no\s+longer\s+(?:lives"
+    r"|works)|has\s+(?:just\s+|recently\s+)?(?:moved|relocated)|is\s+(?:now|currently|based))\s"
+)
+"""How a note begins that leaves out whom it is about."""
+USER_SUBJECT = form(
+    r"(?:(?<=^)|(?<=[.!?:]\s)|(?<=[,;]\sand\s)|(?<=[,;]\sbut\s)|(?<=\n)|(?<=-\s))"
+    r"(?:the\s+)?user(?=\s)"
+)
+USER_POSSESSIVE = form(
+    r"(?<!\w)the\s+user['’]s(?=\s)|(?:(?<=^)|(?<=[.!?:-]\s)|(?<=\n))user['’]s(?=\s)"
+)
 POSSESSED = re.compile(r"['’]s?\s+")
 ANY_MORE = form(r",?\s+any\s?(?:more|longer)\b")
 FROM = form(r"\s+from\s+")
@@ -59,6 +71,11 @@ LEFT = form(
     rf"|{_HAD}{_NOW}\s+(?:quit|left|resigned\s+from)\s+(?:my|her|his|their)\s+(?:job|position|role)"
     r"\s+(?:at|with)\s+"
 )
+QUIT = form(rf"{_HAD}{_NOW}\s+(?:quit|resigned\s+from|(?P<left>left))\s+")
+AND_JOINED = form(
+    r",?\s+(?:(?:and|then|and\s+then)\s+)?(?:joined|to\s+join|started\s+(?:working\s+)?at|(?P<for>for))\s+"
+)
+JOINED_FOR_ELSE = frozenset(known.JOINED_FOR_ELSE.split())
 _HEADS = "|".join(sorted((word.replace("-", " ") for word in known.OCCUPATIONS), key=len)[::-1])
 WORK = (
     rf"(?:(?:an?|the|our)\s+)?(?P<work>(?:[a-z][\w-]*\s+){{0,3}}?(?:{_HEADS}))"
@@ -69,6 +86,7 @@ IS_NOW_WORK = form(
     rf"|{_HAD}{_NOW}\s+started\s+(?:working\s+|a\s+new\s+job\s+)?as\s+"
     rf"|{_HAD}{_NOW}(?:\s+(?:got|was|been|were))?{_NOW}\s+promoted\s+to\s+){WORK}"
 )
+IS_WORK = form(rf"{_AM}\s+(?=an?\s){WORK}")
 IS_WORK_NOW = form(rf"{_AM}\s+{WORK}\s+now\b")
 AS_WORK = form(rf"\s+as\s+{WORK}")
 A_WORK = form(WORK)

@@ -9,17 +9,20 @@ R1  Precision over recall: where a text can be read in two ways, nothing is read
 R2  A name is one node of the draft, whatever the number of mentions. A mention that is the first
     or the last part of one person's full name is that person.
 R3  Text that is not English stays verbatim.
-R4  What a message claims of somebody is on an edge to them, with the sentence as its span.
+R4  In a note, a single text of the user, "the user" is the one who says "I".
+R5  What a message claims of somebody is on an edge to them, with the sentence as its span.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 from datetime import datetime
 
 from worlddb.extract.claims import claims_in
 from worlddb.extract.dates import Dated, dates_in
 from worlddb.extract.english import reads_as_english
+from worlddb.extract.forms import USER_POSSESSIVE, USER_SUBJECT
 from worlddb.extract.gather import Entity, Gathered, Turn, key_of
 from worlddb.extract.mask import masked
 from worlddb.extract.mentions import Mention, mentions_in
@@ -44,8 +47,9 @@ class RulesExtractor:
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
         """Return the draft of some messages; `at` is when they were said, unless they say."""
         verbatim = VerbatimExtractor().extract(messages, at)
+        note = len(messages) == 1 and key_of(messages[0].speaker) in _USERS
         read = [
-            Turn(index, message, masked(message.text), source_key(messages, index))
+            Turn(index, message, _plain(message.text, note), source_key(messages, index))
             for index, message in enumerate(messages)
             if reads_as_english(message.text)
         ]
@@ -63,9 +67,27 @@ class RulesExtractor:
             dates = list(dates_in(turn.plain, (turn.message.at or at).date()))
             for dated in dates:
                 gathered.add_date(turn, dated)
-            _read_claims(gathered, turn, sure, entities, dates)
+            _read_claims(gathered, turn, sure, entities, dates, note)
         nodes, edges = gathered.drafts()
         return Draft(nodes=verbatim.nodes + nodes, edges=edges)
+
+
+def _plain(text: str, note: bool) -> str:
+    """Return a text as the rules read it; in a note of the user's, "the user" is who writes it.
+
+    The words are replaced by shorter ones and spaces, so that offsets stay.
+    """
+    plain = masked(text)
+    if not note or "user" not in plain.lower():
+        return plain
+    plain = USER_POSSESSIVE.sub(lambda match: "my".ljust(len(match[0])), plain)
+    return USER_SUBJECT.sub(_as_subject, plain)
+
+
+def _as_subject(match: re.Match[str]) -> str:
+    # Who writes a note in lower case does so with the names in it.
+    low = match.start() == 0 and match[0][0].islower()
+    return ("i" if low else "I").ljust(len(match[0]))
 
 
 def _names_of(messages: Sequence[Message]) -> frozenset[str]:
@@ -112,11 +134,12 @@ def _read_claims(
     mentions: Sequence[Mention],
     entities: Sequence[Entity],
     dates: Sequence[Dated],
+    note: bool,
 ) -> None:
     """Gather what a message claims; of what an assistant says of itself, nothing."""
     speaker = turn.message.speaker
     machine = key_of(speaker) in _NAMELESS - _USERS
-    for found in claims_in(turn.message.text, turn.plain, mentions, dates):
+    for found in claims_in(turn.message.text, turn.plain, mentions, dates, note=note):
         if isinstance(found.owner, int):
             subject = entities[found.owner]
         elif machine:
@@ -124,7 +147,13 @@ def _read_claims(
         else:
             subject = gathered.speaker(speaker)
         said = claim_metadata(
-            found.relation, found.value, True, was=found.was, since=found.since, vague=found.vague
+            found.relation,
+            found.value,
+            True,
+            was=found.was,
+            since=found.since,
+            vague=found.vague,
+            yields=found.yields,
         )
         gathered.claim(turn, subject, said, found.start, found.end)
 

@@ -51,6 +51,12 @@ _AROUND = re.compile(
     r"|(?:a few|some|several|a couple of|one|two|three) (?:days|weeks|months|week|month|day) ago"
     r"|this (?:week|month|year|morning|spring|summer|fall|autumn|winter))\b"
 )
+# A date that can be read in two ways says at least that it is past: "last week", on a Sunday.
+_PAST = re.compile(
+    r",?\s+(?:last (?:night|week|weekend|month|year|spring|summer|fall|autumn|winter"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:a|an) (?:day|week|month|year) ago)\b",
+    re.IGNORECASE,
+)
 _DATED = re.compile(
     r",?\s+(?:(?:back\s+)?(?:in|on|since|as of|from|starting|effective)\s+)?"
     r"(?:(?:early|late|mid)[ -])?(?:the\s+)?"
@@ -63,9 +69,9 @@ _LASTING = re.compile(
 _FULL_STOP = re.compile(r"\s*[.!…]*[\"”']?\s*\Z")
 # What else is said; not one more of the same: "I work for Kolibri and the BBC".
 _GOES_ON = re.compile(
-    r"\s*(?:[;—–]|\s-)\s*(?:it|it['’]s|I|I['’][a-z]+|we|we['’][a-z]+)\b"
-    r"|(?:\s*[,;:(—–]|\s+-)?\s+(?:and\s+(?:I|I['’][a-z]+|we|we['’][a-z]+|it|it['’]s|he|she|they|love"
-    r"|like|am|have|my\s+\w+\s+(?:is|are|has|loves|likes|works|lives))"
+    r"\s*(?:[;—–]|\s-)\s*(?:it|it['’]s|[Ii]|[Ii]['’][a-z]+|we|we['’][a-z]+)\b"
+    r"|(?:\s*[,;:(—–]|\s+-)?\s+(?:and\s+(?:[Ii]|[Ii]['’][a-z]+|we|we['’][a-z]+|it|it['’]s|he|she|they"
+    r"|love|like|am|have|my\s+\w+\s+(?:is|are|has|loves|likes|works|lives))"
     r"|but|so|because|where|which|with|as|thanks\s+to|though|although|after"
     r"|for\s+(?:work|school|love|family|a\s+new\s+job|the\s+job|my\s+(?:new\s+)?(?:job|work|partner"
     r"|wife|husband|family))|to\s+(?:be|live|work|start|study|help))\b"
@@ -153,7 +159,11 @@ def rest_of(plain: str, at: int, sentence: Sentence, dates: Mapping[int, Dated])
         match = _DATED.match(plain, at, end)
         dated = dates.get(match.end()) if match is not None else None
         if dated is None:
-            break
+            match = _PAST.match(plain, at, end)
+            if match is None:
+                break
+            at = match.end()
+            continue
         since = dated.last
         bounded |= "since" in plain[at : dated.start]
         at = dated.end

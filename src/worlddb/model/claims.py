@@ -6,6 +6,10 @@ found again from the subject, and nothing else has to be stored:
     {"relation": "lives in", "value": "Oslo", "functional": true}
     {"relation": "works at", "value": "Tern", "functional": true, "was": "Ibis", "since": …}
     {"relation": "works at", "was": "Tern", "functional": true}        it is no longer so
+    {"relation": "job title", "value": "nurse", "functional": true, "yields": true}
+
+What `yields` may be replaced like any other, but replaces nothing, so no draft claims it: who says
+"I'm a nurse" may be more than that, until "I'm now a teacher".
 """
 
 from __future__ import annotations
@@ -19,16 +23,19 @@ from typing import Any, NamedTuple
 
 from worlddb.model.drafts import Draft, Span
 from worlddb.model.id import Id
-from worlddb.model.regions import width_of
+from worlddb.model.regions import town_of, width_of
 from worlddb.model.values import Plain
 
 CLAIM_EDGE = "refers_to"
 FACT = "Fact"
 WORD_CHARS_MAX = 200
 LIVES_IN = "lives in"
+JOB_TITLE = "job title"
 
 _MOVING = re.compile(r"\b(?:moved|relocated|now|no longer|any ?more|left)\b", re.IGNORECASE)
+_PROMOTED = re.compile(r"\bpromoted\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 _ARTICLES = frozenset(("a", "an", "the"))
 # Relations of which one has many at a time, whatever a model says of them: by their first word.
 _ADDING_UP = frozenset(
@@ -137,8 +144,11 @@ def adds_up(relation: str) -> bool:
 
 
 def value_key(text: str) -> tuple[str, ...]:
-    """Return what two spellings of one value have in common: case, articles and signs aside."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    """Return what two spellings of one value have in common: case, accents, articles aside."""
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    folded = "".join(letter for letter in folded if not unicodedata.combining(letter))
+    if _ADDRESS.fullmatch(folded.strip()):  # a@x.com has no article, and no part of it is less
+        return (folded.strip(),)
     words = tuple(word for word in _WORD.findall(folded) if word not in _ARTICLES)
     return words or (folded.strip(),)
 
@@ -159,7 +169,9 @@ def replaces(new: Standing, old: Standing) -> bool:
         return False
     if new.value and old.value:
         named = bool(new.was) and value_key(new.was) == value_key(old.value)
-        if named:
+        # A head nurse is more than a nurse.
+        promoted = new.relation == JOB_TITLE and _PROMOTED.search(new.text) is not None
+        if named or promoted:
             return value_key(new.value) != value_key(old.value)
         return not agree(new.value, old.value) and not _may_comprise(new, old)
     if new.value:
@@ -168,7 +180,12 @@ def replaces(new: Standing, old: Standing) -> bool:
 
 
 def _may_comprise(new: Standing, old: Standing) -> bool:
-    """Return whether one may live in both places, one in the other, as long as nobody moves."""
+    """Return whether one may live in both places.
+
+    They are one town of two names (Munich, München), or one is in the other and nobody moved.
+    """
+    if new.relation == LIVES_IN and town_of(value_key(new.value)) == town_of(value_key(old.value)):
+        return True
     if new.relation != LIVES_IN or new.was or _MOVING.search(new.text):
         return False
     if new.vague or old.vague:
@@ -184,6 +201,7 @@ def claim_metadata(
     was: str = "",
     since: date | None = None,
     vague: bool = False,
+    yields: bool = False,
 ) -> dict[str, Any]:
     """Return what an edge says of a claim."""
     said: dict[str, Any] = {"relation": relation_words(relation)[:WORD_CHARS_MAX]}
@@ -196,6 +214,8 @@ def claim_metadata(
         said["since"] = since.isoformat()
     if vague:
         said["vague"] = True
+    if yields:
+        said["yields"] = True
     return said
 
 
@@ -231,10 +251,10 @@ def _day(text: str) -> datetime | None:
 
 
 def claims_of(draft: Draft) -> Iterator[Claim]:
-    """Yield the claims that a draft makes, in the order of its edges."""
+    """Yield the claims that a draft makes, in the order of its edges; not what only yields."""
     for edge in draft.edges:
         said = claimed(edge.metadata) if edge.type == CLAIM_EDGE else None
-        if said is not None:
+        if said is not None and edge.metadata.get("yields") is not True:
             yield Claim(
                 fact=edge.source,
                 subject=edge.target,

@@ -43,6 +43,43 @@ _WIDTHS = {
     **dict.fromkeys(_CONTINENTS.split("|"), CONTINENT),
 }
 
+# Other words for one town, in lower case and without accents.
+_SPELLINGS = {
+    "basle": "basel",
+    "bengaluru": "bangalore",
+    "bombay": "mumbai",
+    "brugge": "bruges",
+    "calcutta": "kolkata",
+    "cracow": "krakow",
+    "den haag": "hague",
+    "firenze": "florence",
+    "gent": "ghent",
+    "geneve": "geneva",
+    "goteborg": "gothenburg",
+    "hannover": "hanover",
+    "kiev": "kyiv",
+    "koln": "cologne",
+    "lisboa": "lisbon",
+    "luzern": "lucerne",
+    "marseilles": "marseille",
+    "munchen": "munich",
+    "new york city": "new york",
+    "nurnberg": "nuremberg",
+    "nyc": "new york",
+    "odesa": "odessa",
+    "oporto": "porto",
+    "praha": "prague",
+    "roma": "rome",
+    "saigon": "ho chi minh city",
+    "wien": "vienna",
+}
+
+
+def town_of(words: tuple[str, ...]) -> str:
+    """Return the one name of a town that has several, from one of them in lower case."""
+    name = " ".join(words)
+    return _SPELLINGS.get(name, name)
+
 
 def width_of(words: tuple[str, ...]) -> int:
     """Return how wide a place is, from its name in lower case."""

@@ -11,21 +11,11 @@ ONE_PERSON = PERSONS & {
     *("manager", "partner", "physician", "spouse", "supervisor", "therapist", "vet", "wife"),
 }
 
-# Cities of more than one word that everybody knows; those of one word are among the known places.
-_CITIES = """
-abu dhabi|addis ababa|ann arbor|baton rouge|buenos aires|cape town|colorado springs|des moines
-|el paso|fort worth|ho chi minh city|hong kong|jersey city|kansas city|kuala lumpur|las vegas
-|little rock|long beach|los angeles|mexico city|new delhi|new haven|new orleans|new york
-|new york city|palo alto|quebec city|rio de janeiro|salt lake city|san antonio|san diego
-|san francisco|san jose|san juan|santa barbara|santa cruz|santa fe|santa monica|sao paulo
-|são paulo|st. louis|st. petersburg|tel aviv|virginia beach|washington dc
-"""
-CITIES = frozenset(_CITIES.replace("\n", "").split("|"))
-
 # What is one's own, by the kind of value it has.
 NUMBERS = (
     *("phone number", "telephone number", "cell number", "cell phone number", "mobile number"),
-    *("mobile phone number", "cellphone number", "work number", "home number", "office number"),
+    *("mobile phone number", "cellphone number", "phone", "telephone", "cell phone", "mobile"),
+    *("work number", "home number", "office number"),
 )
 MAILS = ("email address", "e-mail address", "email", "e-mail", "work email", "personal email")
 PLACES_OF = ("home address", "mailing address", "shipping address", "work address", "address")
@@ -35,12 +25,12 @@ TOKENS = (
     *("zip code", "postal code", "postcode", "license plate", "licence plate", "shoe size"),
     *("blood type", "locker number", "room number", "seat number", "customer number"),
 )
-NAMES = ("last name", "surname", "full name", "legal name", "employer")
+NAMES = ("name", "first name", "last name", "surname", "full name", "legal name", "employer")
 TITLES = ("job title", "title", "position", "role", "job", "occupation", "profession")
 
 # Spellings that mean the same relation.
 SAME_RELATION = {
-    **dict.fromkeys(NUMBERS[:7], "phone number"),
+    **dict.fromkeys(NUMBERS[:-3], "phone number"),
     **dict.fromkeys(MAILS[:4], "email"),
     **dict.fromkeys(TITLES, "job title"),
     **dict.fromkeys(("home address",), "address"),
@@ -100,6 +90,24 @@ OCCUPATION_NOT = frozenset(
     )
 )
 
+# What people join who do not work there.
+JOINED_FOR_ELSE = """
+bluesky bumble club clubhouse discord facebook fitness gym hinge instagram league linkedin mastodon
+meetup party pinterest reddit signal slack snapchat society substack team telegram threads tiktok
+tinder tumblr twitch twitter union whatsapp x yoga youtube
+"""
+
+# What one may be beside another work: "I'm an artist" does not end when one is "now a teacher".
+OCCUPATION_BESIDE = frozenset(
+    (
+        *("actor", "actress", "artist", "baker", "builder", "cleaner", "coach", "contractor"),
+        *("consultant", "cook", "copywriter", "dancer", "director", "doctor", "driver", "editor"),
+        *("farmer", "gardener", "guide", "illustrator", "investigator", "judge", "musician"),
+        *("nanny", "operator", "photographer", "programmer", "researcher", "scientist", "soldier"),
+        *("specialist", "tester", "trader", "trainer", "translator", "tutor", "vet", "writer"),
+    )
+)
+
 # Predicates that tell how something is, not what it is: "my favorite restaurant is closed".
 _NO_VALUE = """
 about above again all always amazing any anything at available awesome back bad beautiful because
@@ -114,6 +122,13 @@ this those to too tough under unique up used usually very we weird what whatever
 who why with without won wonderful worse yours you your whoever wherever
 """
 NO_VALUE = frozenset(_NO_VALUE.split())
+# Things that end like them.
+VALUES_ALIKE = frozenset(
+    (
+        *("dressing", "dumpling", "herring", "king", "pudding", "red", "seed", "spring"),
+        *("starling", "stuffing", "vegetable"),
+    )
+)
 NO_VALUE_ENDINGS = ("ous", "ful", "able", "ible", "less", "ed", "ing", "ier", "iest")
 
 # A sentence with one of these is not, or not surely, about what is so now. In lower case.
