@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import worlddb.read.recall as recalling
 from worlddb import Id, Weights, WorldDB
 from worlddb.evaluate.cases import Asked, load_cases
-from worlddb.evaluate.retrieval import LEFT_OUT, ingest, session_figures, turn_figures
+from worlddb.evaluate.retrieval import ingest, is_measured, session_figures, turn_figures
 from worlddb.read.weigh import Candidates, Scores, weigh
 
 FOLDS = 6
@@ -67,7 +67,7 @@ def gather(given_file: str, embedder: str | None) -> list[Weighed]:
 
     setattr(recalling, "weigh", record)  # noqa: B010 - no export of that module
     for number, case in enumerate(load_cases(path, form)):
-        asked = [one for one in case.questions if one.category not in LEFT_OUT and one.sessions]
+        asked = [one for one in case.questions if is_measured(one)]
         if not asked:
             continue
         with WorldDB(":memory:", embedder=embedder) as db:
