@@ -64,6 +64,11 @@ class Memory(WritingMemories, EndingMemories, ReadingMemories):
         self._recluster = recluster
         self._supersede = supersede
 
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether writing may wait for somebody else: the extractor is not one of ours by name."""
+        return not isinstance(self._extractor, str | None)
+
     def bound(self, *, actor: str | None = None, **scope: Unpack[ScopeIds]) -> Memory:
         """Return this memory for somebody who may not leave a scope, whatever a call names.
 

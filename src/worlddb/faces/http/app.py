@@ -23,7 +23,13 @@ from worlddb.faces.http.metrics import CONTENT_TYPE, Tally
 from worlddb.faces.http.openapi import openapi
 from worlddb.faces.http.problems import RefusedError, problem, problem_of
 from worlddb.faces.http.rest import rest_routes
-from worlddb.faces.http.threads import PATIENCE_S, Threads, bound_tools
+from worlddb.faces.http.threads import (
+    ASKING_MAX,
+    PATIENCE_S,
+    TOOLS_MAX,
+    Threads,
+    bound_tools,
+)
 from worlddb.faces.http.watching import Watching
 from worlddb.memory import Memory
 
@@ -46,7 +52,7 @@ def make_app(
 
     from worlddb.faces.mcp.server import make_server
 
-    tally, threads = Tally(), Threads(patience_s=patience_s)
+    tally, threads = Tally(), Threads(patience_s=patience_s, asks=memory.asks_a_model)
     server = make_server(memory_for)
     tools = server.streamable_http_app(
         streamable_http_path="/mcp",
@@ -59,7 +65,7 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        bound_tools()
+        bound_tools(ASKING_MAX if memory.asks_a_model else TOOLS_MAX)
         async with server.session_manager.run():
             yield
 

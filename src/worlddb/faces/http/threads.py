@@ -15,10 +15,14 @@ import anyio.to_thread
 
 from worlddb.faces.http.problems import RefusedError
 
-READERS_MAX = 4
-SEARCHERS_MAX = 12
-WRITERS_MAX = 4
-TOOLS_MAX = 16
+# Few: each step of SQLite gives the interpreter away and waits to get it back, so that every
+# further thread at work makes all of them slower; and there is one writer at a time anyway.
+READERS_MAX = 2
+SEARCHERS_MAX = 2
+WRITERS_MAX = 1
+TOOLS_MAX = 2
+ASKING_MAX = 8
+"""How many writes, and how many tool calls, where a write asks a model and waits for it."""
 PATIENCE_S = 30.0
 
 T = TypeVar("T")
@@ -28,12 +32,12 @@ Work = Literal["read", "search", "write"]
 class Threads:
     """A set of threads for each kind of work, and how long a call waits for one of them."""
 
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, patience_s: float = PATIENCE_S, *, asks: bool = False) -> None:
         self._patience_s = patience_s
         self._crews: dict[Work, _Crew] = {
             "read": _Crew(READERS_MAX),
             "search": _Crew(SEARCHERS_MAX),
-            "write": _Crew(WRITERS_MAX),
+            "write": _Crew(ASKING_MAX if asks else WRITERS_MAX),
         }
 
     async def run(self, call: Callable[[], T], work: Work = "read") -> T:
