@@ -33,9 +33,7 @@ JSON = st.recursive(
 
 def test_text_is_measured_in_bytes_of_utf_8() -> None:
     assert encode_text("ü" * 5, "name", 10) == "ü".encode() * 5
-    with pytest.raises(
-        InvalidInputError, match="name: 12 bytes, the limit is 10; shorten or split"
-    ):
+    with pytest.raises(InvalidInputError, match="name: 12 bytes, the limit is 10; shorten"):
         encode_text("🙂" * 3, "name", 10)
 
 
