@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.server import serving
+from bridge.server import Answer, Seen, serving
 from faces.command import in_process
 from worlddb import InvalidInputError
-from worlddb.evaluate.ablation import BASE, changes
+from worlddb.evaluate.ablation import BASE, changes, differences
 from worlddb.evaluate.settings import RunSettings
 
-from .models import model, roles_asked
+from .models import model, role_of, roles_asked
 from .running import asked
 from .samples import TOPICS, longmemeval, save
 
@@ -63,7 +65,9 @@ def test_knobs_can_be_chosen_and_given_values() -> None:
     assert titles(["weighing"], weighed=False) == [BASE], "already so"
 
 
-@pytest.mark.parametrize("knob", ["colour", "k=x", "k=-1", "k=0", "lanes=words", ""])
+@pytest.mark.parametrize(
+    "knob", ["colour", "k=x", "k=-1", "k=0", "lanes=words", "", "answerer", "judge=openai:x"]
+)
 def test_a_knob_that_is_none_is_refused(knob: str) -> None:
     with pytest.raises(InvalidInputError):
         titles([knob], mode="qa")
@@ -79,7 +83,7 @@ def test_the_table_shows_what_retrieval_loses(data: Path) -> None:
     assert "(+0.000)" in rows[0]
     alone = next(row for row in rows if row.startswith("the graph lane alone"))
     assert alone.count("(-1.000)") > 3
-    assert "n = 2" in done.out
+    assert "n: 2 questions, the same in every row" in done.out
     data_rows = in_process(*common, "--json").data["rows"]
     assert data_rows["the graph lane alone"]["all@5"] == 0.0
 
@@ -101,4 +105,43 @@ def test_with_models_what_was_read_is_paid_for_once(data: Path, tmp_path: Path) 
     assert rows["k = 1"]["tokens"] < rows["turns alone (flat)"]["tokens"] < rows[BASE]["tokens"]
     assert {path.name for path in out.iterdir()} == {
         *("calls.jsonl", "as-asked-for", "no-facts-and-entities", "turns-alone-flat", "k-1"),
+        *("ablation.md", "ablation.html"),
     }
+    assert "| turns alone (flat) | 1.000 (+0.000) |" in (out / "ablation.md").read_text()
+    ET.fromstring((out / "ablation.html").read_text())
+
+
+def test_models_can_be_knobs_and_only_what_differs_is_asked(data: Path, tmp_path: Path) -> None:
+    def other(seen: Seen) -> Answer:
+        return "Answer: nobody" if role_of(seen) == "answerer" else model(seen)
+
+    with serving(model) as server, serving(other) as far:
+        knobs = ("--knob", f"answerer=openai:small@{far.url}", "--knob", f"judge=vllm:j@{far.url}")
+        done = asked("ablate", data, server, tmp_path / "runs", *knobs, "--json")
+        assert done.code == 0, done.err
+        spent = roles_asked(server.seen)
+        assert spent == {"extractor": len(TOPICS), "answerer": 3, "judge": 6}
+        assert roles_asked(far.seen) == {"answerer": 3, "judge": 3}
+        assert "answerer small: about 3 requests" in done.err
+    rows = done.data["rows"]
+    assert list(rows) == [BASE, "answerer openai:small", "judge vllm:j"]
+    assert rows["answerer openai:small"]["correct"] == 0.0
+    assert rows["judge vllm:j"] == rows[BASE]
+    run = json.loads((tmp_path / "runs" / "answerer-openai-small" / "run.json").read_text())
+    assert run["roles"]["answerer"] == "openai:small"
+
+
+def test_a_difference_is_marked_only_if_questions_bear_it_out() -> None:
+    def lines(*values: float) -> list[dict[str, Any]]:
+        return [
+            {"id": str(number), "figures": {"all@5": value}} for number, value in enumerate(values)
+        ]
+
+    nothing = differences(lines(*[1.0] * 40), lines(*[1.0] * 40))["all@5"]
+    assert (nothing.value, nothing.low, nothing.high) == (0.0, 0.0, 0.0)
+    one = differences(lines(*[1.0] * 40), lines(0.0, *[1.0] * 39))["all@5"]
+    assert one.value == -0.025
+    assert one.low < 0 <= one.high
+    many = differences(lines(*[1.0] * 40), lines(*[0.0] * 10, *[1.0] * 30))["all@5"]
+    assert many.high < 0
+    assert differences(lines(1.0), lines(1.0, 0.0))["all@5"].n == 1, "pairs alone"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
+import tarfile
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -78,7 +83,7 @@ def test_a_format_is_told_by_what_the_first_item_holds(tmp_path: Path) -> None:
     ):
         assert format_of(str(save(tmp_path / "data.json.xz", data))) == form
     for strange in ([{"a": 1}], [], [3], 7):
-        with pytest.raises(FormatError, match=r"is none of|is no benchmark"):
+        with pytest.raises(FormatError, match="is none of longmemeval, locomo, dmr"):
             format_of(str(save(tmp_path / "strange.json", strange)))
 
 
@@ -90,6 +95,80 @@ def test_questions_of_one_name_get_names_of_their_own(tmp_path: Path) -> None:
     ids = [one.id for case in load_cases(str(talks), "locomo") for one in case.questions]
     assert len(set(ids)) == 12
     assert ids[0] == "conv-1:0"
+
+
+# -- wrong files -----------------------------------------------------------------------------------
+
+
+def told(path: Path, form: str) -> str:
+    with pytest.raises(FormatError) as caught:
+        list(load_cases(str(path), form))
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("data", "form", "complaint"),
+    [
+        (longmemeval(1), "locomo", "it has the layout of longmemeval; run `worlddb eval longmem"),
+        (locomo(), "dmr", "it has the layout of locomo; run `worlddb eval locomo`"),
+        ([dmr_item()], "longmemeval", "it has the layout of dmr; run `worlddb eval dmr`"),
+        ([longmemeval_item(0), {"a": 1}], "longmemeval", "item 2 lacks 'answer_session_ids'; give"),
+        ([longmemeval_item(0), locomo()], "longmemeval", "item 2 is no object; give the file as"),
+        ([longmemeval_item(0, question=5)], "longmemeval", "item 1 no text: 5; give the file as"),
+    ],
+)
+def test_a_file_of_another_layout_is_told_with_what_to_do(
+    tmp_path: Path, data: Any, form: str, complaint: str
+) -> None:
+    said = told(save(tmp_path / "data.json", data), form)
+    assert said.startswith(f"is no {form} file: {complaint}")
+
+
+def test_what_a_download_can_leave_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    packed = save(tmp_path / "inner.json", longmemeval(1))
+    with tarfile.open(tmp_path / "data.tar.gz", "w:gz") as archive:
+        archive.add(packed)
+    assert "is a tar archive: unpack it" in told(tmp_path / "data.tar.gz", "longmemeval")
+    for body, complaint in (
+        (b"PK\x03\x04....", "is a zip archive: unpack it"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "run `git lfs pull`"),
+        (b"\n<!DOCTYPE html><html>", "is a web page, not the data"),
+    ):
+        path.write_bytes(body)
+        assert complaint in told(path, "longmemeval")
+
+
+def test_damage_in_the_middle_is_told_with_what_came_before(tmp_path: Path) -> None:
+    path = save(tmp_path / "data.json", longmemeval(3))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-500])
+    assert told(path, "longmemeval") == "is damaged after item 3 (breaks off); get the file again"
+    path.write_bytes(whole.replace(b'"question-2"', b'"question-2" oops'))
+    assert "is damaged after item 2 (no JSON: 'oops" in told(path, "longmemeval")
+
+
+def test_a_damaged_item_is_told_before_the_rest_is_read() -> None:
+    class Endless(io.RawIOBase):
+        asked = 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.asked += size
+            return (b'[{"a": oops' if self.asked == size else b"") + b'{"a": 1},' * (size // 9)
+
+    file = Endless()
+    with pytest.raises(ValueError, match="no JSON: 'oops"):
+        next(items_of(file))  # type: ignore[arg-type]
+    assert file.asked < 10 * stream.CHUNK_BYTES
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, bytes])
+def test_how_a_file_is_packed_is_seen_whatever_its_name(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "longmemeval_s"
+    path.write_bytes(pack(json.dumps(longmemeval(2)).encode()))
+    assert len(list(load_cases(str(path), format_of(str(path))))) == 3
 
 
 # -- deep memory retrieval -------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from worlddb import InvalidInputError
+from worlddb import FormatError, InvalidInputError
 from worlddb.bridge.chat import ChatSettings
 from worlddb.evaluate.answering import Roles
+from worlddb.evaluate.benchmark import plan_of
 from worlddb.evaluate.calls import Calls, KeptChat
 from worlddb.evaluate.cases import load_cases
 from worlddb.evaluate.cost import estimates, read_prices
@@ -47,7 +48,8 @@ def test_a_sample_has_its_share_of_every_category() -> None:
     everything = planned(60, 30, 10)
     assert counts(choose(everything, sample=10, limit=None, seed=1)) == [6, 3, 1]
     assert counts(choose(everything, sample=11, limit=None, seed=1)) == [7, 3, 1]
-    assert counts(choose(planned(97, 2, 1), sample=11, limit=None, seed=1)) == [10, 1]
+    assert counts(choose(planned(97, 2, 1), sample=11, limit=None, seed=1)) == [9, 1, 1]
+    assert counts(choose(planned(97, 2, 1), sample=2, limit=None, seed=1)) == [1, 1]
     assert counts(choose(planned(50, 50, 1), sample=3, limit=None, seed=1)) == [1, 1, 1]
 
 
@@ -87,6 +89,19 @@ def test_only_chosen_conversations_are_worked_on(tmp_path: Path) -> None:
     works = list(works_of(load_cases(stacks, "longmemeval"), [found[1], found[4]]))
     assert [work.case.questions[0].id for work in works] == ["question-1", "question-4"]
     assert list(works_of(load_cases(stacks, "longmemeval"), [])) == []
+
+
+def test_with_a_limit_the_rest_of_the_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "stacks.json"
+    save(path, longmemeval(6))
+    path.write_bytes(path.read_bytes()[:-500])
+    settings = RunSettings(benchmark="longmemeval")
+    seen: list[int] = []
+    chosen = plan_of(str(path), settings, limit=2, on_found=seen.append)
+    assert [one.id for one in chosen] == ["question-0", "question-1"]
+    assert seen == [1, 2]
+    with pytest.raises(FormatError, match="is damaged after item 6"):
+        plan_of(str(path), settings, limit=2, sample=3)
 
 
 # -- cost ------------------------------------------------------------------------------------------
@@ -131,6 +146,16 @@ def test_an_estimate_grows_with_what_is_asked_and_is_priced() -> None:
     few = {one.role: one for one in estimates(planned(4, 4), short, roles(judge=False), prices)}
     assert list(few) == ["answerer"], "nobody reads, nobody judges"
     assert few["answerer"].input_tokens < answerer.input_tokens
+
+
+def test_an_embedder_behind_an_address_is_in_the_estimate_and_a_local_one_is_not() -> None:
+    prices = read_prices(["embedder=0.02"])
+    assert estimates(planned(4), RunSettings(benchmark="locomo", embedder="hash"), None, {}) == []
+    far = RunSettings(benchmark="locomo", embedder="https://host/v1#small?dimensions=8")
+    (one,) = estimates(planned(4), far, None, prices)
+    assert (one.role, one.model, one.output_tokens) == ("embedder", "small", 0)
+    assert one.input_tokens > 4 * 1000
+    assert one.price == pytest.approx(one.input_tokens * 0.02 / 1e6)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -14,29 +11,12 @@ from typing import Any
 import pytest
 
 from bridge.server import Answer, Fault, Seen, serving
-from faces.command import COMMAND, environment, in_process, worlddb
+from faces.command import in_process, worlddb
 
+from .conftest import QUESTIONS
 from .models import model, role_of, roles_asked
-from .running import asked, options, records, timeless
+from .running import asked, records, timeless
 from .samples import TOPICS, dmr, locomo, longmemeval, save, save_lines
-
-QUESTIONS = 4
-
-
-@pytest.fixture(autouse=True)
-def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the machine's own settings and keys."""
-    for name in [name for name in os.environ if name.startswith("WORLDDB_") or "API_KEY" in name]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("WORLDDB_CONFIG", os.devnull)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four questions that can be answered, and one about something never said."""
-    items = longmemeval(QUESTIONS)
-    items[-1] |= {"question": "Who is my fencing teacher?", "answer": "I don't know"}
-    return save(tmp_path_factory.mktemp("data") / "small.json.gz", items)
 
 
 def but(**answers: Callable[[Seen], Answer]) -> Callable[[Seen], Answer]:
@@ -67,6 +47,11 @@ def test_a_run_reads_answers_judges_and_reports(data: Path, tmp_path: Path) -> N
     assert first["qa"]["score"] == {"exact": 1.0, "f1": 1.0, "numeric": 1.0, "match": 1.0}
     assert first["qa"]["evidence"]["turns"] == [[0, 2]]
     assert {hit["type"] for hit in first["qa"]["context"]} == {"Turn", "Fact", "Summary"}
+    assert set(first["qa"]["context"][0]) == {
+        *("id", "type", "places", "score", "fused", "lanes", "tokens", "text"),
+    }
+    ranked = [hit["lanes"] for hit in first["qa"]["context"] if hit["lanes"]]
+    assert {name for lanes in ranked for one in lanes.values() for name in one} == {"rank", "score"}
     assert first["qa"]["tokens"] == {"answerer": [100, 7], "judge": [100, 7]}
     assert sum(first["reading_tokens"]["extractor"]) > 0
     assert (last["id"], last["qa"]["answer"]) == ("question-9_abs", "I don't know.")
@@ -112,7 +97,11 @@ def test_locomo_and_dmr_are_answered_too(tmp_path: Path) -> None:
         done = asked("dmr", chats, server, tmp_path / "c", "--json", mode="both")
     assert done.data["answers"]["dmr"]["correct"] == pytest.approx(1 / 3)
     assert done.data["figures"]["dmr"]["n"] == 3
-    assert records(tmp_path / "a")[0]["asked_at"] == "2023-06-19T10:04:00+00:00"
+    lines = records(tmp_path / "a")
+    assert lines[0]["asked_at"] == "2023-06-19T10:04:00+00:00"
+    assert lines[0]["qa"]["evidence"]["all_turns"] is True
+    assert lines[-1]["qa"]["evidence"]["all_sessions"] is None, "its key names no turn there is"
+    assert "none is marked" in (tmp_path / "a" / "report.md").read_text()
 
 
 def test_without_a_judge_answers_are_scored(data: Path, tmp_path: Path) -> None:
@@ -193,46 +182,6 @@ def test_a_sample_is_the_same_every_time(data: Path, tmp_path: Path) -> None:
             asked("longmemeval", data, server, tmp_path / name, "--sample", 2, "--seed", 3)
     assert timeless(records(tmp_path / "a")) == timeless(records(tmp_path / "b"))
     assert len({line["category"] for line in records(tmp_path / "a")}) == 2
-
-
-# -- cost ------------------------------------------------------------------------------------------
-
-
-def test_the_cost_is_told_first_and_nobody_is_asked_without_yes(data: Path, tmp_path: Path) -> None:
-    with serving(model) as server:
-        given = [one for one in options(server, tmp_path / "run") if one != "--yes"]
-        more = ("--price", "answerer=5,25")
-        done = in_process("eval", "longmemeval", "--data", data, *given, *more)
-        assert done.code == 2
-        assert "answerer answers: about 5 requests" in done.err
-        assert "judge judges: about 5 requests" in done.err
-        assert "no price given" in done.err
-        assert "give --yes where nobody can be asked" in done.err
-        assert server.seen == []
-
-
-@pytest.mark.parametrize(("said", "code", "requests"), [(b"n\n", 1, 0), (b"y\n", 0, 10)])
-def test_at_a_terminal_somebody_is_asked(
-    data: Path, tmp_path: Path, said: bytes, code: int, requests: int
-) -> None:
-    with serving(model) as server:
-        given = [one for one in options(server, tmp_path / "run") if one != "--yes"]
-        command = [*COMMAND, "eval", "longmemeval", "--data", data, "--limit", 1, *given]
-        ours, theirs = pty.openpty()
-        os.write(ours, said)
-        done = subprocess.run(
-            list(map(str, command)),
-            stdin=theirs,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            env=environment(),
-            timeout=60,
-            check=False,
-        )
-        os.close(theirs)
-        os.close(ours)
-        assert done.returncode == code
-        assert len(server.seen) == requests
 
 
 # -- models by name --------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 def record(number: int, *, category: str = "one", right: bool = True, **changes: Any) -> Any:
     found: dict[str, Any] = {
         "id": f"q{number}",
+        "conversation": number // 2,
+        "write_s": 0.5,
         "category": category,
         "question": f"{NASTY} {number}",
         "reference": "yes",
@@ -83,6 +85,7 @@ def test_categories_count_the_same_in_the_averaged_row() -> None:
     assert data["answers"]["all"]["correct"] == 0.8
     assert data["intervals"]["answers"]["all"]["correct"] == list(wilson(8, 10))
     assert data["recall_ms_p50"] == pytest.approx(5.0)
+    assert data["write_s"] == 2.5, "two questions each about five conversations"
 
 
 def test_turns_are_counted_over_the_questions_that_have_some() -> None:
@@ -99,6 +102,28 @@ def test_without_a_judge_there_is_no_such_column() -> None:
     del scored["figures"]
     (table,) = tables_of(summarise([scored]))
     assert table.headers == ["category", "n", "match", "exact", "f1", "evidence", "tokens"]
+
+
+def test_what_counts_though_it_went_otherwise_is_counted() -> None:
+    cut, vague, wrong = record(0), record(2), record(4)
+    cut["qa"] |= {"is_cut": True, "verdict": "CORRECT"}
+    vague["qa"] |= {"is_cut": False, "verdict": "Hm."}
+    wrong["qa"] |= {"is_cut": False, "verdict": "Wrong."}
+    spent = summarise([cut, vague, wrong]).spent
+    assert {name: spent.get(name) for name in ("answers_cut", "verdicts_unclear")} == {
+        "answers_cut": 1,
+        "verdicts_unclear": 1,
+    }
+    assert "sessions_unread" not in spent
+    both = [record(n, conversation=9, sessions_unread=3) for n in range(4)]
+    assert summarise(both).spent["sessions_unread"] == 3, "once for each conversation"
+
+
+def test_numbers_are_scored_over_the_references_that_have_some() -> None:
+    some, none = record(0), record(1)
+    some["qa"]["score"]["numeric"] = 1.0
+    numeric = summarise([some, none]).answers[-2].means["numeric"]
+    assert (numeric.value, numeric.n) == (1.0, 1)
 
 
 def test_nothing_gives_nothing() -> None:
@@ -124,12 +149,30 @@ def test_the_page_is_whole_by_itself_and_well_formed(folder: Path) -> None:
     assert page.tag == "html"
     assert len(page.findall(f".//{SVG}svg")) == 3
     assert not re.search(r"(?:src|href)=|@import|url\(", text)
+    assert len(page.findall(".//figcaption")) == 3
     assert page.findall(".//script") == []
     for table in page.findall(".//table"):
         columns = len(table.findall("./thead/tr/th"))
         assert {len(row.findall("./td")) for row in table.findall("./tbody/tr")} == {columns}
     heads = [str(head.text) for head in page.findall(".//h2")]
     assert heads == ["Sessions", "Turns", "Answers", "What went wrong (3)", "The run"]
+
+
+def test_figures_stand_apart_from_their_intervals(folder: Path) -> None:
+    page = ET.fromstring((folder / "report.html").read_text())
+    cells = page.findall(".//table[@class='figures']/tbody/tr[@class='whole']/td")
+    assert str(cells[2].text).strip() == "0.667"
+    small = cells[2].find("small")
+    assert small is not None
+    assert small.text == "[0.35, 0.88]"
+    assert page.findall(".//table[@class='texts']//small") == []
+
+
+def test_the_markdown_has_its_drawings_beside_it(folder: Path) -> None:
+    named = re.findall(r"!\[[^]]+\]\(([^)]+)\)", (folder / "report.md").read_text())
+    assert named == ["sessions.svg", "turns.svg", "answers.svg"]
+    for name in named:
+        assert ET.fromstring((folder / name).read_text()).tag == f"{SVG}svg"
 
 
 def test_plots_stay_inside_their_frames(folder: Path) -> None:
@@ -160,7 +203,8 @@ def test_without_answers_the_report_says_where_the_gold_was(tmp_path: Path) -> N
     run = {"benchmark": "locomo", "mode": "retrieval"}
     write_report(tmp_path, run, summarise([hidden, found]), [hidden, found], {})
     page = ET.fromstring((tmp_path / "report.html").read_text())
-    cells = [str(cell.text) for cell in page.findall(".//table[3]/tbody/tr/td")]
+    wrong = page.findall(".//table")[2]
+    cells = [str(cell.text) for cell in wrong.findall("./tbody/tr/td")]
     assert cells[0] == "q0"
     assert cells[-1] == "7, nowhere"
-    assert len(page.findall(".//table[3]/tbody/tr")) == 1
+    assert len(wrong.findall("./tbody/tr")) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from worlddb import InvalidInputError
-from worlddb.evaluate.prompting import answer_in, filled, is_correct, load_prompts
+from worlddb.evaluate.prompting import answer_in, filled, is_clear, is_correct, load_prompts
 from worlddb.evaluate.scoring import is_refusal, score
 
 # -- verdicts --------------------------------------------------------------------------------------
@@ -31,6 +31,12 @@ def test_a_verdict_that_begins_with_the_word_is_correct(said: str) -> None:
 )
 def test_anything_else_is_wrong(said: str) -> None:
     assert not is_correct(said)
+
+
+@pytest.mark.parametrize("said", ["CORRECT", "wrong.", "INCORRECT", "<think>?</think> WRONG"])
+def test_a_verdict_can_be_told_from_none(said: str) -> None:
+    assert is_clear(said)
+    assert not any(map(is_clear, ("", "The answer is CORRECT", "WRONGLY", "I cannot judge that.")))
 
 
 def test_what_a_judge_thinks_aloud_is_no_verdict() -> None:
@@ -187,6 +193,14 @@ def test_a_prompt_without_room_is_refused(
         load_prompts(str(tmp_path))
     with pytest.raises(InvalidInputError, match="is no folder"):
         load_prompts(str(tmp_path / "missing"))
+
+
+def test_prompts_may_name_their_fields_as_the_paper_does(tmp_path: Path) -> None:
+    (tmp_path / "answer.txt").write_text("{question_date} {turns_block} {question}")
+    (tmp_path / "judge.txt").write_text("{question} {reference} {generated}")
+    mine = load_prompts(str(tmp_path))
+    assert filled(mine.answer, date="d", memories="m", question="q") == "d m q"
+    assert filled(mine.judge, question="q", reference="r", answer="a") == "q r a"
 
 
 def test_filling_leaves_braces_of_values_alone() -> None:

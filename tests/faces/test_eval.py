@@ -54,6 +54,7 @@ def test_as_json_the_figures_are_numbers(data: Path) -> None:
     assert done.data["figures"]["all"]["turns@50"] == 1.0
     assert 0 < done.data["recall_ms_p50"] <= done.data["recall_ms_p95"]
     assert done.data["tokens_in_10"] > 0
+    assert done.data["definitions"]["any@k, all@k"].startswith("at least one, or all, gold")
 
 
 @pytest.mark.parametrize("name", ["small.json.gz", "small.json.xz"])
@@ -100,14 +101,20 @@ def test_each_question_is_a_line_that_can_be_audited(data: Path, tmp_path: Path)
     assert set(first) == {
         *("id", "category", "question", "asked_at", "reference", "has_answer", "gold", "hits"),
         *("write_s", "sessions", "sessions_unread", "figures", "recall_s", "evidence_ranks"),
+        "conversation",
     }
     assert first["gold"] == {"sessions": [0], "turns": [[0, 2]]}
     assert first["evidence_ranks"] == {"sessions": [[0, 1]], "turns": [[0, 2, 1]]}
     assert first["hits"][0]["turn"] == [0, 2]
-    assert set(first["hits"][0]["ranks"]) <= {"text", "vector", "graph"}
+    assert set(first["hits"][0]["lanes"]) <= {"text", "vector", "graph"}
+    assert first["hits"][0]["lanes"]["text"]["rank"] == 1
+    assert first["hits"][0]["lanes"]["text"]["score"] > 0
+    assert first["hits"][0]["text"] == "My gardening teacher is called Person0."
+    assert set(first["hits"][0]) == {"turn", "score", "fused", "lanes", "tokens", "text"}
     assert "answer_" not in (out / "questions.jsonl").read_text()
     assert {path.name for path in out.iterdir()} == {
         *("questions.jsonl", "run.json", "report.md", "report.html"),
+        *("sessions.svg", "turns.svg"),
     }
 
 
@@ -118,7 +125,7 @@ def test_lanes_can_be_chosen_and_weighing_left_out(data: Path, tmp_path: Path) -
         return [hit for line in lines_of(out) for hit in line["hits"]]
 
     def lanes_of(*arguments: str) -> set[str]:
-        return {lane for hit in hits_of(*arguments) for lane in hit["ranks"]}
+        return {lane for hit in hits_of(*arguments) for lane in hit["lanes"]}
 
     assert lanes_of("--lanes", "text", "--plain") == {"text"}
     assert lanes_of("--lanes", "text, vector") == {"text", "vector"}
@@ -167,7 +174,7 @@ def test_a_missing_or_useless_file_is_told_and_makes_no_folder(tmp_path: Path) -
         (tmp_path / "missing.json", 8, "missing.json: no such file"),
         (nothing, 2, "has no question with an answer"),
         (empty, 2, "has no question with an answer"),
-        (broken, 6, "is no longmemeval file"),
+        (broken, 6, "is damaged from the start (no JSON: 'no such thing')"),
         (tmp_path, 8, "is a directory"),
     ):
         done = evaluate(path, "--out", out, "--format", "longmemeval")

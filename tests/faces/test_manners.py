@@ -160,6 +160,12 @@ def test_the_version_is_the_packages() -> None:
     assert (done.code, done.out) == (0, f"worlddb {engine.__version__}\n")
 
 
+def test_the_package_can_be_run_as_the_command() -> None:
+    command = [sys.executable, "-m", "worlddb", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
+    assert done.stdout == worlddb("--version").out
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "long.db"
     with engine.open(path) as db, db.transaction() as tx:
@@ -257,6 +263,9 @@ def test_a_progress_line_has_bar_amount_rate_and_time_left() -> None:
     assert line == "importing  [######..................]  25%  1.0 MB  100.0 kB/s  0:30 left"
     assert Progress("checking").line(75) == "checking  1:15"
     assert Progress("importing", unit="bytes").line(0) == "importing  0 B  0 B/s  0:00"
+    slow = Progress("asking", unit="questions", total=10)
+    slow.done = 2
+    assert slow.line(20).endswith("20%  2 questions  6 questions/min  1:20 left")
     done = Progress("exporting", unit="commits", total=2)
     done.done = 3
     assert done.line(1) == f"exporting  [{'#' * 24}] 100%  3 commits  3 commits/s  0:00 left"

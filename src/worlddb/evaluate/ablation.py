@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
+from worlddb.evaluate.intervals import Mean, bootstrap
+from worlddb.evaluate.pages import Table
 from worlddb.evaluate.settings import LANES, RunSettings
-from worlddb.evaluate.summary import ALL, AVERAGED, Group, Summary
+from worlddb.evaluate.summary import ALL, AVERAGED, Group, Summary, answer_figures
+
+if TYPE_CHECKING:
+    from worlddb.evaluate.benchmark import Finished
 
 BASE = "as asked for"
 K_VALUES = ("10", "20", "50", "100")
@@ -24,11 +30,12 @@ Turn = Callable[[RunSettings, Sequence[str]], Iterator[Change]]
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """Something to turn. `asks` knobs change only what an answerer is given."""
+    """Something to turn. `asks` knobs change answers alone; some cannot do without values."""
 
     what: str
     turn: Turn
     asks: bool = False
+    needs_values: bool = False
 
 
 def _lanes(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
@@ -75,6 +82,23 @@ def _weighing(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
     yield "fused ranks alone", replace(base, weighed=False)
 
 
+def _model(role: str) -> Turn:
+    def turn(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
+        if role not in base.roles:
+            raise InvalidInputError(f"knob {role}: this run has no {role}; give --{role}")
+        for value in values:
+            name = model_name(value)
+            yield f"{role} {name}", replace(base, roles={**base.roles, role: name})
+
+    return turn
+
+
+def model_name(spec: str) -> str:
+    """Return a model without the address it is found at."""
+    name, _, address = spec.rpartition("@")
+    return name if address.startswith(("http://", "https://")) else spec
+
+
 KNOBS: Mapping[str, Knob] = {
     "lanes": Knob("each lane off, and each alone", _lanes),
     "facts": Knob("facts and entities off", _facts),
@@ -83,18 +107,27 @@ KNOBS: Mapping[str, Knob] = {
     "embedder": Knob("which embedder", _embedder),
     "pooling": Knob("worlds' vectors by attention or by mean", _pooling),
     "weighing": Knob("the last order by scores or by fused ranks", _weighing),
+    **{
+        role: Knob(f"which {role}", _model(role), asks=True, needs_values=True)
+        for role in ("answerer", "judge", "extractor")
+    },
 }
 
 
 def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
     """Return the rows of a table: the run as asked for, then each change of it.
 
-    `given` are knobs, perhaps with values (`k=10,100`); none are all that matter in this mode.
+    `given` are knobs, perhaps with values (`k=10,100`); none are all that matter in this mode and
+    need no values.
 
     Raises:
         InvalidInputError: there is no such knob, or it changes nothing in this mode.
     """
-    asked = given or [name for name, knob in KNOBS.items() if base.asks_model or not knob.asks]
+    asked = given or [
+        name
+        for name, knob in KNOBS.items()
+        if (base.asks_model or not knob.asks) and not knob.needs_values
+    ]
     rows: list[Change] = [(BASE, base)]
     for text in asked:
         name, _, values = text.partition("=")
@@ -104,6 +137,8 @@ def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
         if knob.asks and not base.asks_model:
             raise InvalidInputError(f"knob {name}: only changes what is answered; use --mode qa")
         chosen = [value.strip() for value in values.split(",") if value.strip()]
+        if knob.needs_values and not chosen:
+            raise InvalidInputError(f"knob {name}: give values, such as {name}=openai:MODEL")
         rows += [
             (title, settings) for title, settings in knob.turn(base, chosen) if settings != base
         ]
@@ -125,3 +160,62 @@ def row_of(summary: Summary) -> dict[str, float]:
 
 def _shown(group: Group, names: Sequence[str]) -> dict[str, float]:
     return {name: group.means[name].value for name in names if name in group.means}
+
+
+def differences(
+    base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]
+) -> dict[str, Mean]:
+    """Return how far a row is from the first in each column, question by question.
+
+    Both rows ask the same questions, so the interval is that of the mean of their differences: it
+    can be narrow where the rows' own intervals overlap.
+    """
+    before = {record["id"]: _columns(record) for record in base}
+    pairs = [(before[one["id"]], _columns(one)) for one in other if one["id"] in before]
+    found: dict[str, Mean] = {}
+    for name in (*RANK_COLUMNS, *ANSWER_COLUMNS):
+        changed = [new[name] - old[name] for old, new in pairs if name in old and name in new]
+        if changed:
+            low, high = bootstrap(changed)
+            found[name] = Mean(sum(changed) / len(changed), low, high, len(changed))
+    return found
+
+
+def _columns(record: Mapping[str, Any]) -> dict[str, float]:
+    return {**record.get("figures", {}), **(answer_figures(record) if "qa" in record else {})}
+
+
+def table_of(runs: Mapping[str, Finished], n: int) -> Table:
+    """Return the rows of a table; a star marks a difference whose interval leaves out 0."""
+    rows = {title: row_of(one.summary) for title, one in runs.items()}
+    first = rows[BASE]
+    lines = []
+    for title, row in rows.items():
+        changed = differences(runs[BASE].records, runs[title].records)
+        there = {} if title == BASE else first
+        cells = [_cell(name, row, there, changed.get(name)) for name in first]
+        lines.append([title, *cells])
+    return Table(
+        title="One knob at a time",
+        headers=["what", *first],
+        rows=lines,
+        notes={
+            "n": f"{n} questions, the same in every row",
+            "in parentheses": "the difference to the first row",
+            "*": "the 95 % interval of that difference, by a bootstrap over the questions, leaves "
+            "out 0",
+        },
+    )
+
+
+def _cell(
+    name: str, row: Mapping[str, float], first: Mapping[str, float], changed: Mean | None
+) -> str:
+    if name not in row:
+        return ""
+    if name.startswith("tokens"):
+        return f"{row[name]:,.0f}"
+    if name not in first:
+        return f"{row[name]:.3f}"
+    star = "*" if changed is not None and (changed.low > 0 or changed.high < 0) else ""
+    return f"{row[name]:.3f} ({row[name] - first[name]:+.3f}){star}"

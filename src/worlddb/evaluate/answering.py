@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from worlddb.evaluate.calls import Calls, KeptChat
 from worlddb.evaluate.cases import Asked, Case, asked_at
 from worlddb.evaluate.prompting import Prompts, answer_in, filled, is_correct
+from worlddb.evaluate.retrieval import why
 from worlddb.evaluate.scoring import score
 from worlddb.evaluate.writing import Place, Written
 from worlddb.model.drafts import Extractor
@@ -80,13 +81,14 @@ def answer(
             memories=memories_of(case, hits),
             question=question.text,
         )
-        reply = roles.answerer([{"role": "user", "content": told}])
+        reply = roles.answerer.ask([{"role": "user", "content": told}])
         answered = time.perf_counter()
-        says = answer_in(reply)
+        says = answer_in(reply.text)
         verdict = _verdict(question, says, roles)
     return {
         "answer": says,
-        "reply": reply,
+        "reply": reply.text,
+        "is_cut": reply.is_cut,
         "verdict": verdict,
         "correct": None if verdict is None else is_correct(verdict),
         "score": score(says, question.reference).to_dict(),
@@ -129,14 +131,14 @@ def _line(hit: Hit, at: datetime) -> str:
 
 
 def evidence_in(places: Sequence[Place], question: Asked) -> dict[str, Any]:
-    """Return which of the gold was among the memories that were given."""
+    """Return which of the gold was among the memories; None where nothing is marked."""
     sessions = {session for session, _ in places} & question.sessions
     turns = {(session, turn) for session, turn in places if turn is not None} & question.turns
     return {
         "sessions": sorted(sessions),
         "turns": sorted(map(list, turns)),
-        "all_sessions": sessions == question.sessions,
-        "all_turns": turns == question.turns,
+        "all_sessions": sessions == question.sessions if question.sessions else None,
+        "all_turns": turns == question.turns if question.turns else None,
     }
 
 
@@ -145,8 +147,6 @@ def _told(hit: Hit, places: Sequence[Place]) -> dict[str, Any]:
         "id": str(hit.node.id),
         "type": hit.node.type,
         "places": [list(place) for place in places],
-        "score": round(hit.score, 4),
-        "ranks": {lane: rank.rank for lane, rank in hit.lanes.items()},
-        "tokens": hit.tokens,
+        **why(hit),
         "text": hit.node.content or hit.node.name,
     }

@@ -30,7 +30,12 @@ class Finished:
 
 
 def plan_of(
-    data: str, settings: RunSettings, *, sample: int | None = None, limit: int | None = None
+    data: str,
+    settings: RunSettings,
+    *,
+    sample: int | None = None,
+    limit: int | None = None,
+    on_found: Callable[[int], None] = lambda found: None,
 ) -> list[Planned]:
     """Return the questions of a file that a run will ask.
 
@@ -38,10 +43,25 @@ def plan_of(
         FormatError: it is no such file.
         InvalidInputError: there is nothing to ask in it.
     """
-    found = survey(load_cases(data, settings.benchmark), settings)
+    enough = limit if sample is None else None
+    cases = load_cases(data, settings.benchmark)
+    found = survey(cases, settings, limit=enough, on_found=on_found)
     if not found:
         raise InvalidInputError(f"{data}: has no question with an answer")
     return choose(found, sample=sample, limit=limit, seed=settings.seed)
+
+
+def left_of(
+    data: str, settings: RunSettings, *, chosen: Sequence[Planned], out: str | None
+) -> list[Planned]:
+    """Return the chosen questions that the folder of a run has no answer to yet.
+
+    Raises:
+        ConflictError: the folder holds a run with other settings.
+        FormatError: what the folder holds is damaged.
+    """
+    done = Ledger(out, settings, data).done
+    return [one for one in chosen if one.id not in done]
 
 
 def run_benchmark(
@@ -66,6 +86,7 @@ def run_benchmark(
         ProviderError: the embedder failed, or models failed too often in a row.
     """
     ledger = Ledger(out, settings, data)
+    ledger.begin()
     left = [one for one in chosen if one.id not in ledger.done]
     on_begin(len(left))
     works = works_of(load_cases(data, settings.benchmark), left)
@@ -80,6 +101,9 @@ def run_benchmark(
         failed={name: ledger.failed[name]["error"] for name in ids if name in ledger.failed},
     )
     if ledger.folder is not None:
-        counts = {"questions": f"{len(records)} of {len(chosen)}, {len(finished.failed)} failed"}
-        write_report(ledger.folder, ledger.run, finished.summary, records, {**counts, **more()})
+        told = {
+            "questions": f"{len(records)} of {len(chosen)}, {len(finished.failed)} failed",
+            **{name: f"{value:,.1f}" for name, value in finished.summary.spent.items()},
+        }
+        write_report(ledger.folder, ledger.run, finished.summary, records, {**told, **more()})
     return finished

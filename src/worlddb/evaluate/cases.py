@@ -18,16 +18,20 @@ from datetime import datetime
 from typing import Any
 
 from worlddb.errors import FormatError, InvalidInputError
-from worlddb.evaluate.stream import items_of, opened
+from worlddb.evaluate.stream import NotDataError, items_of, opened
 
 FORMATS = ("longmemeval", "locomo", "dmr")
 ADVERSARIAL = "adversarial"
-_NO_SUCH_FILE = (
-    *(KeyError, TypeError, ValueError, AttributeError, EOFError, RecursionError, IndexError),
-    OverflowError,
-    *(gzip.BadGzipFile, zlib.error, lzma.LZMAError),
+SIGNS = {"longmemeval": "haystack_sessions", "locomo": "conversation", "dmr": "self_instruct"}
+"""What an item of each format has, and those of the others have not."""
+_OTHER_LAYOUT = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError),
 )
-"""What a file of another format, or a damaged one, makes of us."""
+_DAMAGED = (
+    *(ValueError, EOFError, RecursionError),
+    *(gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError),
+)
+"""What an item of another format, and a damaged file, make of us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +91,54 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
     if form not in makers:
         raise InvalidInputError(f"format {form!r}: use one of {', '.join(FORMATS)}")
     seen: set[str] = set()
+    for place, item in enumerate(_items(path)):
+        try:
+            case = makers[form](item, place)
+        except _OTHER_LAYOUT as error:
+            raise FormatError(
+                f"{path}: is no {form} file: {_why(item, place, form, error)}"
+            ) from error
+        yield replace(case, questions=tuple(_named(one, seen) for one in case.questions))
+
+
+def _items(path: str) -> Iterator[Any]:
+    """Yield the items of a file.
+
+    Raises:
+        FormatError: it is damaged, or no data at all.
+        OSError: it cannot be read.
+    """
+    done = 0
     try:
         with opened(path) as file:
-            for place, item in enumerate(items_of(file)):
-                case = makers[form](item, place)
-                yield replace(case, questions=tuple(_named(one, seen) for one in case.questions))
-    except _NO_SUCH_FILE as error:
-        raise FormatError(f"{path}: is no {form} file: {type(error).__name__} {error}") from error
+            for item in items_of(file):
+                yield item
+                done += 1
+    except NotDataError as error:
+        raise FormatError(f"{path}: {error}") from None
+    except _DAMAGED as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        after = f"after item {done}" if done else "from the start"
+        raise FormatError(
+            f"{path}: is damaged {after} ({error!s:.200}); get the file again"
+        ) from error
+
+
+def _why(item: Any, place: int, form: str, error: Exception) -> str:
+    """Return what is wrong with an item, for somebody who has to find the right file."""
+    for other in _formats_in(item):
+        if other != form:
+            return f"it has the layout of {other}; run `worlddb eval {other}`, or give another file"
+    lacks = isinstance(error, KeyError) and isinstance(item, dict)
+    told = f"lacks {error}" if lacks else str(error)
+    if not isinstance(item, dict):
+        told = "is no object"
+    return f"item {place + 1} {told}; give the file as its authors publish it"
+
+
+def _formats_in(item: Any) -> list[str]:
+    return [form for form, key in SIGNS.items() if isinstance(item, dict) and key in item]
 
 
 def asked_at(case: Case, question: Asked) -> datetime:
@@ -107,17 +152,11 @@ def format_of(path: str) -> str:
     Raises:
         FormatError: none that is known.
     """
-    signs = {"longmemeval": "haystack_sessions", "locomo": "conversation", "dmr": "self_instruct"}
-    try:
-        with opened(path) as file:
-            first: Any = next(items_of(file), {})
-            found = [form for form, key in signs.items() if key in first]
-    except _NO_SUCH_FILE as error:
-        raise FormatError(f"{path}: is no benchmark file: {error}") from error
+    found = _formats_in(next(_items(path), None))
     if not found:
         raise FormatError(
             f"{path}: is none of {', '.join(FORMATS)}: its first item has none of "
-            f"{', '.join(signs.values())}"
+            f"{', '.join(SIGNS.values())}"
         )
     return found[0]
 

@@ -1,12 +1,13 @@
 """Cost: about how many tokens a run will take, and what they cost at given prices.
 
 Nothing is asked to find out. A token is taken to be four characters; replies are taken to be as
-long as they may be, except that an extractor writes a third of what it reads.
+long as they may be, except that an extractor writes a third of what it reads. An embedder counts
+if it is an endpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from worlddb.errors import InvalidInputError
@@ -15,10 +16,11 @@ from worlddb.evaluate.plan import Planned
 from worlddb.evaluate.settings import RunSettings
 from worlddb.read.hits import tokens_of
 
-ROLES = ("extractor", "answerer", "judge")
+ROLES = ("extractor", "answerer", "judge", "embedder")
 EXTRACTED_SHARE = 1 / 3
 LINE_TOKENS = 12
 """About what a message takes in a prompt beside its text."""
+QUESTION_TOKENS = 20
 JUDGED_TOKENS = 120
 """About what a question, a reference and an answer take."""
 LONGER = 1.3
@@ -41,12 +43,16 @@ class Estimate:
 def estimates(
     chosen: Sequence[Planned],
     settings: RunSettings,
-    roles: Roles,
+    roles: Roles | None,
     prices: Mapping[str, tuple[float, float]],
 ) -> list[Estimate]:
     """Return what each role of a run will take, if nothing was asked before."""
-    found = []
     cases = {one.case: one for one in chosen}.values()
+    found = []
+    if settings.embedder is not None and settings.embedder.startswith(("http://", "https://")):
+        found.append(_embedding(settings.embedder, cases, len(chosen), prices))
+    if roles is None:
+        return found
     if roles.extractor is not None and settings.reading == "model":
         sessions = sum(one.sessions for one in cases)
         said = sum(one.tokens for one in cases)
@@ -69,6 +75,21 @@ def estimates(
         longest = roles.judge.settings.max_output_tokens
         found.append(_estimate("judge", roles, len(chosen), judged, len(chosen) * longest, prices))
     return found
+
+
+def _embedding(
+    name: str, cases: Collection[Planned], questions: int, prices: Mapping[str, tuple[float, float]]
+) -> Estimate:
+    """Return what it takes to embed conversations, and the questions about them."""
+    tokens = sum(one.tokens for one in cases) + questions * QUESTION_TOKENS
+    return Estimate(
+        role="embedder",
+        model=name.partition("#")[2].partition("?")[0],
+        requests=len(cases) + questions,
+        input_tokens=tokens,
+        output_tokens=0,
+        price=price_of("embedder", tokens, 0, prices),
+    )
 
 
 def _estimate(
@@ -108,7 +129,7 @@ def read_prices(given: Sequence[str]) -> dict[str, tuple[float, float]]:
     prices = {}
     for text in given:
         role, _, both = text.partition("=")
-        parts = both.split(",")
+        parts = both.split(",") + ["0"] * (role == "embedder" and "," not in both)
         try:
             each_in, each_out = map(float, parts)
         except ValueError:
@@ -116,7 +137,7 @@ def read_prices(given: Sequence[str]) -> dict[str, tuple[float, float]]:
         if role not in ROLES or not (0 <= each_in < PER and 0 <= each_out < PER):
             raise InvalidInputError(
                 f"price {text!r:.60}: give role=in,out for a million tokens each, such as "
-                f"answerer=5,25; roles are {', '.join(ROLES)}"
+                f"answerer=5,25 (embedder=in alone); roles are {', '.join(ROLES)}"
             )
         prices[role] = (each_in, each_out)
     return prices

@@ -27,6 +27,7 @@ LOCOMO_CATEGORIES = {
 NOT_SAID = "The conversation does not mention it."
 """The reference of an adversarial question: its key only has the answer to fall for."""
 _LONGMEMEVAL_TIME = re.compile(r"(\d{4})/(\d\d)/(\d\d) \(\w+\) (\d\d):(\d\d)")
+_LOCOMO_TURN = re.compile(r"D:?(\d+):(\d+)")
 _LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
 
 
@@ -102,11 +103,16 @@ def _locomo_turn(turn: dict[str, Any]) -> Turn:
     return Turn(text_in(turn["speaker"]), f"{said} [shares {seen}]" if seen else said)
 
 
+def _turn_names(text: str) -> list[str]:
+    """Return the turns that a key names, also where it is misspelt (`D:11:26`, `D30:05`)."""
+    return [f"D{int(one)}:{int(two)}" for one, two in _LOCOMO_TURN.findall(text)]
+
+
 def _locomo_questions(
     items: Iterable[dict[str, Any]], places: dict[str, tuple[int, int]], name: str
 ) -> Iterator[Asked]:
     for number, item in enumerate(items):
-        named = [name for text in item["evidence"] for name in re.findall(r"D\d+:\d+", text)]
+        named = [name for text in item.get("evidence") or () for name in _turn_names(text)]
         gold = frozenset(places[name] for name in named if name in places)
         category = LOCOMO_CATEGORIES[item["category"]]
         is_answerable = category != ADVERSARIAL

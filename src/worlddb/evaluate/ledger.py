@@ -12,7 +12,9 @@ so that no table mixes two runs; which and how many questions are asked may diff
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,27 +34,37 @@ class Ledger:
     """The records of a run: in a folder, or only in memory if there is none."""
 
     def __init__(self, folder: str | None, settings: RunSettings, data: str) -> None:
-        """Open or begin a run.
+        """Read what the folder of a run holds; nothing is written before `begin`.
 
         Raises:
             ConflictError: the folder holds another run.
             FormatError: what it holds is damaged.
-            OSError: it cannot be written.
+            OSError: it cannot be read.
         """
         self.folder = Path(folder) if folder is not None else None
         self.run = {
             "data": Path(data).name,
-            "sha256": digest(data),
+            "sha256": digest(data) if folder is not None else "",
             "worlddb": __version__,
             **settings.to_dict(),
         }
         self.done: dict[str, Record] = {}
         self.failed: dict[str, Record] = {}
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
             self._check(self.folder / RUN)
             for record in read_lines(self.folder / QUESTIONS):
                 self._note(record)
+
+    def begin(self) -> None:
+        """Write down what this run is.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not (self.folder / RUN).exists():
+                write_lines(self.folder / RUN, [self.run])
 
     def add(self, record: Record) -> None:
         """Keep what came out of a question."""
@@ -83,7 +95,6 @@ class Ledger:
 
     def _check(self, path: Path) -> None:
         if not path.exists():
-            write_lines(path, [self.run])
             return
         try:
             before = json.loads(path.read_text("utf-8"))
@@ -103,6 +114,12 @@ class Ledger:
 
 def digest(path: str) -> str:
     """Return what tells a file from another by its bytes."""
+    status = os.stat(path)
+    return _digest(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _digest(path: str, size: int, changed_ns: int) -> str:
     hasher = sha256()
     with open(path, "rb") as file:
         while chunk := file.read(CHUNK_BYTES):

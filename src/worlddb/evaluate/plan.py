@@ -1,14 +1,14 @@
 """Plan: which questions of a file are asked, chosen before the first of them is.
 
-One pass over the file sees every question and how long its conversation is. `sample` takes some of
-each category, as many as its share (at least one while there is room), by a seed; `limit` takes the
-first. Both keep the order of the file.
+One pass over the file sees every question and how long its conversation is; with `limit` alone it
+ends at the last that is asked. `sample` takes some of each category, as many as its share (at least
+one while there is room), by a seed; `limit` takes the first. Both keep the order of the file.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from worlddb.evaluate.cases import ADVERSARIAL, Asked, Case
@@ -36,13 +36,20 @@ class Planned:
 class Work:
     """A conversation, and which of its questions to ask."""
 
+    number: int
     case: Case
     wanted: tuple[int, ...]
 
 
-def survey(cases: Iterable[Case], settings: RunSettings) -> list[Planned]:
-    """Return every question of a file that the settings can ask."""
-    found = []
+def survey(
+    cases: Iterable[Case],
+    settings: RunSettings,
+    *,
+    limit: int | None = None,
+    on_found: Callable[[int], None] = lambda found: None,
+) -> list[Planned]:
+    """Return every question of a file that the settings can ask, or the first so many of them."""
+    found: list[Planned] = []
     for number, case in enumerate(cases):
         turns = [turn for session in case.sessions for turn in session.turns]
         tokens = sum(tokens_of(turn.speaker) + tokens_of(turn.text) for turn in turns)
@@ -59,6 +66,9 @@ def survey(cases: Iterable[Case], settings: RunSettings) -> list[Planned]:
             for place, question in enumerate(case.questions)
             if can_ask(question, settings)
         ]
+        on_found(len(found))
+        if limit is not None and len(found) >= limit:
+            break
     return found
 
 
@@ -87,10 +97,16 @@ def choose(
 
 
 def _shares(sizes: dict[str, int], wanted: int) -> list[tuple[str, int]]:
-    """Return how many to take of each: its share rounded down, then the largest remainders."""
+    """Return how many to take of each: its share rounded down, then the largest remainders.
+
+    As long as there are as many as names, each gets one, if need be from the largest.
+    """
     total = sum(sizes.values())
     names = sorted(sizes)
-    taken = {name: wanted * sizes[name] // total for name in names}
+    least = int(wanted >= len(names))
+    taken = {name: max(wanted * sizes[name] // total, least) for name in names}
+    while sum(taken.values()) > wanted:
+        taken[max(names, key=lambda name: taken[name])] -= 1
     first = sorted(names, key=lambda name: (taken[name] > 0, -(wanted * sizes[name] % total), name))
     for name in first[: wanted - sum(taken.values())]:
         taken[name] += 1
@@ -107,6 +123,6 @@ def works_of(cases: Iterable[Case], chosen: Iterable[Planned]) -> Iterator[Work]
     last = max(wanted)
     for number, case in enumerate(cases):
         if number in wanted:
-            yield Work(case=case, wanted=tuple(wanted[number]))
+            yield Work(number=number, case=case, wanted=tuple(wanted[number]))
         if number == last:
             return

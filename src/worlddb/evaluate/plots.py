@@ -30,7 +30,10 @@ def bars(title: str, means: Sequence[tuple[str, Mean]]) -> str:
             f'<rect x="{LABEL}" y="{y}" width="{room * mean.value:.1f}" height="{BAR}" '
             f'fill="{COLOURS[0]}" fill-opacity="0.75"/>',
             f'<path d="M{low:.1f} {middle}H{high:.1f}M{low:.1f} {middle - 4}v8'
-            f'M{high:.1f} {middle - 4}v8" stroke="#222" fill="none"/>',
+            f'M{high:.1f} {middle - 4}v8" stroke="#222" fill="none"/>'
+            # A mean of means has none, and a line there would claim to be sure.
+            if low < high
+            else "",
             _text(LABEL + room + 8, middle + 4, f"{mean.value:.3f}", "start"),
         ]
     return _svg(title, height, parts)
@@ -64,11 +67,10 @@ def curves(title: str, over: Sequence[int], lines: Mapping[str, Sequence[float]]
 
 
 def _svg(title: str, height: float, parts: Sequence[str]) -> str:
-    told = xml_text(title)
     return (
-        f'<figure><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
-        f'width="{WIDTH}" role="img" font-family="sans-serif" font-size="12">'
-        f"<title>{told}</title>{''.join(parts)}</svg><figcaption>{told}</figcaption></figure>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
+        f'width="{WIDTH}" role="img" font-family="sans-serif" font-size="12" '
+        f'style="background:#fff"><title>{xml_text(title)}</title>{"".join(parts)}</svg>'
     )
 
 

@@ -4,8 +4,9 @@
     answer.txt    {date} {memories} {question} ──▶ reasoning, then "Answer: …"
     judge.txt     {question} {reference} {answer} ──▶ CORRECT or WRONG
 
-A folder of yours may hold some of these files; the others stay ours. Nobody gets the benefit of a
-doubt: what does not begin with the word CORRECT is wrong.
+A folder of yours may hold some of these files; the others stay ours. Fields may have the names that
+the paper's prompts give them. Nobody gets the benefit of a doubt: what does not begin with the word
+CORRECT is wrong.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from worlddb.errors import InvalidInputError
 
 FIELDS = {"answer": ("memories", "question"), "judge": ("question", "reference", "answer")}
 """What a prompt has to leave room for."""
-_FIELD = re.compile(r"\{([a-z]+)\}")
+SAME = {"question_date": "date", "turns_block": "memories", "generated": "answer"}
+"""Fields by the names of the paper's prompts."""
+_FIELD = re.compile(r"\{([a-z_]+)\}")
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
 _CORRECT = re.compile(r"CORRECT(?![A-Z])")
+_WRONG = re.compile(r"(?:WRONG|INCORRECT)(?![A-Z])")
 _AROUND = " \t\r\n*_`"
 
 
@@ -62,7 +66,8 @@ def load_prompts(folder: str | None = None) -> Prompts:
             texts[name] = prompt_text(None, name)
         else:
             texts[name] = _ours(name)
-        missing = set(FIELDS.get(name, ())) - set(_FIELD.findall(texts[name]))
+        there = {SAME.get(field, field) for field in _FIELD.findall(texts[name])}
+        missing = set(FIELDS.get(name, ())) - there
         if missing:
             raise InvalidInputError(f"prompts: {name}.txt has no {{{min(missing)}}}")
     return Prompts(**texts)
@@ -74,7 +79,7 @@ def _ours(name: str) -> str:
 
 def filled(prompt: str, **values: str) -> str:
     """Return a prompt with its fields filled; braces in the values, or of no field, stay."""
-    return _FIELD.sub(lambda field: values.get(field[1], field[0]), prompt)
+    return _FIELD.sub(lambda field: values.get(SAME.get(field[1], field[1]), field[0]), prompt)
 
 
 def answer_in(reply: str) -> str:
@@ -88,3 +93,9 @@ def answer_in(reply: str) -> str:
 def is_correct(verdict: str) -> bool:
     """Return whether a judge's reply begins with the word CORRECT."""
     return _CORRECT.match(without_thoughts(verdict).strip().upper()) is not None
+
+
+def is_clear(verdict: str) -> bool:
+    """Return whether a judge's reply is a verdict at all; what is none counts as wrong."""
+    said = without_thoughts(verdict).strip().upper()
+    return is_correct(verdict) or _WRONG.match(said) is not None

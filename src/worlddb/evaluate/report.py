@@ -6,14 +6,13 @@ records ──summarise──▶ tables by category, intervals, plots, what was 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
+from worlddb.embed.names import DEFAULT
 from worlddb.evaluate import plots
 from worlddb.evaluate.intervals import Mean
-from worlddb.evaluate.plots import xml_text
+from worlddb.evaluate.pages import Plot, Table, write_pages
 from worlddb.evaluate.retrieval import DEFINITIONS as RANKS
 from worlddb.evaluate.retrieval import SESSIONS_AT, TURNS_AT
 from worlddb.evaluate.summary import ABSTENTION, ALL, AVERAGED, Group, Summary
@@ -21,30 +20,6 @@ from worlddb.evaluate.summary import DEFINITIONS as ANSWERS
 
 WRONG_MAX = 500
 TEXT_CHARS_MAX = 600
-STYLE = (
-    "body{font:15px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
-    "table{border-collapse:collapse;margin:1rem 0;font-size:13px}"
-    "th,td{border-bottom:1px solid #ddd;padding:.25rem .6rem;text-align:left;vertical-align:top}"
-    "td.n{text-align:right;white-space:nowrap}small,figcaption{color:#666}"
-    "figure{margin:1rem 0}svg{max-width:100%;height:auto}"
-)
-
-Rows = list[list[str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table under its title."""
-
-    title: str
-    headers: list[str]
-    rows: Rows
-    means: Rows = field(default_factory=list)
-    """The rows without their intervals, for a narrow place."""
-    intervals: str = ""
-    """Those of all questions, in one line."""
-    notes: Mapping[str, str] = field(default_factory=dict)
-    plot: str = ""
 
 
 def tables_of(summary: Summary) -> list[Table]:
@@ -66,11 +41,15 @@ def tables_of(summary: Summary) -> list[Table]:
 
 
 _TURN_FIGURES = ("turns@", "recall@", "tokens@")
-_ANSWER_FIGURES = ("correct", "match", "exact", "f1", "evidence", "tokens")
+_ANSWER_FIGURES = ("correct", "match", "numeric", "exact", "f1", "evidence", "tokens")
 
 
 def _table(
-    title: str, groups: Sequence[Group], names: Sequence[str], notes: Mapping[str, str], plot: str
+    title: str,
+    groups: Sequence[Group],
+    names: Sequence[str],
+    notes: Mapping[str, str],
+    plot: Plot | None,
 ) -> Table:
     shown = {name.partition("@")[0] for name in names} | {"n", AVERAGED, ABSTENTION}
     kept = {
@@ -103,6 +82,7 @@ def _table(
         intervals=_intervals(groups, names),
         notes=kept,
         plot=plot,
+        is_figures=True,
     )
 
 
@@ -134,18 +114,20 @@ def _cell(name: str, mean: Mean | None, *, whole: bool) -> str:
     return f"{mean.value:.3f} [{mean.low:.2f}, {mean.high:.2f}]"
 
 
-def _bars(name: str, groups: Sequence[Group]) -> str:
+def _bars(name: str, groups: Sequence[Group]) -> Plot | None:
     shown = [(one.name, one.means[name]) for one in groups if name in one.means]
-    return plots.bars(f"{name} by category, with 95 % intervals", shown) if shown else ""
+    title = f"{name} by category, with 95 % intervals"
+    return Plot(title, plots.bars(title, shown)) if shown else None
 
 
-def _curves(groups: Sequence[Group]) -> str:
+def _curves(groups: Sequence[Group]) -> Plot | None:
     lines = {
         one.name: [one.means[f"turns@{k}"].value for k in TURNS_AT]
         for one in groups
         if "turns@5" in one.means
     }
-    return plots.curves("turns@k: all gold turns among the first k", TURNS_AT, lines)
+    title = "turns@k: all gold turns among the first k"
+    return Plot(title, plots.curves(title, TURNS_AT, lines)) if lines else None
 
 
 def _wrong(records: Sequence[Mapping[str, Any]]) -> Table | None:
@@ -171,7 +153,7 @@ def _wrong(records: Sequence[Mapping[str, Any]]) -> Table | None:
 def _wrong_answer(record: Mapping[str, Any]) -> list[str] | None:
     qa = record["qa"]
     right = qa["score"]["match"] == 1.0 if qa["correct"] is None else qa["correct"]
-    found = "yes" if qa["evidence"]["all_sessions"] else "no"
+    found = {True: "yes", False: "no", None: "none is marked"}[qa["evidence"]["all_sessions"]]
     return None if right else [record["reference"], qa["answer"], found]
 
 
@@ -187,11 +169,16 @@ def _short(text: str) -> str:
 
 
 def _run_table(run: Mapping[str, Any], more: Mapping[str, str]) -> Table:
-    rows = [[name, _plain(value)] for name, value in {**run, **more}.items() if value != {}]
+    told = {**run, **more}
+    if "embedder" in run and run["embedder"] is None:
+        told["embedder"] = f"{DEFAULT}, by default"
+    rows = [[name, _plain(value)] for name, value in told.items() if value != {}]
     return Table(title="The run", headers=["setting", "value"], rows=rows)
 
 
 def _plain(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "as by default", True: "yes", False: "no"}[value]
     if isinstance(value, dict):
         return ", ".join(f"{name}: {item}" for name, item in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
@@ -204,52 +191,8 @@ def write_report(
     records: Sequence[Mapping[str, Any]],
     more: Mapping[str, str],
 ) -> None:
-    """Write `report.md` and `report.html` into the folder of a run."""
+    """Write `report.md` with its drawings, and `report.html`, into the folder of a run."""
     title = f"{run['benchmark']}: {run['mode']}"
     wrong = _wrong(records)
     tables = [*tables_of(summary), *([wrong] if wrong else []), _run_table(run, more)]
-    (folder / "report.md").write_text(
-        as_markdown(title, tables), encoding="utf-8", errors="replace"
-    )
-    (folder / "report.html").write_text(as_html(title, tables), encoding="utf-8", errors="replace")
-
-
-def as_markdown(title: str, tables: Sequence[Table]) -> str:
-    """Return tables as Markdown."""
-    parts = [f"# {title}\n"]
-    for table in tables:
-        parts.append(f"\n## {table.title}\n\n")
-        parts.append(_markdown_row(table.headers) + "|---" * len(table.headers) + "|\n")
-        parts += [_markdown_row(row) for row in table.rows]
-        parts += [f"\n- *{name}*: {text}" for name, text in table.notes.items()]
-        parts.append("\n" if table.notes else "")
-    return "".join(parts)
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    shown = (" ".join(escape(cell, quote=False).replace("|", "\\|").split()) for cell in cells)
-    return f"| {' | '.join(shown)} |\n"
-
-
-def as_html(title: str, tables: Sequence[Table]) -> str:
-    """Return tables and plots as one page that is well-formed XML as well."""
-    parts = [
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'/>"
-        f"<title>{xml_text(title)}</title><style>{STYLE}</style></head><body><h1>{xml_text(title)}</h1>"
-    ]
-    for table in tables:
-        head = "".join(f"<th>{xml_text(name)}</th>" for name in table.headers)
-        body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>\n" for row in table.rows)
-        notes = "<br/>".join(
-            f"<i>{xml_text(name)}</i>: {xml_text(text)}" for name, text in table.notes.items()
-        )
-        parts.append(
-            f"<h2>{xml_text(table.title)}</h2>{table.plot}\n<table><thead><tr>{head}</tr></thead>"
-            f"<tbody>\n{body}</tbody></table><p><small>{notes}</small></p>\n"
-        )
-    return "".join([*parts, "</body></html>\n"])
-
-
-def _html_cell(text: str) -> str:
-    is_number = text[:1].isdigit() and all(sign in "0123456789.,[] " for sign in text)
-    return f"<td class='n'>{xml_text(text)}</td>" if is_number else f"<td>{xml_text(text)}</td>"
+    write_pages(folder, "report", title, tables)

@@ -22,16 +22,18 @@ from worlddb.model.values import NodeDraft
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
     from worlddb.read.asking import RecallSettings
-    from worlddb.read.hits import Recall
+    from worlddb.read.hits import Hit, Recall
 
 DEPTH = 200
 HITS_KEPT = 50
+TEXT_KEPT = 160
+"""How many characters of a hit are kept; its place says where the rest is."""
 SESSIONS_AT = (5, 10, 30)
 TURNS_AT = (5, 10, 20, 50)
 SAID = ("Turn", "Memory")
 """The types of nodes that hold what was said, word for word."""
 DEFINITIONS = {
-    "n": "questions that have an answer and marked evidence",
+    "n": "questions that have an answer and marked evidence; of turns, those with marked turns",
     "any@k, all@k": "at least one, or all, gold sessions among the first k sessions; a session "
     f"ranks where its best turn does, among the first {DEPTH} turns",
     "ndcg@10, mrr": "of the sessions, with gains of 0 and 1",
@@ -137,8 +139,8 @@ def ask(
         hits=[
             {
                 "turn": list(_several(places[hit.node.id])[0]),
-                "score": round(hit.score, 4),
-                "ranks": {lane: rank.rank for lane, rank in hit.lanes.items()},
+                **why(hit),
+                "text": hit.node.content[:TEXT_KEPT],
             }
             for hit in found.hits[:HITS_KEPT]
         ],
@@ -147,6 +149,19 @@ def ask(
             "turns": [[*one, _rank(turns, one)] for one in sorted(question.turns)],
         },
     )
+
+
+def why(hit: Hit) -> dict[str, Any]:
+    """Return why a hit is where it is: its scores, and its rank and score in each lane."""
+    return {
+        "score": round(hit.score, 4),
+        "fused": round(hit.fused, 6),
+        "lanes": {
+            lane: {"rank": one.rank, "score": round(one.score, 4)}
+            for lane, one in hit.lanes.items()
+        },
+        "tokens": hit.tokens,
+    }
 
 
 def _rank(ranked: Sequence[Any], one: Any) -> int | None:

@@ -121,7 +121,7 @@ def retrieve(settings: RunSettings, work: Work) -> list[Record]:
         written = write_case(db, work.case, settings, _reader_of(settings, None))
         _warm(db, settings)
         return [
-            _record(work.case, work.case.questions[place], written)
+            _record(work, work.case.questions[place], written)
             | _ranks(db, work.case, work.case.questions[place], written, settings)
             for place in work.wanted
         ]
@@ -142,12 +142,13 @@ def _warm(db: WorldDB, settings: RunSettings) -> None:
     db.recall("hello", k=1, settings=settings.recall_settings())
 
 
-def _record(case: Case, question: Asked, written: Written) -> Record:
+def _record(work: Work, question: Asked, written: Written) -> Record:
     return {
         "id": question.id,
+        "conversation": work.number,
         "category": question.category,
         "question": question.text,
-        "asked_at": asked_at(case, question).isoformat(),
+        "asked_at": asked_at(work.case, question).isoformat(),
         "reference": question.reference,
         "has_answer": question.has_answer,
         "gold": {
@@ -155,7 +156,7 @@ def _record(case: Case, question: Asked, written: Written) -> Record:
             "turns": sorted(map(list, question.turns)),
         },
         "write_s": written.seconds,
-        "sessions": len(case.sessions),
+        "sessions": len(work.case.sessions),
         "sessions_unread": written.unread,
     }
 
@@ -248,7 +249,7 @@ def _converse(
         def one(question: Asked) -> None:
             try:
                 out.put(
-                    _record(case, question, written)
+                    _record(work, question, written)
                     | {"reading_tokens": reading}
                     | _ranks(db, case, question, written, settings)
                     | {"qa": answer(db, case, question, written, settings, roles)}

@@ -1,28 +1,64 @@
 """Stream: the items of a large JSON file, one at a time, however long the file is.
 
-A file is an array of items, or items one after the other, as JSON Lines are. It may be compressed:
-`.gz` and `.xz` are read as their names say.
+A file is an array of items, or items one after the other, as JSON Lines are. It may be compressed
+(gzip, xz, bzip2), which its first bytes say, whatever its name does.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import json
 import lzma
-from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any, cast
+from collections.abc import Callable, Iterator
+from typing import IO, Any
 
 CHUNK_BYTES = 1 << 20
+SLACK = 64
+"""How near the end of what is held an error may only mean that the rest is not there yet."""
+SHOWN = 20
 _SPACE = " \t\r\n"
+_PACKED: tuple[tuple[bytes, Callable[[str], Any]], ...] = (
+    (b"\x1f\x8b", gzip.open),
+    (b"\xfd7zXZ\x00", lzma.open),
+    (b"BZh", bz2.open),
+)
+_STRANGE = (
+    (b"PK\x03\x04", "is a zip archive: unpack it, and give the file in it"),
+    (b"\x28\xb5\x2f\xfd", "is packed by zstd: unpack it first"),
+    (b"version https://git-lfs", "is a pointer of Git LFS, not the data: run `git lfs pull`"),
+    (b"<", "is a web page, not the data: download the file itself"),
+)
+TAR_AT, TAR = 257, b"ustar"
+
+
+class NotDataError(ValueError):
+    """What somebody took for the data is something else."""
 
 
 def opened(path: str) -> IO[bytes]:
-    """Open a file for reading, unpacked."""
-    if path.endswith(".gz"):
-        return cast(IO[bytes], gzip.open(path))
-    return cast(IO[bytes], lzma.open(path)) if path.endswith(".xz") else Path(path).open("rb")
+    """Open a file for reading, unpacked.
+
+    Raises:
+        NotDataError: it is an archive, or what a failed download leaves.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        head = file.read(512)
+    for sign, told in _STRANGE:
+        if head.lstrip().startswith(sign):
+            raise NotDataError(told)
+    unpack = next((unpack for sign, unpack in _PACKED if head.startswith(sign)), None)
+    whole: Any = open(path, "rb") if unpack is None else unpack(path)  # noqa: SIM115
+    try:
+        if whole.peek(512)[TAR_AT:].startswith(TAR):
+            raise NotDataError("is a tar archive: unpack it, and give the file in it")
+    except BaseException:
+        whole.close()
+        raise
+    opened_file: IO[bytes] = whole
+    return opened_file
 
 
 def items_of(file: IO[bytes]) -> Iterator[Any]:
@@ -84,9 +120,14 @@ class _Text:
         while True:
             try:
                 found, self._place = self._parser.raw_decode(self._held, self._place)
-            except json.JSONDecodeError:
-                if not self._read():
-                    raise
+            except json.JSONDecodeError as error:
+                # A string that has no end yet is told of by where it begins.
+                is_open = error.msg.startswith("Unterminated string")
+                is_wrong = not is_open and len(self._held) - error.pos > SLACK
+                if is_wrong or not self._read():
+                    is_begun = not is_wrong and error.pos > self._place
+                    found = repr(self._held[error.pos : error.pos + SHOWN])
+                    raise ValueError("breaks off" if is_begun else f"no JSON: {found}") from None
             else:
                 return found
 

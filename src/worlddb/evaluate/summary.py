@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from worlddb.evaluate.intervals import Mean, mean_of
+from worlddb.evaluate.prompting import is_clear
 
 ALL = "all"
 AVERAGED = "task-averaged"
@@ -20,6 +21,8 @@ DEFINITIONS = {
     "correct": "the judge's verdict on the answer begins with the word CORRECT",
     "match": "without a judge: the numbers and dates of the reference are in the answer, and most "
     "of its words; strict with paraphrases, so rather a lower bound",
+    "numeric": "without a judge: all numbers and dates of the reference are in the answer, over "
+    "the questions whose reference has any",
     "exact, f1": "without a judge: the same words; and the overlap of words",
     "evidence": "all gold sessions are among the memories that the answerer was given",
     "tokens": "what these memories take in a prompt, a token being four characters",
@@ -134,7 +137,11 @@ def answer_figures(record: Record) -> dict[str, float]:
     found = (
         {"evidence": float(qa["evidence"]["all_sessions"])} if record["gold"]["sessions"] else {}
     )
-    scores = {name: float(qa["score"][name]) for name in ("match", "exact", "f1")}
+    scores = {
+        name: float(qa["score"][name])
+        for name in ("match", "numeric", "exact", "f1")
+        if qa["score"][name] is not None
+    }
     return {**judged, **scores, **found, "tokens": float(qa["context_tokens"])}
 
 
@@ -152,5 +159,21 @@ def _spent(records: Sequence[Record]) -> dict[str, float]:
     tokens = [record["figures"]["tokens@10"] for record in records if "figures" in record]
     if tokens:
         spent["tokens_in_10"] = sum(tokens) / len(tokens)
-    unread = sum(record["sessions_unread"] for record in records)
-    return spent | ({"sessions_unread": unread} if unread else {})
+    spent["write_s"] = sum(one["write_s"] for one in _conversations(records))
+    return spent | {name: count for name, count in _oddities(records).items() if count}
+
+
+def _conversations(records: Sequence[Record]) -> list[Record]:
+    """Return one record of each conversation, for what its questions have in common."""
+    return list({record.get("conversation", record["id"]): record for record in records}.values())
+
+
+def _oddities(records: Sequence[Record]) -> dict[str, int]:
+    """Return how often something went otherwise than it should, and counts all the same."""
+    answered = [record["qa"] for record in records if "qa" in record]
+    verdicts = [qa["verdict"] for qa in answered if qa.get("verdict") is not None]
+    return {
+        "sessions_unread": sum(one["sessions_unread"] for one in _conversations(records)),
+        "answers_cut": sum(bool(qa.get("is_cut")) for qa in answered),
+        "verdicts_unclear": sum(not is_clear(verdict) for verdict in verdicts),
+    }

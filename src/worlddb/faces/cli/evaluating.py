@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, ProviderError
+from worlddb.faces.cli.agreeing import agreed, paid
 from worlddb.faces.cli.options import wants_json
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.roles import make_roles, reading_of
-from worlddb.faces.cli.terminal import print_json, print_table
+from worlddb.faces.cli.roles import make_roles, reading_of, turned
+from worlddb.faces.cli.terminal import GAP, paint, print_json, width
 
 if TYPE_CHECKING:
     from worlddb.evaluate.answering import Roles
     from worlddb.evaluate.benchmark import Finished
+    from worlddb.evaluate.calls import Calls
+    from worlddb.evaluate.pages import Table
     from worlddb.evaluate.plan import Planned
     from worlddb.evaluate.settings import RunSettings
 
@@ -31,19 +34,23 @@ def measure(args: argparse.Namespace) -> int:
         InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
         ProviderError: a model failed.
     """
-    from worlddb.evaluate.benchmark import plan_of
+    from worlddb.evaluate.benchmark import left_of
     from worlddb.evaluate.report import tables_of
 
     settings = _settings(args, reading_of(args))
-    chosen = plan_of(args.data, settings, sample=args.sample, limit=args.limit)
-    roles = make_roles(args, settings, _out(args, settings))
-    if roles is not None and not _agreed(args, [(settings, chosen)], roles):
+    chosen = _plan(args, settings)
+    roles = make_roles(args, settings, _calls(args, settings))
+    left = left_of(args.data, settings, chosen=chosen, out=args.out)
+    if not agreed(args, [(settings, roles, left)]):
         return 1
     finished = _run(args, settings, roles, chosen, args.out, "asking")
+    tables = tables_of(finished.summary)
     if wants_json(args):
-        print_json({"data": args.data, **finished.summary.to_dict(), **_failures(finished)})
+        notes = {name: text for table in tables for name, text in table.notes.items()}
+        told = {"data": args.data, "definitions": notes, **finished.summary.to_dict()}
+        print_json(told | _failures(finished))
     else:
-        for table in tables_of(finished.summary):
+        for table in tables:
             _print(table.headers, table.means)
             print(f"\n  95 % intervals of all: {table.intervals}")
             for name, text in table.notes.items():
@@ -61,28 +68,80 @@ def ablate(args: argparse.Namespace) -> int:
         InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
         ProviderError: a model failed.
     """
-    from worlddb.evaluate.ablation import changes, row_of
-    from worlddb.evaluate.benchmark import plan_of
+    from worlddb.evaluate.ablation import changes, table_of
+    from worlddb.evaluate.benchmark import left_of
 
     base = _settings(args, reading_of(args, default="rules"))
     rows = changes(base, args.knob)
-    chosen = plan_of(args.data, base, sample=args.sample, limit=args.limit)
-    roles = make_roles(args, base, _out(args, base))
-    if roles is not None and not _agreed(args, [(one, chosen) for _, one in rows], roles):
+    chosen = _plan(args, base)
+    calls = _calls(args, base)
+    runs = [
+        (title, one, make_roles(turned(args, one), one, calls), _folder(args.out, title))
+        for title, one in rows
+    ]
+    left = [
+        (one, roles, left_of(args.data, one, chosen=chosen, out=folder))
+        for _, one, roles, folder in runs
+    ]
+    if not agreed(args, left):
         return 1
     finished: dict[str, Finished] = {}
-    for number, (title, settings) in enumerate(rows, 1):
-        folder = f"{args.out}/{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
-        label = f"{number} of {len(rows)}: {title}"
-        out = folder if args.out else None
-        finished[title] = _run(args, settings, roles, chosen, out, label)
-    table = {title: row_of(one.summary) for title, one in finished.items()}
-    if wants_json(args):
-        print_json({"data": args.data, "n": len(chosen), "rows": table})
-    else:
-        _print_ablation(table, len(chosen))
+    for number, (title, settings, roles, folder) in enumerate(runs, 1):
+        label = f"{number} of {len(runs)}: {title}"
+        finished[title] = _run(args, settings, roles, chosen, folder, label)
+    _show_table(args, finished, table_of(finished, len(chosen)), len(chosen))
     _complain(list(finished.values()), chosen)
     return 0
+
+
+def _folder(out: str | None, title: str) -> str | None:
+    """Return where one row of a table is kept."""
+    return out and f"{out}/{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
+
+
+def _show_table(
+    args: argparse.Namespace, finished: Mapping[str, Finished], table: Table, n: int
+) -> None:
+    """Print the table of an ablation, and write it beside its runs."""
+    from worlddb.evaluate.ablation import BASE, differences, row_of
+    from worlddb.evaluate.pages import write_pages
+
+    if args.out:
+        write_pages(Path(args.out), "ablation", "One knob at a time", [table])
+    if not wants_json(args):
+        _print(table.headers, table.rows)
+        print()
+        for name, text in table.notes.items():
+            print(f"  {name}: {text}")
+        return
+    changed = {
+        title: differences(finished[BASE].records, one.records)
+        for title, one in finished.items()
+        if title != BASE
+    }
+    print_json(
+        {
+            "data": args.data,
+            "n": n,
+            "rows": {title: row_of(one.summary) for title, one in finished.items()},
+            "differences": {
+                title: {name: [one.value, one.low, one.high] for name, one in means.items()}
+                for title, means in changed.items()
+            },
+        }
+    )
+
+
+def _plan(args: argparse.Namespace, settings: RunSettings) -> list[Planned]:
+    """Return the questions to ask; with a large file it takes a while to find them."""
+    from worlddb.evaluate.benchmark import plan_of
+
+    with Progress("looking for questions", unit="questions") as progress:
+
+        def show(found: int) -> None:
+            progress.done = found
+
+        return plan_of(args.data, settings, sample=args.sample, limit=args.limit, on_found=show)
 
 
 def _settings(args: argparse.Namespace, reading: str) -> RunSettings:
@@ -127,11 +186,20 @@ def _told_models(args: argparse.Namespace, reading: str, mode: str) -> dict[str,
     return {"roles": names_of(args, reading), "prompts": load_prompts(args.prompts).digests()}
 
 
-def _out(args: argparse.Namespace, settings: RunSettings) -> str | None:
-    out: str | None = args.out
-    if settings.asks_model and out is None:
+def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
+    """Return where replies of models are kept; None if none is asked.
+
+    Raises:
+        InvalidInputError: nobody has said where.
+    """
+    if not settings.asks_model:
+        return None
+    if args.out is None:
         raise InvalidInputError("--out: say where to keep a run that costs something")
-    return out
+    from worlddb.evaluate.calls import Calls
+    from worlddb.evaluate.ledger import CALLS
+
+    return Calls(Path(args.out, CALLS))
 
 
 def _run(
@@ -163,7 +231,7 @@ def _run(
             workers=workers,
             on_begin=begin,
             on_done=show,
-            more=lambda: {**_machine(), **_paid(args, roles)},
+            more=lambda: {**_machine(), **paid(args, roles)},
         )
 
 
@@ -171,61 +239,13 @@ def _machine() -> dict[str, str]:
     """Return where the times of a report were taken."""
     import os
     import platform
+    from datetime import UTC, datetime
 
     system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    return {"machine": f"{system}, Python {platform.python_version()}"}
-
-
-def _paid(args: argparse.Namespace, roles: Roles | None) -> dict[str, str]:
-    """Return what the models took so far, for the report."""
-    if roles is None:
-        return {}
-    from worlddb.evaluate.cost import price_of, read_prices
-
-    prices = read_prices(args.price)
-    told = {}
-    for role, (tokens_in, tokens_out) in sorted(roles.calls.total.tokens.items()):
-        price = price_of(role, tokens_in, tokens_out, prices)
-        cost = "" if price is None else f", cost {price:,.2f}"
-        told[f"{role}, all calls"] = f"{tokens_in:,} tokens in, {tokens_out:,} out{cost}"
-    return told
-
-
-def _agreed(
-    args: argparse.Namespace,
-    runs: Sequence[tuple[RunSettings, Sequence[Planned]]],
-    roles: Roles,
-) -> bool:
-    """Say what a run will take, and ask somebody at the terminal whether it may.
-
-    Raises:
-        InvalidInputError: nobody is there to ask, and --yes was not given.
-    """
-    from worlddb.evaluate.cost import estimates, read_prices
-
-    prices = read_prices(args.price)
-    told: dict[str, list[float]] = {}
-    for settings, chosen in runs:
-        for one in estimates(chosen, settings, roles, prices):
-            parts = [one.requests, one.input_tokens, one.output_tokens, one.price or 0.0]
-            before = told.get(one.role, [0.0] * 4)
-            # What was read once is read for every row of a table.
-            grown = before if one.role == "extractor" and any(before) else None
-            told[one.role] = grown or [sum(pair) for pair in zip(before, parts, strict=True)]
-    for role, (requests, tokens_in, tokens_out, price) in told.items():
-        cost = f", {price:,.2f}" if role in prices else ", no price given"
-        name = getattr(roles, role).settings.model
-        sys.stderr.write(
-            f"{role} {name}: about {requests:,.0f} requests, {tokens_in:,.0f} tokens in, "
-            f"at most {tokens_out:,.0f} out{cost}\n"
-        )
-    if args.yes:
-        return True
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
-        raise InvalidInputError("this asks models: give --yes where nobody can be asked")
-    sys.stderr.write("ask them? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
+    return {
+        "machine": f"{system}, Python {platform.python_version()}",
+        "report written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    }
 
 
 def _failures(finished: Finished) -> dict[str, Any]:
@@ -242,24 +262,13 @@ def _complain(runs: Sequence[Finished], chosen: Sequence[Planned]) -> None:
 
 
 def _print(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table of a report; what has numbers alone stands to the right."""
-    print_table(
-        headers, [[int(cell) if cell.isdecimal() else cell for cell in row] for row in rows]
-    )
-
-
-def _print_ablation(table: Mapping[str, Mapping[str, float]], n: int) -> None:
-    first = next(iter(table.values()))
-    rows = []
-    for title, row in table.items():
+    """Print a table of a report, its figures to the right and never cut."""
+    lines = [headers, *rows]
+    rooms = [max(map(width, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
         cells = []
-        for name, value in row.items():
-            if name.startswith("tokens"):
-                cells.append(f"{value:,.0f}")
-            elif row is first:
-                cells.append(f"{value:.3f}")
-            else:
-                cells.append(f"{value:.3f} ({value - first[name]:+.3f})")
-        rows.append([title, *cells])
-    print_table(("what", *first), rows)
-    print(f"\nn = {n}; in parentheses the difference to the first row")
+        for place, (cell, room) in enumerate(zip(line, rooms, strict=True)):
+            pad = " " * (room - width(cell))
+            cells.append(pad + cell if place else cell + pad)
+        shown = GAP.join(cells)
+        print(paint(shown, "dim") if line is headers else shown)

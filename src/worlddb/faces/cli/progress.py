@@ -72,7 +72,7 @@ class Progress:
             full = int(part * BAR_CELLS)
             parts.append(f"[{'#' * full}{'.' * (BAR_CELLS - full)}] {part:4.0%}")
         if self._unit:
-            parts.append(f"{amount(self.done, self._unit)}  {amount(rate, self._unit)}/s")
+            parts.append(f"{amount(self.done, self._unit)}  {speed(rate, self._unit)}")
         if self.total and rate:
             parts.append(f"{clock(max(self.total - self.done, 0) / rate)} left")
         else:
@@ -89,6 +89,13 @@ def amount(number: float, unit: str) -> str:
             return f"{number:.0f} B" if name == "B" else f"{number:.1f} {name}"
         number /= 1000
     return f"{number:.2f} GB"
+
+
+def speed(rate: float, unit: str) -> str:
+    """Return how fast it goes: by the second, or by the minute where a second is too short."""
+    if unit == "bytes" or rate >= 1 or not rate:
+        return f"{amount(rate, unit)}/s"
+    return f"{amount(60 * rate, unit)}/min"
 
 
 def clock(seconds: float) -> str:

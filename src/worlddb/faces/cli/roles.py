@@ -16,10 +16,12 @@ from worlddb.errors import InvalidInputError
 if TYPE_CHECKING:
     from worlddb.bridge.chat import ChatSettings
     from worlddb.evaluate.answering import Roles
+    from worlddb.evaluate.calls import Calls
     from worlddb.evaluate.settings import RunSettings
     from worlddb.faces.config import Settings
 
 NONE = "none"
+ROLES = ("answerer", "judge", "extractor")
 WITHOUT_MODEL = ("verbatim", "rules")
 PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 WORKERS_MAX = 64
@@ -47,24 +49,33 @@ def names_of(args: argparse.Namespace, reading: str) -> dict[str, str]:
     return found
 
 
-def make_roles(args: argparse.Namespace, settings: RunSettings, folder: str | None) -> Roles | None:
-    """Return the models of a run; None if it asks none.
+def turned(args: argparse.Namespace, settings: RunSettings) -> argparse.Namespace:
+    """Return the options of one row of a table, whose models a knob may have changed."""
+    from worlddb.evaluate.ablation import model_name
+
+    changed = {}
+    for text in args.knob:
+        role, _, values = text.partition("=")
+        for spec in map(str.strip, values.split(",")):
+            if role in ROLES and settings.roles.get(role) == model_name(spec):
+                changed["reader" if role == "extractor" else role] = spec
+    return argparse.Namespace(**{**vars(args), **changed})
+
+
+def make_roles(
+    args: argparse.Namespace, settings: RunSettings, calls: Calls | None
+) -> Roles | None:
+    """Return the models of a run, whose replies go to `calls`; None if it asks none.
 
     Raises:
         InvalidInputError: nobody answers, or a model is badly named.
     """
-    if not settings.asks_model:
+    if calls is None:
         return None
-    from pathlib import Path
-
     from worlddb.evaluate.answering import Roles
-    from worlddb.evaluate.calls import Calls, KeptChat
-    from worlddb.evaluate.ledger import CALLS
+    from worlddb.evaluate.calls import KeptChat
     from worlddb.evaluate.prompting import load_prompts
 
-    if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    calls = Calls(Path(folder, CALLS) if folder is not None else None)
     chats: dict[str, Any] = {
         role: KeptChat(_chat_settings(args, role, spec), role, calls)
         for role, spec in _specs(args, settings.reading).items()

@@ -19,6 +19,7 @@ WHAT = (*FORMATS, "retrieval", "ablate")
 MODES = ("retrieval", "qa", "both")
 POOLINGS = ("attention", "mean")
 KNOBS = ("lanes", "facts", "summaries", "k", "embedder", "pooling", "weighing")
+MODEL_KNOBS = ("answerer", "judge", "extractor")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -49,7 +50,9 @@ def add_parser(subparsers: Subparsers) -> None:
         ),
     )
     parser.add_argument("what", metavar="WHAT", choices=WHAT, help=", ".join(WHAT))
-    parser.add_argument("--data", metavar="FILE", required=True, help=".json, .json.gz, .json.xz")
+    parser.add_argument(
+        "--data", metavar="FILE", required=True, help="JSON, JSON Lines; may be packed"
+    )
     parser.add_argument("--mode", choices=MODES, default=MODES[0], help="default: retrieval")
     parser.add_argument("--out", metavar="FOLDER", help="keep every question, and write reports")
     _add_choice_of_questions(parser)
@@ -59,10 +62,14 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def _add_choice_of_questions(parser: Parser) -> None:
-    parser.add_argument("--format", choices=FORMATS, help="for retrieval and ablate, if not seen")
+    parser.add_argument(
+        "--format", choices=FORMATS, help="of the file, for retrieval and ablate (default: seen)"
+    )
     parser.add_argument("--limit", type=count, metavar="N", help="only the first N questions")
-    parser.add_argument("--sample", type=count, metavar="N", help="N questions of all categories")
-    parser.add_argument("--seed", type=count, metavar="N", help="for --sample")
+    parser.add_argument(
+        "--sample", type=count, metavar="N", help="N questions, some of each category"
+    )
+    parser.add_argument("--seed", type=count, metavar="N", help="which ones --sample draws")
     parser.add_argument(
         "--adversarial", action="store_true", help="answer LoCoMo's category 5, too"
     )
@@ -74,15 +81,21 @@ def _add_engine(parser: Parser) -> None:
     parser.add_argument("--plain", action="store_true", help="order by fused ranks alone")
     parser.add_argument("--no-facts", action="store_true", help="no facts and entities (flat)")
     parser.add_argument("--no-summaries", action="store_true", help="no session summaries")
-    parser.add_argument("--pooling", choices=POOLINGS, default=POOLINGS[0], help="worlds' vectors")
-    parser.add_argument("--k", type=count, metavar="N", default=50, help="memories for an answer")
-    parser.add_argument("--context-tokens", type=count, metavar="N", help="of at most N tokens")
+    parser.add_argument(
+        "--pooling", choices=POOLINGS, default=POOLINGS[0], help="of worlds' vectors"
+    )
+    parser.add_argument(
+        "--k", type=count, metavar="N", default=50, help="memories for an answer (default: 50)"
+    )
+    parser.add_argument(
+        "--context-tokens", type=count, metavar="N", help="together at most N tokens"
+    )
     parser.add_argument(
         "--knob",
         action="append",
         default=[],
         metavar="KNOB[=V,…]",
-        help=f"for ablate: {', '.join(KNOBS)} (default: all)",
+        help=f"for ablate: {', '.join(KNOBS)} (default: all); {', '.join(MODEL_KNOBS)}=MODEL,…",
     )
     add_embedder_option(parser)
 
@@ -94,16 +107,26 @@ def _add_models(parser: Parser) -> None:
         "--extractor", metavar="MODEL", dest="reader", help="who reads; or rules, or verbatim"
     )
     parser.add_argument("--prompts", metavar="FOLDER", help="extract.txt, answer.txt, judge.txt")
-    parser.add_argument("--answer-tokens", type=count, metavar="N", default=512, help="at most")
-    parser.add_argument("--judge-tokens", type=count, metavar="N", default=8, help="at most")
-    parser.add_argument("--extract-tokens", type=count, metavar="N", default=4096, help="at most")
+    parser.add_argument(
+        "--answer-tokens", type=count, metavar="N", default=512, help="of an answer (default: 512)"
+    )
+    parser.add_argument(
+        "--judge-tokens", type=count, metavar="N", default=8, help="of a verdict (default: 8)"
+    )
+    parser.add_argument(
+        "--extract-tokens",
+        type=count,
+        metavar="N",
+        default=4096,
+        help="of a reading (default: 4096)",
+    )
     parser.add_argument("--per-minute", type=count, metavar="N", help="requests of each role")
     parser.add_argument(
         "--price",
         action="append",
         default=[],
         metavar="ROLE=IN,OUT",
-        help="for a million tokens, for the estimate",
+        help="for a million tokens, for the estimate; also embedder=IN",
     )
     add_yes_option(parser)
 

@@ -1,0 +1,83 @@
+"""Agreeing: what an evaluation will take, told before it begins, and somebody's yes to it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from worlddb.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from worlddb.evaluate.answering import Roles
+    from worlddb.evaluate.plan import Planned
+    from worlddb.evaluate.settings import RunSettings
+
+    Rest = tuple[RunSettings, Roles | None, Sequence[Planned]]
+    """A run, its models, and the questions it has still to ask."""
+
+
+def paid(args: argparse.Namespace, roles: Roles | None) -> dict[str, str]:
+    """Return what the models took so far, for the report."""
+    if roles is None:
+        return {}
+    from worlddb.evaluate.cost import price_of, read_prices
+
+    prices = read_prices(args.price)
+    told = {}
+    for role, (tokens_in, tokens_out) in sorted(roles.calls.total.tokens.items()):
+        price = price_of(role, tokens_in, tokens_out, prices)
+        cost = "" if price is None else f", cost {price:,.2f}"
+        told[f"{role}, all calls"] = f"{tokens_in:,} tokens in, {tokens_out:,} out{cost}"
+    return told
+
+
+def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
+    """Say what the rest of some runs will take, and ask somebody at the terminal whether it may.
+
+    Raises:
+        InvalidInputError: nobody is there to ask, and --yes was not given.
+    """
+    from worlddb.evaluate.cost import read_prices
+
+    told = _taking(runs, read_prices(args.price))
+    for line in told:
+        sys.stderr.write(f"{line}\n")
+    asks = any(roles is not None and left for _, roles, left in runs)
+    if args.yes or not asks:
+        return True
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        raise InvalidInputError("this asks models: give --yes where nobody can be asked")
+    sys.stderr.write("ask them? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
+
+
+def _taking(
+    runs: Sequence[Rest],
+    prices: Mapping[str, tuple[float, float]],
+) -> list[str]:
+    """Return a line for each model: what it will be asked, and what that costs."""
+    from worlddb.evaluate.cost import estimates
+
+    told: dict[tuple[str, str], list[float]] = {}
+    for settings, roles, left in runs:
+        for one in estimates(left, settings, roles, prices) if left else ():
+            parts = [one.requests, one.input_tokens, one.output_tokens, one.price or 0.0]
+            before = told.setdefault((one.role, one.model), [0.0] * 4)
+            # What a model has read once is read for every row of a table.
+            pairs = zip(before, parts, strict=True)
+            told[one.role, one.model] = [
+                max(pair) if one.role == "extractor" else sum(pair) for pair in pairs
+            ]
+    lines = []
+    for (role, name), (requests, tokens_in, tokens_out, price) in told.items():
+        cost = f", cost {price:,.2f}" if role in prices else ", no price given"
+        lines.append(
+            f"{role} {name}: about {requests:,.0f} requests, {tokens_in:,.0f} tokens in, "
+            f"at most {tokens_out:,.0f} out{cost}"
+        )
+    if len(told) > 1 and all(role in prices for role, _ in told):
+        lines.append(f"all together: cost {sum(parts[3] for parts in told.values()):,.2f}")
+    return lines
