@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import worlddb.read.recall as recalling
 from worlddb import Id, Weights, WorldDB
-from worlddb.evaluate.cases import Asked, load_cases
+from worlddb.evaluate.cases import Asked, asked_at, load_cases
 from worlddb.evaluate.retrieval import ingest, is_measured, session_figures, turn_figures
 from worlddb.read.weigh import Candidates, Scores, weigh
 
@@ -26,7 +26,7 @@ FOLDS = 6
 SPREAD = 0.7
 DEPTH = 200
 FITTED = ("vector", "late", "text", "speaker", "world", "opening", "reply", "date")
-FIGURES = ("all@5", "all@10", "ndcg@10", "recall@10")
+FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@10")
 
 
 class Kept:
@@ -73,7 +73,7 @@ def gather(given_file: str, embedder: str | None) -> list[Weighed]:
         with WorldDB(":memory:", embedder=embedder) as db:
             places: dict[Id, tuple[int, int]] = ingest(db, case)
             for question in asked:
-                db.recall(question.text, types=["Turn"], at=question.at)
+                db.recall(question.text, types=["Turn"], at=asked_at(case, question))
                 # Candidates are in the order of writing, as places are.
                 kept.append(
                     Weighed(number % FOLDS, question, *given[-1], places=list(places.values()))

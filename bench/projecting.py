@@ -1,47 +1,165 @@
-"""Fit the projection of token vectors: `python -m bench.projecting longmemeval_s.json MODELS_DIR`.
+"""Fit the projection of token vectors, in two steps; the second needs PyTorch, best on a GPU.
 
-The directions in which the token vectors of conversations differ most, uncentred, the strongest
-first: their products keep most of the full ones. No question and no gold takes part. Writes
-`arctic-embed-s-tokens.npy` beside the embedder. A new projection needs a new model id.
+    python -m bench.projecting gather longmemeval:FILE locomo:FILE --out FOUND
+    python -m bench.projecting fit FOUND --models DIR --out PROJECTION [--folds 3]
+
+`gather` asks every question by the default embedder, and keeps what was weighed and the texts that
+would be read word by word. `fit` reads them by the model, begins with the directions in which their
+token vectors differ most, and turns these so that what is gold comes first. What it prints first is
+cross-validated: each question (of LoCoMo, each conversation) is weighed by the engine itself with
+a projection that was fitted on the others. The projection that it writes was fitted on everything,
+so its own figures on these files say little. It belongs beside the embedder, as
+`arctic-embed-s-tokens.npy`; a new projection needs a new model id.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+import argparse
+import lzma
+import os
+import pickle
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-import worlddb.embed.late as late
-from worlddb.embed.catalog import ARCTIC_EMBED_S
-from worlddb.embed.onnx import OnnxEmbedder
-from worlddb.evaluate.cases import load_cases
+import worlddb.read.weigh as weighing
+from bench.fitting import FIGURES, Kept, Weighed, figures
+from worlddb import Weights, WorldDB
+from worlddb.embed.late import DIM
+from worlddb.evaluate.cases import asked_at, load_cases
+from worlddb.evaluate.retrieval import ingest, is_measured
+from worlddb.index.tokens import read_closely
+from worlddb.read.weigh import READ_CLOSELY, Candidates, Scores
 
-TEXTS = 1_000
+Matrix = NDArray[np.float32]
 
 
-def main(path: str, models_dir: str) -> None:
-    texts = sorted(
-        {
-            f"{turn.speaker}: {turn.text}"
-            for case in load_cases(path, "longmemeval")
-            for session in case.sessions
-            for turn in session.turns
-        }
+class Question(NamedTuple):
+    """A question, what was weighed, and which of all texts are read closely at which places."""
+
+    file: str
+    weighed: Weighed
+    read: list[int]
+    texts: list[int]
+
+
+def gather(files: list[str], out: str) -> None:
+    """Ask every question once and write down what was found."""
+    texts: dict[str, int] = {}
+    questions: list[Question] = []
+    for given in files:
+        form, _, path = given.partition(":")
+        for number, case in enumerate(load_cases(path, form)):
+            asked = [one for one in case.questions if is_measured(one)]
+            if not asked:
+                continue
+            with WorldDB(":memory:") as db:
+                places = list(ingest(db, case).values())
+                for question in asked:
+                    at = asked_at(case, question)
+                    found, scores = _weighed(db, question.text, at)
+                    read = np.argsort(-scores, kind="stable")[:READ_CLOSELY].tolist()
+                    turns = [case.sessions[s].turns[n] for s, n in map(places.__getitem__, read)]
+                    said = [f"{turn.speaker}: {turn.text}" for turn in turns]
+                    kept = Weighed(number, question, found, None, at, places)
+                    numbers = [texts.setdefault(text, len(texts)) for text in said]
+                    questions.append(Question(os.path.basename(path), kept, read, numbers))
+    with lzma.open(out, "wb") as file:
+        pickle.dump((questions, list(texts)), file)
+    print(f"{len(questions)} questions, {len(texts)} texts: {out}")
+
+
+def _weighed(db: WorldDB, question: str, at: Any) -> tuple[Candidates, Scores]:
+    """Return what is weighed for a question, as it is after it was asked once more."""
+    given: list[tuple[Candidates, Scores]] = []
+    combined = weighing._combined
+
+    def record(found: Candidates, lanes: Any, known: Scores, weights: Weights) -> Scores:
+        scores = combined(found, lanes, known, weights)
+        kept = {lane: values.astype(np.float32) for lane, values in lanes.items()}
+        given.append((replace(found, lanes=kept, cosines=None, closely=None), scores))
+        return scores
+
+    setattr(weighing, "_combined", record)  # noqa: B010 - no export of that module
+    try:
+        db.recall(question, types=["Turn"], at=at)
+    finally:
+        setattr(weighing, "_combined", combined)  # noqa: B010
+    return given[-1]
+
+
+def fit(path: str, models_dir: str, out: str, folds: int, epochs: int) -> None:
+    """Fit the projection, cross-validated and then on everything."""
+    from bench.training import Trainer
+
+    with lzma.open(path, "rb") as file:
+        questions, texts = pickle.load(file)
+    start = time.perf_counter()
+    trainer = Trainer(questions, texts, models_dir)
+    print(
+        f"{len(texts)} texts read in {time.perf_counter() - start:.0f} s; "
+        f"mean cosine with the engine's token vectors {trainer.likeness:.4f}",
+        flush=True,
     )
-    chosen = texts[:: len(texts) // TEXTS][:TEXTS]
-    model = OnnxEmbedder(ARCTIC_EMBED_S, models_dir=models_dir)
-    products = np.zeros((model.dim, model.dim))
-    for text in chosen:
-        vectors = model.embed_tokens([text], "document")[0][1].astype(np.float64)
-        products += vectors.T @ vectors
-    values, directions = np.linalg.eigh(products)
-    kept = directions[:, ::-1][:, : late.DIM]
-    target = Path(late.__file__).with_name("arctic-embed-s-tokens.npy")
-    np.save(target, kept.astype(np.float16))
-    share = values[::-1][: late.DIM].sum() / values.sum()
-    print(f"{len(chosen)} texts, {late.DIM} of {model.dim} dimensions keep {share:.1%}: {target}")
+    _print("principal directions", questions, _outcomes(trainer, questions, trainer.principal))
+    held: dict[int, list[float]] = {}
+    for fold in range(folds):
+        others = [one for one in questions if one.weighed.fold % folds != fold]
+        matrix = trainer.fitted(others, epochs)
+        mine = [n for n, one in enumerate(questions) if one.weighed.fold % folds == fold]
+        held.update(
+            zip(mine, _outcomes(trainer, [questions[n] for n in mine], matrix), strict=True)
+        )
+    _print("fitted, cross-validated", questions, [held[n] for n in range(len(questions))])
+    matrix = trainer.fitted(questions, epochs)
+    np.save(out, matrix.astype(np.float16))
+    _print("fitted on these very questions", questions, _outcomes(trainer, questions, matrix))
+    print(f"{DIM} of {len(matrix)} dimensions: {out}; {time.perf_counter() - start:.0f} s")
+
+
+def _outcomes(trainer: Any, questions: list[Question], matrix: Matrix) -> list[list[float]]:
+    """Return the figures of questions by the engine, had it this projection."""
+    rows = []
+    for one in questions:
+        scores = np.zeros(len(one.weighed.places))
+        scores[one.read] = read_closely(*trainer.tokens_of(one, matrix))
+        found = replace(one.weighed.found, closely=Kept(scores))
+        rows.append(figures(one.weighed._replace(found=found), Weights()))
+    return rows
+
+
+def _print(name: str, questions: list[Question], rows: list[list[float]]) -> None:
+    made = np.array(rows)
+    groups: dict[str, list[int]] = {}
+    for number, one in enumerate(questions):
+        for group in (one.file, f"{one.file}, {one.weighed.question.category}"):
+            groups.setdefault(group, []).append(number)
+    for group, numbers in sorted(groups.items()):
+        means = dict(zip(FIGURES, np.nanmean(made[numbers], axis=0).round(4).tolist(), strict=True))
+        print(f"{name}: {group}: n {len(numbers)} {means}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    steps = parser.add_subparsers(dest="step", required=True)
+    first = steps.add_parser("gather")
+    first.add_argument("files", nargs="+", metavar="FORMAT:FILE")
+    first.add_argument("--out", required=True)
+    second = steps.add_parser("fit")
+    second.add_argument("found")
+    second.add_argument("--models", required=True)
+    second.add_argument("--out", required=True)
+    second.add_argument("--folds", type=int, default=3)
+    second.add_argument("--epochs", type=int, default=3)
+    args = parser.parse_args()
+    if args.step == "gather":
+        gather(args.files, args.out)
+    else:
+        fit(args.found, args.models, args.out, args.folds, args.epochs)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

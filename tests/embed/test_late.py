@@ -47,9 +47,9 @@ def test_without_the_second_model_a_search_says_how_to_install_it(tmp_path: Path
             db.recall(QUESTION)
 
 
-def test_the_projection_keeps_lengths() -> None:
+def test_the_projection_loses_no_dimension() -> None:
     assert projection().shape == (384, DIM)
-    assert np.allclose(projection().T @ projection(), np.eye(DIM), atol=2e-3)
+    assert np.linalg.svd(projection(), compute_uv=False).min() > 0.3
 
 
 def test_the_answer_is_read_as_nearer_than_what_is_none(arctic_models: Path) -> None:

@@ -59,6 +59,9 @@ class Model:
         return f"{hub.rstrip('/')}/{self.repository}/resolve/{self.revision}/{file.remote}"
 
 
+TOKENS = "tokens-2"
+"""What the token vectors of a model are called, by how they are made small: see `embed.late`."""
+
 ARCTIC_EMBED_S = Model(
     name="arctic-embed-s",
     model_id="arctic-embed-s-int8-384",

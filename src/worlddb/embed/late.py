@@ -9,7 +9,8 @@ words and punctuation of a text are left out, as they answer nothing; of a quest
 
 T1  Token vectors are whole numbers from -127 to 127, DIM of them. So products of two are exact in
     single precision, and equal texts are equally close, however they are computed.
-T2  The projection is part of the model's name: another one is another model.
+T2  The projection is part of the model's name (`TOKENS`): another one is another model. It was
+    fitted by `bench.projecting`: not to keep the most of a vector, but to put answers first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.embed.catalog import TOKENS
 from worlddb.embed.onnx import OnnxEmbedder
 from worlddb.embed.protocol import BATCH_SIZE, Embedder, Vectors, unit
 
@@ -44,7 +46,7 @@ class LateEmbedder:
     def __init__(self, first: Embedder, second: OnnxEmbedder) -> None:
         self._first = first
         self._second = second
-        self.model_id = f"{first.model_id}+{second.model_id}-tokens-{DIM}"
+        self.model_id = f"{first.model_id}+{second.model_id}-{TOKENS}"
         self.dim = first.dim
         self.batch_size = int(getattr(first, "batch_size", BATCH_SIZE))
         if hasattr(first, "embed_weighed"):
@@ -73,7 +75,7 @@ class LateEmbedder:
             ProviderError: the second model is not installed, or failed.
         """
         _, vectors = self._second.embed_tokens([text], "query")[0]
-        return _projected(vectors)
+        return projected(vectors, projection())
 
     def read_texts(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the token vectors of each text; none of an empty one.
@@ -82,17 +84,20 @@ class LateEmbedder:
             ProviderError: the second model is not installed, or failed.
         """
         return [
-            _projected(vectors[[place for place, piece in enumerate(pieces) if _says(piece)]])
+            projected(
+                vectors[[place for place, piece in enumerate(pieces) if says(piece)]], projection()
+            )
             for pieces, vectors in self._second.embed_tokens(texts, "document")
         ]
 
 
-def _projected(vectors: Vectors) -> Tokens:
-    rounded: Tokens = np.rint(unit(vectors @ projection()) * SCALE).astype(np.int8)
+def projected(vectors: Vectors, matrix: Vectors) -> Tokens:
+    """Return vectors made small: turned by a matrix, of one length, rounded."""
+    rounded: Tokens = np.rint(unit(vectors @ matrix) * SCALE).astype(np.int8)
     return rounded
 
 
-def _says(piece: str) -> bool:
+def says(piece: str) -> bool:
     """Return whether a word piece says anything by itself."""
     return piece not in LEFT_OUT and any(map(str.isalnum, piece))
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from worlddb.embed.catalog import MODELS
+from worlddb.embed.catalog import MODELS, TOKENS
 from worlddb.embed.catalog import models_dir as default_models_dir
 from worlddb.errors import InvalidInputError
 
@@ -68,7 +68,7 @@ def embedder_named(
 
             return OnnxEmbedder(model, models_dir=folder, threads=threads)
         first, _, second = name.rpartition("+")
-        if first and second in (model.name, f"{model.model_id}-tokens-128"):
+        if first and second in (model.name, f"{model.model_id}-{TOKENS}"):
             from worlddb.embed.late import LateEmbedder
             from worlddb.embed.onnx import OnnxEmbedder
 
