@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory": {"db", "api", "read", "write", "store", "model"},
     "evaluate": {"db", "read", "embed", "bridge", "extract", "model"},
     "faces": {"memory", "db", "evaluate", "sleep", "bridge", "embed", "model"},
+    "__main__": {"faces"},
 }
 SHARED = {"errors"}
 FUNCTION_LINES_MAX = 70

@@ -82,6 +82,37 @@ def test_a_handler_writes_further_nodes_and_edges_in_the_same_commit(db: WorldDB
     assert db.check() == []
 
 
+def test_a_handler_makes_nodes_and_edges_by_all_the_words_of_a_transaction(db: WorldDB) -> None:
+    def on_insert(ctx: WriteContext, edge: Edge) -> None:
+        made = ctx.create_node(
+            type="Event",
+            name="asked",
+            valid_from=day(2),
+            valid_to=day(4),
+            created_at=day(3),
+            source="a letter",
+            aliases=["a question"],
+        )
+        ctx.write_edge("refers_to", made.id, edge.target, valid_from=day(2), valid_to=day(3))
+        ctx.add_source(made.id, ["a letter", "a diary"])
+        ctx.flag_conflict(edge)
+        ctx.stage_merge(edge)
+
+    a, b = facts(db, "ab")
+    teach(db, on_insert)
+    write(db, "asks", a, b)
+    (made,) = db.query().include_superseded().filter_type("Event").execute()
+    told = made.to_dict()
+    assert [told[it] for it in ("valid_from", "created_at", "valid_to")] == [day(2), day(3), day(4)]
+    assert (made.provenance, made.aliases) == (("a letter", "a diary"), ("a question",))
+    told = db.edges(made.id, include_superseded=True)[0].to_dict()
+    assert (told["valid_from"], told["valid_to"]) == (day(2), day(3))
+    assert [(item.left, item.right) for item in db.conflicts()] == [(a, b)]
+    (proposal,) = db.proposals()
+    assert (proposal.tier, proposal.score, proposal.evidence) == ("given", 1.0, {})
+    assert db.check() == []
+
+
 def test_a_handlers_reads_include_what_the_transaction_has_written(db: WorldDB) -> None:
     seen: dict[str, Any] = {}
 

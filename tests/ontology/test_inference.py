@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ontology.handler_stage import day, delete, fact, facts, names, open_store, refused, write
-from worlddb import AsOf, Edge, Id, WorldDB
+from worlddb import AsOf, Edge, EdgeDraft, Id, WorldDB
 
 PREMISES = ("implies", "derived_from", "instance_of", "subtype_of", "causes", "precedes")
 
@@ -60,6 +60,33 @@ def test_a_derivation_can_be_followed_to_where_it_comes_from(db: WorldDB) -> Non
         tx.write_edge("derived_from", detail, deeper)
     found = db.query().seeds(top).traverse("derived_from", hops=9).execute()
     assert set(names(found)) == {"a", "b"}
+
+
+def test_what_is_derived_comes_from_where_its_details_come_from(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        first = tx.create_node(type="Fact", name="first", source=["a diary", "a letter"]).id
+        second = tx.create_node(type="Fact", name="second", source="a letter").id
+        third = tx.create_node(type="Fact", name="third").id
+        one, many = (
+            tx.create_node(type="Summary", name=name, source=source).id
+            for name, source in (("one", "me"), ("many", "a program"))
+        )
+    write(db, "derived_from", one, first)
+    write(db, "derived_from", one, second)
+    assert db.get(one).provenance == ("me", "a diary", "a letter")
+    before = db.log()[-1].time
+    with db.transaction() as tx:
+        drafts = [EdgeDraft(source=many, target=it) for it in (second, third, first)]
+        tx.write_edges("derived_from", drafts)
+    assert db.get(many).provenance == ("a program", "a letter", "a diary")
+    assert db.get(many, as_of=AsOf(known=before)).provenance == ("a program",)
+    assert db.get(first).provenance == ("a diary", "a letter")
+    write(db, "derived_from", one, many)
+    assert db.get(one).provenance == ("me", "a diary", "a letter")
+    assert db.check() == []
+    with open_store() as copy:
+        copy.replay(db.export())
+        assert copy.get(many) == db.get(many)
 
 
 # -- on_delete: what rests on a premise falls with it ----------------------------------------------

@@ -382,6 +382,11 @@ def test_an_installed_package_offers_types_by_entry_point(site: Path) -> None:
         assert db.check() == []
 
 
+def test_a_class_of_handlers_is_no_handler() -> None:
+    with open_store() as db, pytest.raises(InvalidInputError, match="is a class"):
+        db.ontology().register(Quiet)  # type: ignore[arg-type]
+
+
 def test_an_entry_point_that_is_no_handler_is_named(site: Path) -> None:
     install(site, "nothing = toy_greetings:nothing")
     with pytest.raises(InvalidInputError, match="5 is no edge handler"):

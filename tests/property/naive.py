@@ -335,6 +335,10 @@ class World:
         """Do what an edge that was just written means for the others."""
         if edge.type == "supersedes":
             self.close(self.nodes[edge.target], edge.valid_from)
+        elif edge.type == "derived_from":
+            detail = self.nodes[edge.target]
+            if detail.type != "Summary":
+                self.note(edge.source, (), tuple(detail.sources))
         elif edge.type == "contains":
             if self.nodes[edge.target].parent == ROOT and edge.source != ROOT:
                 self.nodes[edge.target].parent = edge.source

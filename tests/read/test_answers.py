@@ -165,6 +165,21 @@ def test_a_seed_outside_the_world_is_not_seen_and_not_an_error(
     assert names(query.execute()) == ["near"]
 
 
+def test_steps_take_their_arguments_by_name_and_types_one_by_one_or_as_a_list(
+    db: WorldDB, border: dict[str, Id]
+) -> None:
+    query = db.query().in_world(id=border["world"])
+    near = query.where_connected(type="causes", direction="out", id=border["nearer"])
+    assert names(near.execute()) == ["near"]
+    everything = query.execute()
+    types = sorted({node.type for node in everything})
+    assert query.filter_type(*types).execute() == everything
+    assert query.filter_type(types).execute() == everything
+    assert query.filter_type(tuple(types[:1]), iter(types[1:] or types)).execute() == everything
+    with pytest.raises(worlddb.InvalidInputError, match="filter_type"):
+        query.filter_type(types, [])
+
+
 # -- order and limit -------------------------------------------------------------------------------
 
 

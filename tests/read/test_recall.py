@@ -232,7 +232,8 @@ def test_a_hit_brings_its_node_with_validity_names_and_provenance(db: WorldDB) -
         )
     (hit,) = db.recall("pear")
     assert hit.node == made == db.get(made.id)
-    assert hit.node.provenance == ("chat 7", "chat 9")
+    assert hit.node.provenance == hit.provenance == ("chat 7", "chat 9")
+    assert (hit.valid_from, hit.valid_to) == (hit.node.valid_from, hit.node.valid_to)
     assert hit.node.valid_from == day(1)
     assert hit.text == f"[2024-01-01 to 2999-01-01] Memory {made.id.short} Pear: a ripe pear"
 

@@ -234,7 +234,12 @@ def test_among_many_people_counts_tell_a_slip_from_a_name() -> None:
 
 
 def test_sound_alone_proposes_and_does_not_resolve() -> None:
-    for one, other in (("Qadir Marsden", "Kadeer Marsden"), ("Wraight", "Rait")):
+    for one, other in (
+        ("Qadir Marsden", "Kadeer Marsden"),
+        ("Wraight", "Rait"),
+        ("Phillip", "Filip"),
+        ("Philip Marsden", "Filip Marsden"),
+    ):
         outcome = resolve(one, other)
         assert isinstance(outcome, Ambiguous)
         assert (only(outcome).tier, only(outcome).proposes) == ("phonetic", True)

@@ -47,9 +47,22 @@ class WriteContext(Protocol):
         """End a node's or an edge's validity at `at`, if that is earlier than it ends now."""
 
     def create_node(
-        self, *, type: str, name: str = "", content: str = "", parent: Id | None = None
+        self,
+        *,
+        type: str,
+        name: str = "",
+        content: str = "",
+        parent: Id | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        created_at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        aliases: Sequence[str] = (),
     ) -> Node:
-        """Create a node in the same transaction."""
+        """Create a node in the same transaction; the same words as `tx.create_node`."""
+
+    def add_source(self, node_id: Id, source: str | Sequence[str]) -> None:
+        """Record further places a node comes from."""
 
     def write_edge(
         self,
@@ -58,6 +71,7 @@ class WriteContext(Protocol):
         target: Id,
         *,
         valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Edge:
         """Write a further edge, through its own handler."""
@@ -78,14 +92,19 @@ class WriteContext(Protocol):
         """Return the inferred edges, not deleted, that name an edge among their premises."""
 
     def stage_merge(
-        self, edge: Edge, *, tier: str, score: float, evidence: Mapping[str, Any]
+        self,
+        edge: Edge,
+        *,
+        tier: str = "given",
+        score: float = 1.0,
+        evidence: Mapping[str, Any] | None = None,
     ) -> Proposal:
-        """Stage a merge proposal for a `same_as` edge; one per unordered pair."""
+        """Stage a merge proposal for the ends of `edge`; one per unordered pair."""
 
     def drop_merge(self, edge: Edge) -> None:
         """Withdraw the proposal of an edge, whether pending or accepted."""
 
-    def flag_conflict(self, edge: Edge, reason: str) -> None:
+    def flag_conflict(self, edge: Edge, reason: str = "") -> None:
         """Record that the two ends of `edge` cannot both be right."""
 
     def settle_conflict(self, edge: Edge) -> None:

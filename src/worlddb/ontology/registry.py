@@ -57,8 +57,10 @@ def check_handler(handler: object) -> EdgeHandler:
     """Return `handler` if it has every member of the protocol.
 
     Raises:
-        InvalidInputError: a member is missing, or its type is no type.
+        InvalidInputError: it is a class, a member is missing, or its type is no type.
     """
+    if isinstance(handler, type):
+        raise InvalidInputError(f"{handler!r} is a class; give an edge handler made of it")
     wanted = ("type", "pierces", "on_insert", "on_delete", "on_query_rewrite")
     missing = [name for name in wanted if not hasattr(handler, name)]
     if missing:

@@ -65,6 +65,21 @@ class Hit(Plain):
         return self.node.id
 
     @property
+    def valid_from(self) -> datetime:
+        """Since when it is true."""
+        return self.node.valid_from
+
+    @property
+    def valid_to(self) -> datetime | None:
+        """Until when it was true; None if it still is."""
+        return self.node.valid_to
+
+    @property
+    def provenance(self) -> tuple[str, ...]:
+        """Where it comes from."""
+        return self.node.provenance
+
+    @property
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}

@@ -136,13 +136,14 @@ class QueryBuilder:
         check_whole(hops, "hops", 1, HOPS_MAX)
         return self._then(Op(kind="traverse", types=chosen, direction=direction, hops=hops))
 
-    def filter_type(self, *types: str) -> QueryBuilder:
+    def filter_type(self, *types: str | Iterable[str]) -> QueryBuilder:
         """Keep nodes of these types, of their subtypes, and instances of them.
 
         Raises:
             InvalidInputError: no type, or something that is no text.
         """
-        return self._then(Op(kind="filter_type", types=check_words(types, "filter_type: type")))
+        words = [word for one in types for word in check_words(one, "filter_type: type")]
+        return self._then(Op(kind="filter_type", types=check_words(words, "filter_type: type")))
 
     def filter_time(self, start: Instant | None = None, end: Instant | None = None) -> QueryBuilder:
         """Keep nodes that are valid at some time in `[start, end)`.
@@ -158,9 +159,7 @@ class QueryBuilder:
                 to_micros(value, name)
         return self._then(Op(kind="filter_time", start=start, end=end))
 
-    def where_connected(
-        self, type: str, direction: Direction, node_id: bytes | str
-    ) -> QueryBuilder:
+    def where_connected(self, type: str, direction: Direction, id: bytes | str) -> QueryBuilder:
         """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node.
 
         Raises:
@@ -169,13 +168,13 @@ class QueryBuilder:
         check_direction(direction)
         chosen = check_words([type], "where_connected: edge type")
         builder = self._then(Op(kind="where_connected", types=chosen, direction=direction))
-        return builder._with(connected=(*self._connected, node_id))
+        return builder._with(connected=(*self._connected, id))
 
     # -- how to look -------------------------------------------------------------------------------
 
-    def in_world(self, world_id: bytes | str) -> QueryBuilder:
+    def in_world(self, id: bytes | str) -> QueryBuilder:
         """Look from inside a world: only its interior is seen, except along piercing edges."""
-        return self._with(world=world_id)
+        return self._with(world=id)
 
     def as_of(self, *, valid: Instant | None = None, known: Instant | None = None) -> QueryBuilder:
         """Ask what was true at `valid`, as far as was known at `known`.
@@ -320,14 +319,12 @@ def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:
     kind = step.pop("op", None)
     calls: dict[Any, Callable[..., QueryBuilder]] = {
         "traverse": query.traverse,
-        "filter_type": lambda types: query.filter_type(*check_words(types, "filter_type")),
+        "filter_type": lambda types: query.filter_type(types),
         "filter_time": query.filter_time,
         "where_connected": query.where_connected,
     }
     if not isinstance(kind, str) or kind not in calls:
         raise InvalidInputError(f"unknown step {kind!r}; use one of {', '.join(calls)}")
-    if kind == "where_connected" and "id" in step:
-        step["node_id"] = step.pop("id")
     try:
         return calls[kind](**step)
     except TypeError as error:

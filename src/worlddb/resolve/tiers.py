@@ -18,15 +18,17 @@ from worlddb.resolve.attributes import (
     corroborate,
     strong_of,
 )
-from worlddb.resolve.compare import Likeness, compare, look_alike
+from worlddb.resolve.compare import Likeness, compare, jaro_winkler, look_alike
 from worlddb.resolve.judge import is_first_alone, judge, probability
 from worlddb.resolve.names import Name, read_name
 from worlddb.resolve.settings import ResolverSettings
+from worlddb.resolve.sound import spoken
 from worlddb.resolve.values import Match, Named, Population
 
 NAMES_MAX = 16  # of one thing: more aliases than this are not compared one by one
 _PHONETIC = frozenset({"spoken", "sound"})
 _COSINE_STEP = 0.04
+_LOOKS_ALIKE = 0.92  # two words less alike than this are not one by their letters
 
 
 class Asked:
@@ -142,7 +144,7 @@ class Fuzzy:
         found = []
         for left, right, likeness in option.likenesses:
             alike = likeness.score >= asked.settings.jaro_winkler or likeness.differs
-            if alike and _PHONETIC.isdisjoint(likeness.kinds):
+            if alike and not _rests_on_sound(likeness):
                 found.append(_judged(self.name, asked, option, (left, right), likeness))
         return max(found, key=_rank, default=None)
 
@@ -157,9 +159,23 @@ class Phonetic:
         found = [
             _judged(self.name, asked, option, (left, right), likeness)
             for left, right, likeness in option.likenesses
-            if not _PHONETIC.isdisjoint(likeness.kinds)
+            if _rests_on_sound(likeness)
         ]
         return max(found, key=_rank, default=None)
+
+
+def _rests_on_sound(likeness: Likeness) -> bool:
+    """Tell whether words are one by their sound, known to be so or not: Phillip and Filip."""
+    near = jaro_winkler()
+    return any(
+        pair.kind in _PHONETIC
+        or (
+            pair.kind == "variant"
+            and spoken(pair.left) == spoken(pair.right)
+            and near(pair.left, pair.right) < _LOOKS_ALIKE
+        )
+        for pair in likeness.pairs
+    )
 
 
 def _rank(match: Match) -> tuple[bool, float, float, tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, to_micros
-from worlddb.model.limits import check_direction, encode_metadata, encode_text
+from worlddb.model.limits import check_direction, check_notes, encode_metadata, encode_text
 from worlddb.model.values import Direction, Edge, EdgeDraft, Node, NodeDraft, Proposal
 from worlddb.store.protocol import ROOT_ROW, ConflictRow, ProposalRow, Writer
 from worlddb.write.ledger import Ledger
@@ -137,11 +137,41 @@ class Context:
         close_validity(self._ledger, target, at, by=self._edge)
 
     def create_node(
-        self, *, type: str, name: str = "", content: str = "", parent: Id | None = None
+        self,
+        *,
+        type: str,
+        name: str = "",
+        content: str = "",
+        parent: Id | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        created_at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        aliases: Sequence[str] = (),
     ) -> Node:
         """Create a node in the same transaction."""
-        draft = NodeDraft(type=type, name=name, content=content, parent=parent)
+        draft = NodeDraft(
+            type=type,
+            name=name,
+            content=content,
+            parent=parent,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            created_at=created_at,
+            source=source,
+            aliases=aliases,
+        )
         return self.get(create_nodes(self._ledger, [draft])[0])
+
+    def add_source(self, node_id: Id, source: str | Sequence[str]) -> None:
+        """Record further places a node comes from.
+
+        Raises:
+            InvalidInputError, NotFoundError: a bad source, or no such node.
+        """
+        texts = check_notes(source, "source", self._ledger.limits)
+        row = self._ledger.place(node_id)[0]
+        self._ledger.add_notes(node_id, row, "source", texts, fresh=False)
 
     def write_edge(
         self,
@@ -150,10 +180,17 @@ class Context:
         target: Id,
         *,
         valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Edge:
         """Write a further edge, through its own handler."""
-        draft = EdgeDraft(source=source, target=target, valid_from=valid_from, metadata=metadata)
+        draft = EdgeDraft(
+            source=source,
+            target=target,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            metadata=metadata,
+        )
         return self._reconciler.write(type, draft)
 
     def delete_edge(self, edge_id: Id) -> None:
@@ -173,7 +210,12 @@ class Context:
         self._ledger.change("place", node_id, world=str(Id(self._writer.world(row).id)))
 
     def stage_merge(
-        self, edge: Edge, *, tier: str, score: float, evidence: Mapping[str, Any]
+        self,
+        edge: Edge,
+        *,
+        tier: str = "given",
+        score: float = 1.0,
+        evidence: Mapping[str, Any] | None = None,
     ) -> Proposal:
         """Stage a merge proposal; an open or accepted one of the same pair stands for it.
 
@@ -224,7 +266,7 @@ class Context:
                 self._writer.set_status(number, "withdrawn")
                 self._ledger.change("decide", edge.id, status="withdrawn")
 
-    def flag_conflict(self, edge: Edge, reason: str) -> None:
+    def flag_conflict(self, edge: Edge, reason: str = "") -> None:
         """Record that the two ends of `edge` cannot both be right; once per edge.
 
         Raises:

@@ -6,6 +6,7 @@ import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, TypeVar
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
@@ -20,7 +21,7 @@ from worlddb.model.limits import (
 )
 from worlddb.model.values import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
 from worlddb.ontology.registry import Registration, Registry
-from worlddb.store.protocol import CommitRow, Store, to_commit
+from worlddb.store.protocol import CommitRow, Reader, Store, to_commit
 from worlddb.write.commit import seal
 from worlddb.write.context import close_validity
 from worlddb.write.erase import erase
@@ -55,6 +56,11 @@ class Transaction:
     def commit(self) -> Commit | None:
         """The commit this transaction became, once it has landed; None if it wrote nothing."""
         return None if self._landed is None else to_commit(self._landed, self._ledger.head)
+
+    @property
+    def now(self) -> datetime:
+        """The time of the commit that this transaction is to be."""
+        return self._ledger.now
 
     @property
     def follows(self) -> int:
@@ -255,6 +261,10 @@ class Transaction:
         self._ledger.change("register", ident, type=type, version=version, functional=functional)
 
     # -- the end of it -----------------------------------------------------------------------------
+
+    def _derive(self, take_in: Callable[[Reader, int, int], None]) -> None:
+        """Let an index take in what was written up to here, last node and last note, with it."""
+        self._do(take_in, self._ledger.writer, self._ledger.node_row, self._ledger.note_row)
 
     def _check_usable(self) -> None:
         self._ledger.writer  # noqa: B018 - raises once the transaction has ended

@@ -77,6 +77,22 @@ async def test_who_names_the_scope_again_is_not_asked_and_must_be_right(
     assert talk.person.questions == []
 
 
+@pytest.mark.parametrize("tool", ENDING)
+async def test_true_confirms_where_nobody_can_be_asked_and_asks_where_somebody_can(
+    mute: Talk, talk: Talk, user: str, tool: str
+) -> None:
+    await mute.call("memory_write", text="one", user_id=user)
+    assert f"confirm={user!r}" in await mute.refused(tool, user_id=user, confirm=False)
+    assert await left(mute, user) == 1
+    assert (await mute.call(tool, user_id=user, confirm=True))["count"] == 1
+    await talk.call("memory_write", text="two", user_id=user)
+    talk.person.questions.clear()
+    talk.person.answer = ElicitResult(action="decline")
+    assert "did not agree" in await talk.refused(tool, user_id=user, confirm=True)
+    assert len(talk.person.questions) == 1
+    assert await left(talk, user) == 1
+
+
 async def test_without_a_scope_nobody_is_asked_and_nothing_ends(talk: Talk, user: str) -> None:
     talk.person.questions.clear()
     talk.person.answer = YES

@@ -162,11 +162,11 @@ Kind = Annotated[
     Field(description="Return scopes of this kind only"),
 ]
 Confirm = Annotated[
-    str | None,
+    str | bool | None,
     Field(
         description=(
             "Leave it out where a person can be asked. Otherwise, once the user has agreed, the "
-            "value of the scope once more, such as the same text as user_id"
+            "value of the scope once more, such as the same text as user_id; or true"
         )
     ),
 ]

@@ -1,7 +1,8 @@
 """Confirming: a person is asked before a whole scope ends, where the client can ask one.
 
-Otherwise the model has to name the scope once more. Both guard against accidents; who may do it at
-all is decided elsewhere.
+Otherwise the model has to name the scope once more, or say `true`, which asks the person all the
+same where there is one. All of it guards against accidents; who may do it at all is decided
+elsewhere.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Asked = ElicitationResult[Agreement | Unasked]
 
 def ask_to_retire_all(
     ctx: Context[Any, Any],
-    confirm: str | None,
+    confirm: str | bool | None,
     user_id: str | None,
     agent_id: str | None,
     app_id: str | None,
@@ -44,14 +45,14 @@ def ask_to_retire_all(
 ) -> Unasked | Elicit[Agreement]:
     """Ask whether all memories of the scopes are to end."""
     scopes = _named(user=user_id, agent=agent_id, app=app_id, run=run_id)
-    if confirm is not None or not scopes or not can_ask(ctx):
+    if _is_named(confirm) or not scopes or not can_ask(ctx):
         return Unasked()
     return Elicit(RETIRE_ALL.format(scope=" and ".join(scopes)), Agreement)
 
 
 def ask_to_purge(
     ctx: Context[Any, Any],
-    confirm: str | None,
+    confirm: str | bool | None,
     user_id: str | None,
     agent_id: str | None,
     app_id: str | None,
@@ -59,7 +60,7 @@ def ask_to_purge(
 ) -> Unasked | Elicit[Agreement]:
     """Ask whether the scope is to end."""
     scopes = _named(user=user_id, agent=agent_id, app=app_id, run=run_id)
-    if confirm is not None or len(scopes) != 1 or not can_ask(ctx):
+    if _is_named(confirm) or len(scopes) != 1 or not can_ask(ctx):
         return Unasked()
     return Elicit(PURGE.format(scope=scopes[0]), Agreement)
 
@@ -72,7 +73,7 @@ def can_ask(ctx: Context[Any, Any]) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def confirmation(asked: Any, confirm: str | None) -> str | bool:
+def confirmation(asked: Any, confirm: str | bool | None) -> str | bool:
     """Return what the memory is to be told: that it was agreed, or what the model said.
 
     Raises:
@@ -84,6 +85,11 @@ def confirmation(asked: Any, confirm: str | None) -> str | bool:
         if asked.data.agree:
             return True
     raise ToolError("the user did not agree; nothing was ended. Do not try again unasked")
+
+
+def _is_named(confirm: str | bool | None) -> bool:
+    """Return whether the call says itself what it ends, rightly or not."""
+    return confirm is not None and confirm is not True
 
 
 def _named(**scopes: str | None) -> list[str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mcp.server.mcpserver import Resolve
 from mcp.types import ToolAnnotations
 
-from worlddb.errors import InvalidInputError
 from worlddb.faces.mcp import answers
 from worlddb.faces.mcp import arguments as given
 from worlddb.faces.mcp.confirming import (
@@ -52,13 +51,12 @@ class Tools:
         it. What is known already is not written twice. To correct something remembered, use
         memory_amend instead.
         """
-        if (text is None) == (messages is None):
-            raise InvalidInputError("give either text or messages")
-        what: Any = text
+        chat = None
         if messages is not None:
-            what = [message.model_dump(exclude_none=True) for message in messages]
+            chat = [message.model_dump(exclude_none=True) for message in messages]
         done = self._memory().write(
-            what,
+            text,
+            messages=chat,
             at=at,
             source=source,
             metadata=metadata,

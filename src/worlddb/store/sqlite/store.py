@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
@@ -31,6 +32,7 @@ from worlddb.store.sqlite.connection import (
     translated,
 )
 from worlddb.store.sqlite.gate import Gate
+from worlddb.store.sqlite.hold import HOLDS
 from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.options import SYNCHRONOUS
 from worlddb.store.sqlite.reader import SqliteReader
@@ -94,6 +96,10 @@ class SqliteStore:
             raise StorageError(":memory: is new and empty; open it to write")
         with translated(path):
             self._writer = self._open_writer(read_only, create, durability)
+        in_file = path != MEMORY and not self._immutable
+        hold = HOLDS.take(self._file) if in_file else None
+        # Also when the store is never closed: dropped, or left open when the program ends.
+        self._hold = weakref.finalize(self, HOLDS.drop, hold)
         keeps_log = path != MEMORY and not self.read_only
         self._checkpointer = (
             Checkpointer(self._file, self._writer, self._gate) if keeps_log else None
@@ -360,10 +366,16 @@ class SqliteStore:
         Raises:
             InvalidInputError: this thread has a transaction open.
         """
-        for con in self._gate.close():
+        left = self._gate.close()
+        hold = self._hold.detach()
+        if hold is not None:
+            HOLDS.release(*hold[2])
+        for con in left:
             con.close()
         while self._idle:
             self._idle.pop().close()
         if self._checkpointer is not None:
             self._checkpointer.stop()
         self._writer.close()
+        if hold is not None:
+            HOLDS.forget(*hold[2])

@@ -1,0 +1,118 @@
+"""Hold: keeps another SQLite in this very process from closing the store under us.
+
+SQLite learns who else has a file open from locks that belong to processes. So a second copy of
+SQLite in our own process (Python's `sqlite3` beside the one we use) does not learn of us: it would
+begin the index of the log anew when it comes, and take the log away when it goes, while we still
+write to it. And whoever merely reads the file's bytes in our process gives up all our locks by
+closing it; then other processes do not learn of us either.
+
+Locks that belong to an open file do not have that weakness. We hold two, on the bytes that SQLite
+asks for before it does either. They keep nobody from reading or writing.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from contextlib import suppress
+from threading import Lock
+
+try:
+    import fcntl
+except ImportError:  # Windows, where locks belong to open files anyway.
+    fcntl = None  # type: ignore[assignment]
+
+ALONE_BYTE = 0x40000002
+"""In the file: a byte that has to be free for the one who takes the log away."""
+USED_BYTE = 128
+"""In the index of the log: the byte that has to be free for the one who begins it anew."""
+
+
+class Hold:
+    """The locks on one file, for all the stores that this process has open on it."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[int, int]] = []
+        self._holding = 0
+        self._open = 0
+
+    def take(self, path: str) -> None:
+        """Hold the file for one store more, whose connection is open already."""
+        self._holding += 1
+        self._open += 1
+        if self._files:
+            return
+        for name, byte in ((path, ALONE_BYTE), (f"{path}-shm", USED_BYTE)):
+            # A disk without such locks, or a log without an index: as safe as SQLite alone.
+            with suppress(OSError):
+                self._files.append((os.open(name, os.O_RDONLY), byte))
+                _lock_byte(*self._files[-1], fcntl.F_RDLCK)
+
+    def release(self) -> None:
+        """Let go for one store, before it closes: its last connection is to tidy the log up."""
+        self._holding -= 1
+        for file, byte in self._files if not self._holding else ():
+            with suppress(OSError):
+                _lock_byte(file, byte, fcntl.F_UNLCK)
+
+    def forget(self) -> bool:
+        """Note that a store has closed its connections; return whether it was the last.
+
+        Only then are the files closed: that gives up the locks of every connection to them.
+        """
+        self._open -= 1
+        while self._files and not self._open:
+            os.close(self._files.pop()[0])
+        return not self._open
+
+
+def _lock_byte(file: int, byte: int, kind: int) -> None:
+    """Change a lock that belongs to the open file."""
+    # l_type, l_whence, l_start, l_len, l_pid, as the C compiler lays them out.
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi0q", kind, os.SEEK_SET, byte, 1, 0))
+
+
+class Holds:
+    """All files that this process holds, by what they are: two paths may lead to one file."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[tuple[int, int], Hold] = {}
+        self._lock = Lock()
+
+    def take(self, path: str) -> tuple[int, int] | None:
+        """Hold a file; return its key, or None where there are no such locks."""
+        if not hasattr(fcntl, "F_OFD_SETLK") or sys.maxsize < 1 << 32:
+            return None
+        about = os.stat(path)
+        key = about.st_dev, about.st_ino
+        with self._lock:
+            self._by_file.setdefault(key, Hold()).take(path)
+        return key
+
+    def release(self, key: tuple[int, int] | None) -> None:
+        """Let go of a file, before the connections of a store are closed."""
+        with self._lock:
+            if key is not None and key in self._by_file:
+                self._by_file[key].release()
+
+    def forget(self, key: tuple[int, int] | None) -> None:
+        """Forget a file, after the connections of a store are closed."""
+        with self._lock:
+            if key is not None and key in self._by_file and self._by_file[key].forget():
+                del self._by_file[key]
+
+    def drop(self, key: tuple[int, int] | None) -> None:
+        """Let go of a file and forget it, when a store is gone without having been closed."""
+        self.release(key)
+        self.forget(key)
+
+    def begin_anew(self) -> None:
+        """Hold nothing: after a fork, what is held is the parent's business."""
+        self._by_file = {}
+        self._lock = Lock()
+
+
+HOLDS = Holds()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=HOLDS.begin_anew)
