@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from pathlib import Path
 
@@ -171,6 +171,22 @@ def test_of_a_text_that_says_more_only_the_sentence_ends_as_a_fact(db: WorldDB) 
     assert db.check() == []
 
 
+def test_two_claims_of_one_sentence_end_and_are_ended_each_for_itself(db: WorldDB) -> None:
+    oslo = say(db, "I live in Oslo.", day(2023))
+    tern = say(db, "I work at Tern.", day(2023, 2))
+    both = say(db, "User lives in Rome and works at Kolibri.", day(2024))
+    assert set(both.superseded) == {*oslo.memories, *tern.memories}
+    paris = say(db, "I moved to Paris.", day(2025))
+    (ended,) = paris.superseded
+    assert db.get(ended).content == "User lives in Rome"
+    assert db.get(both.memories[0]).valid_to is None
+    ibis = say(db, "I work at Ibis and live in Paris.", day(2026))
+    (ended,) = ibis.superseded
+    assert (db.get(ended).content, db.get(ended).valid_to) == ("works at Kolibri.", day(2026))
+    assert db.get(paris.memories[0]).valid_to is None
+    assert db.check() == []
+
+
 def test_turns_of_one_chat_replace_each_other_in_their_order(db: WorldDB) -> None:
     told = db.ingest(
         [
@@ -191,6 +207,71 @@ def test_a_date_in_the_text_is_where_the_old_fact_ends(db: WorldDB) -> None:
     say(db, "I moved to Oslo in March 2024.", day(2025))
     ends = db.get(rome.memories[0]).valid_to
     assert ends == datetime(2024, 3, 31, tzinfo=UTC)
+
+
+NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Porto.", "I moved to Lisbon yesterday."),
+        ("I live in Porto.", "I moved to Lisbon on May 20."),
+        ("I live in Porto.", "I moved to Lisbon last week."),
+        ("I live in Porto. Tom called.", "I've lived in Lisbon since last week."),
+        ("I work at Google.", "I started a new job at Netflix yesterday."),
+        ("I work at Google.", "I quit my job at Google yesterday."),
+    ],
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_news_ends_what_was_said_shortly_before_although_it_names_an_earlier_day(
+    db: WorldDB, old: str, new: str, late: bool
+) -> None:
+    said = [(old, NOON), (new, NOON + timedelta(hours=1))]
+    told = [say(db, text, at) for text, at in (reversed(said) if late else said)]
+    (ended,) = told[1].superseded
+    node = db.get(ended)
+    assert node.content == old.removesuffix(" Tom called.")
+    # Not the day before, when it had not begun.
+    assert (node.valid_from, node.valid_to) == (NOON, NOON + timedelta(hours=1))
+    half = [
+        found.content for found in db.query().as_of(valid=NOON + timedelta(minutes=1)).execute()
+    ]
+    assert old.removesuffix(" Tom called.") in half
+    assert db.check() == []
+
+
+@pytest.mark.parametrize("more", ["", " Tom called."])
+def test_no_memory_ends_before_it_is_valid_whatever_days_are_named(db: WorldDB, more: str) -> None:
+    say(db, f"I've lived in Porto since 2020.{more}", NOON)
+    later = NOON + timedelta(days=1)
+    (ended,) = say(db, "I moved to Lisbon in March 2025.", later).superseded
+    node = db.get(ended)
+    # The sentence of a longer text is a fact of its own, which was true since 2020.
+    wanted = datetime(2025, 3, 31, tzinfo=UTC) if more else later
+    assert node.valid_to == wanted
+    assert node.valid_from < node.valid_to
+    assert db.check() == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I moved to Porto.", "I moved to Lisbon yesterday."),
+        ("I now live in Porto.", "I moved to Lisbon yesterday."),
+        ("I moved to Porto on May 19.", "I moved to Lisbon on May 18."),
+        ("I live in Porto.", "I moved to Lisbon in March 2026."),
+        ("I live in Porto.", "I've lived in Lisbon since 2010."),
+        ("I live in Porto.", "Sarah moved to Lisbon yesterday."),
+        ("I live in Porto.", "I flew to Lisbon yesterday."),
+    ],
+)
+def test_history_and_what_a_later_change_was_told_of_end_nothing(
+    db: WorldDB, old: str, new: str
+) -> None:
+    first = say(db, old, NOON)
+    assert say(db, new, NOON + timedelta(hours=1)).superseded == ()
+    assert db.get(first.memories[0]).valid_to is None
 
 
 @pytest.mark.parametrize(
@@ -225,6 +306,11 @@ def test_a_date_in_the_text_is_where_the_old_fact_ends(db: WorldDB) -> None:
         ("I live in Rome.", "I no longer live in Oslo."),
         ("I live in Rome.", "I live in Rome!"),
         ("I live in Rome.", "I moved to Oslo in 2010."),
+        ("I live in Rome.", "Sarah lives in Oslo and works at Google."),
+        ("I live in Rome.", "I used to live in Oslo and work at Google."),
+        ("I live in Rome.", "If I live in Oslo and work at Google, I need a coat."),
+        ("I live in Rome.", "I don't live in Oslo and work at Google."),
+        ("I work at Google.", "I no longer live in Rome and work at Tern."),
     ],
 )
 def test_what_is_not_replaced_stays(db: WorldDB, old: str, new: str) -> None:

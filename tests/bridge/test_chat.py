@@ -281,6 +281,7 @@ def test_no_more_than_so_many_requests_run_at_once() -> None:
         ({"api_key": "a\nb"}, "api_key"),
         ({"timeout_s": 0}, "timeout_s"),
         ({"retries_max": -1}, "retries_max"),
+        ({"rest_s": -1}, "rest_s"),
         ({"requests_at_once_max": 0}, "requests_at_once_max"),
         ({"requests_per_minute": 0}, "requests_per_minute"),
         ({"max_output_tokens": 0}, "max_output_tokens"),

@@ -15,6 +15,7 @@ import pytest
 import worlddb
 from worlddb import InvalidInputError, Message, ProviderError, WorldDB
 from worlddb.bridge.extractor import LlmExtractor
+from worlddb.bridge.rest import Rest
 from worlddb.bridge.tiebreaker import LlmTiebreaker
 from worlddb.model.address import ROOT_ID
 from worlddb.model.drafts import Draft
@@ -134,6 +135,80 @@ def test_the_text_is_stored_verbatim_and_queued_whatever_the_endpoint_does(
     assert (waits.id, waits.extractor, waits.attempts) == (node.id, "llm:m", 1)
     assert waits.error == told.pending
     assert [hit.node.id for hit in db.recall("Who moved to Oslo?", k=1)] == [node.id]
+
+
+def test_writes_do_not_wait_for_an_endpoint_that_has_just_failed(
+    db: WorldDB, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 0.0
+    faults = [Fault(503)] * 4
+    with serving(in_turn(*faults, TOLD)) as server:
+        chat = chat_at(server, retries_max=2)
+        chat._rest = Rest(chat.name, 30.0, clock=lambda: now)
+        extractor = LlmExtractor(chat)
+
+        def pending(text: str) -> str | None:
+            return db.ingest(text, extractor=extractor, at=NOON).pending
+
+        assert "tried 3 times" in str(pending("One."))
+        assert len(server.seen) == 3
+        for text in ("Two.", "Three."):
+            assert str(pending(text)).startswith("not asked, for it failed shortly before: ")
+        assert len(server.seen) == 3
+        now = 31.0  # One asks for all, and once; the others still go on without.
+        assert "(tried once)" in str(pending("Four."))
+        assert str(pending("Five.")).startswith("not asked")
+        assert len(server.seen) == 4
+        now = 62.0
+        assert pending(TEXT) is None
+        assert pending("It answers again.") is None
+        assert len(server.seen) == 6
+        assert [item.attempts for item in db.pending()] == [0, 0, 0, 1, 1]
+        assert [record.name for record in caplog.records] == ["worlddb.bridge.rest"] * 2
+        assert len(db.extract_pending(extractor).done) == 5
+
+
+def test_while_writes_go_on_without_it_an_endpoint_can_be_asked_outright(db: WorldDB) -> None:
+    with serving(in_turn(Fault(503), TOLD)) as server:
+        extractor = LlmExtractor(chat_at(server, retries_max=0))
+        assert db.ingest(TEXT, extractor=extractor, at=NOON).pending
+        assert extractor.resting()
+        assert len(db.extract_pending(extractor).done) == 1
+        assert extractor.resting() is None
+
+
+@pytest.mark.parametrize("fault", [Fault(401), Fault(body=b"<html>busy</html>"), "no JSON"])
+def test_an_endpoint_that_answered_is_asked_again_at_the_next_write(
+    db: WorldDB, fault: Answer
+) -> None:
+    with serving(in_turn(fault)) as server:
+        extractor = LlmExtractor(chat_at(server, retries_max=0))
+        for text in ("One.", "Two."):
+            assert db.ingest(text, extractor=extractor, at=NOON).pending
+            assert extractor.resting() is None
+    assert [item.attempts for item in db.pending()] == [1, 1]
+
+
+def test_without_a_rest_every_write_asks(db: WorldDB) -> None:
+    with serving(in_turn(Fault(503))) as server:
+        extractor = LlmExtractor(chat_at(server, retries_max=0, rest_s=0))
+        for text in ("One.", "Two."):
+            assert db.ingest(text, extractor=extractor, at=NOON).pending
+    assert len(server.seen) == 2
+
+
+def test_a_tiebreaker_does_not_wait_for_an_endpoint_that_has_just_failed(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        for _ in range(2):
+            tx.create_node(type="Entity", name="Rachel Adams")
+    with serving(in_turn(Fault(503))) as server:
+        chat = chat_at(server, retries_max=0)
+        breaker = LlmTiebreaker(chat)
+        for number in range(2):
+            db.ingest(f"{TEXT} Really, {number}!", tiebreaker=breaker, at=NOON)
+    assert len(server.seen) == 1
+    assert len(breaker.errors) == 2
+    assert breaker.errors[1].startswith("not asked")
 
 
 def test_what_waits_is_extracted_later_as_if_the_model_had_worked(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from extract.scoring import drafted
 from worlddb.model.claims import Claim, claims_of
 
 ME = "entity:user"
+LIVES, WORKS = ("lives in", "Rome", ""), ("works at", "Kolibri", "")
 
 # Said on Wednesday, 3 May 2023: the sentence, whose, the relation, the value, and what it was.
 CLAIMS: list[tuple[str, str, str, str, str]] = [
@@ -209,6 +210,33 @@ I no longer live here.
 I live in Oslo and sometimes in Rome.
 I work at Google, or did until May.
 In the game I live in Oslo.
+I live in Rome and live in Oslo.
+I live in Rome and work at Kolibri on weekends.
+I live in Rome and work at Kolibri, she said.
+I live in Rome and work at Kolibri in the game.
+I live in Rome and work at Kolibri during the summer.
+I live in Rome or work at Kolibri.
+I live in Rome and also work at Kolibri.
+I live in Rome and used to work at Kolibri.
+I live in Rome and might work at Kolibri.
+I live in Rome and want to work at Kolibri.
+I live in Rome and Tom works at Google.
+Do I live in Rome and work at Kolibri?
+Maybe I live in Rome and work at Kolibri.
+If I live in Rome and work at Kolibri, I pay tax.
+Suppose I live in Rome and work at Kolibri.
+I no longer live in Rome and work at Kolibri.
+I don't live in Rome and work at Kolibri.
+I don't live in Rome and work at Kolibri anymore.
+I used to live in Rome and work at Kolibri.
+I will live in Rome and work at Kolibri.
+I want to live in Rome and work at Kolibri.
+She said I live in Rome and work at Kolibri.
+"I live in Rome and work at Kolibri," she said.
+He lives in Rome and works at Google.
+My sister lives in Rome and works at Google.
+My friend Anna lives in Rome and works at Google.
+A user lives in Rome and works at Kolibri.
 """.strip().splitlines()
 
 
@@ -226,6 +254,57 @@ def test_a_sentence_claims_what_a_careful_reader_would_say_it_does(
 ) -> None:
     assert [told(claim) for claim in found(text)] == [(whose, relation, value, was)]
     assert all(claim.functional and claim.evidence for claim in found(text))
+
+
+PAIRS: list[tuple[str, list[tuple[str, str, str]]]] = [
+    ("I live in Rome and work at Kolibri.", [LIVES, WORKS]),
+    ("User lives in Rome and works at Kolibri", [LIVES, WORKS]),
+    ("The user is based in Rome and works for Kolibri as a designer.", [LIVES, WORKS]),
+    ("Lives in Rome and works at Kolibri.", [LIVES, WORKS]),
+    ("I work at Kolibri and live in Rome.", [WORKS, LIVES]),
+    ("I live in Rome, and work at Kolibri.", [LIVES, WORKS]),
+    ("I live in Rome and I work at Kolibri.", [LIVES, WORKS]),
+    ("I live in Rome, and I work at Kolibri.", [LIVES, WORKS]),
+    ("I live in Rome but work for Kolibri in Milan.", [LIVES, WORKS]),
+    ("I moved to Rome last week and started a new job at Kolibri.", [LIVES, WORKS]),
+    ("I've lived in Rome since 2020 and work at Kolibri.", [LIVES, WORKS]),
+    ("I live in Rome and no longer work at Kolibri.", [LIVES, ("works at", "", "Kolibri")]),
+    ("I live in Rome, and I don't work at Kolibri anymore.", [LIVES, ("works at", "", "Kolibri")]),
+    (
+        "I live in Rome and work at Kolibri and am 31 years old.",
+        [LIVES, WORKS, ("age", "31", "")],
+    ),
+    ("I live in Rome and work from home.", [LIVES]),
+    ("I live in Rome and work at a bakery.", [LIVES]),
+    ("I live in Rome and work at Google and Meta.", [LIVES]),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), PAIRS)
+def test_what_one_subject_is_said_to_do_in_two_clauses_is_two_claims(
+    text: str, wanted: list[tuple[str, str, str]]
+) -> None:
+    assert [told(claim) for claim in found(text)] == [(ME, *one) for one in wanted]
+
+
+def test_each_of_two_claims_of_a_sentence_quotes_its_own_clause_and_its_own_subject() -> None:
+    claims = found("Sarah lives in Rome and works at Google. I live in Oslo and work at Kolibri.")
+    assert [(claim.subject, claim.text) for claim in claims] == [
+        ("entity:sarah", "Sarah lives in Rome"),
+        ("entity:sarah", "works at Google."),
+        (ME, "I live in Oslo"),
+        (ME, "work at Kolibri."),
+    ]
+    for text in (
+        "Tom lives in Rome and I work at Google.",
+        "Tom lives in Rome and we live in Oslo.",
+    ):
+        assert [claim.subject for claim in found(text)] == ["entity:tom"]
+
+
+def test_a_sentence_of_many_clauses_is_read_in_no_time() -> None:
+    text = "I live in Rome" + " and live in Rome" * 22
+    assert {told(claim) for claim in found(text)} == {(ME, "lives in", "Rome", "")}
 
 
 @pytest.mark.parametrize("text", NOTHING)

@@ -30,10 +30,24 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(store: tuple[Path, I
     path, topic = store
     done = worlddb("consolidate", "--dry-run", "--db", path)
     assert (done.code, done.err) == (0, "")
-    assert f"summary  written   {topic.short}  Tesla (2)" in done.out
-    assert "summaries would be written 1, refreshed 0, retired 0" in done.out
+    header, *rows, told = done.out.splitlines()
+    assert header.split() == ["what", "to", "do", "id", "about"]
+    assert rows[0].split()[:3] == ["summary", "write", topic.short]
+    assert [row.split()[:2] for row in rows][1:] == [["edge", "infer"]]
+    assert told.endswith(
+        "nothing was written; a run would write 1 summaries, refresh 0, retire 0, infer 1 edges, "
+        "flag 0 contradictions"
+    )
+    assert done.out.count("written") == 1
     with engine.open(path) as db:
         assert len(db.log()) == 2
+
+
+def test_a_run_says_what_was_done(store: tuple[Path, Id]) -> None:
+    path, topic = store
+    done = in_process("consolidate", "--db", path)
+    assert f"summary  written   {topic.short}  Tesla (2)" in done.out
+    assert "summaries written 1, refreshed 0, retired 0; edges inferred 1;" in done.out
 
 
 def test_a_run_is_told_as_json_and_a_second_one_does_nothing(store: tuple[Path, Id]) -> None:

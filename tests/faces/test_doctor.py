@@ -47,7 +47,7 @@ def test_a_fresh_installation_is_healthy_and_told_what_to_do_next(tmp_path: Path
 
 
 def test_a_sound_store_is_described(own: Sample, tmp_path: Path) -> None:
-    assert worlddb("recall", "CEO", *HASH, "--db", own.path).code == 0
+    assert worlddb("recall", "CEO", "--everyone", *HASH, "--db", own.path).code == 0
     done = doctor(tmp_path, "--json", "--db", own.path)
     assert done.code == 0
     assert verdicts(done)["soundness"] == "ok"
@@ -85,7 +85,7 @@ def test_an_embedder_that_is_missing_or_another_than_the_stores_fails(
     missing = doctor(tmp_path, "--embedder", "arctic-embed-s", "--json")
     assert missing.code == 1
     assert "worlddb models install arctic-embed-s" in seen(missing, "embedder")["seen"]
-    assert worlddb("recall", "CEO", *HASH, "--db", own.path).code == 0
+    assert worlddb("recall", "CEO", "--everyone", *HASH, "--db", own.path).code == 0
     other = doctor(tmp_path, "--embedder", "hash-32", "--json", "--db", own.path)
     assert other.code == 1
     assert "reindex --embedder hash-32" in seen(other, "embedder")["advice"]

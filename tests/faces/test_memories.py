@@ -177,7 +177,10 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (["scopes", "purge", "user:nobody", "--yes"], 3, "there is no scope user:nobody"),
         (["scopes", "--kind", "planet"], 2, "invalid choice"),
         (["scopes", "list", "user:ada"], 2, "takes no SCOPE"),
-        (["recall", "x", "--scope", "ffff", "--user-id", "a"], 2, "not both"),
+        (["recall", "x", "--scope", "ffff", "--user-id", "a"], 2, "only one of"),
+        (["recall", "x", "--everyone", "--agent-id", "a"], 2, "only one of"),
+        (["recall", "x", "--valid", "yesterday"], 2, "--valid"),
+        (["list", "--known", "2026-01-01"], 2, "--known"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_a_code(
@@ -232,7 +235,7 @@ def test_scopes_of_every_kind_that_is_named_have_to_hold_a_memory(store: Store) 
     assert store.texts("--user-id", "ada", "--user-id", "bob") == ["bob", "ada alone", "both"]
 
 
-def test_recall_looks_everywhere_unless_somebody_is_named(
+def test_recall_means_the_user_that_write_and_list_mean_unless_somebody_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "m.db"
@@ -246,7 +249,9 @@ def test_recall_looks_everywhere_unless_somebody_is_named(
             done = in_process("recall", "tea", "--json", *HASH, *arguments, "--db", path)
         return {hit["node"]["content"].split()[1] for hit in done.data["hits"]}
 
-    assert drinks() == {"green", "black", "iced"}
+    assert drinks() == {"iced"}
+    assert drinks("--everyone") == {"green", "black", "iced"}
+    assert drinks("--everyone", WORLDDB_SCOPE="bob") == {"green", "black", "iced"}
     assert drinks("--user-id", "ada") == {"green"}
     assert drinks("--user-id", "ada", "--user-id", "bob") == {"green", "black"}
     assert drinks(WORLDDB_SCOPE="bob") == {"black"}

@@ -23,11 +23,12 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 
 def recall(store: Sample, *arguments: object) -> Result:
-    return in_process("recall", *arguments, *HASH, "--db", store.path)
+    where = () if "--scope" in arguments else ("--everyone",)
+    return in_process("recall", *arguments, *where, *HASH, "--db", store.path)
 
 
 def test_recall_shows_the_best_hits_with_their_times_and_texts(asked: Sample) -> None:
-    done = worlddb("recall", "Who is the CEO?", "-k", 2, *HASH, "--db", asked.path)
+    done = worlddb("recall", "Who is the CEO?", "--everyone", "-k", 2, *HASH, "--db", asked.path)
     assert (done.code, done.err) == (0, "")
     first, text, *rest = done.out.splitlines()
     assert first == f"1. {asked.new.id.short}  Fact  2025-01-01T00:00:00Z"
@@ -47,7 +48,7 @@ def test_recall_as_json_is_the_answer_of_the_engine(asked: Sample) -> None:
 
 
 def test_recall_explains_ranks_scores_conflicts_and_sources(asked: Sample) -> None:
-    plain = recall(asked, "CEO", "--ended", "-k", 2).out
+    plain = recall(asked, "CEO", "--include-retired", "-k", 2).out
     assert f"   contradicted by {asked.old.id.short}" in plain.splitlines()
     assert "fused" not in plain
     explained = recall(asked, "CEO", "--ended", "-k", 2, "--explain").out
@@ -60,7 +61,7 @@ def test_recall_shows_where_a_memory_comes_from(tmp_path: Path) -> None:
     path = tmp_path / "sourced.db"
     with engine.open(path) as db, db.transaction() as tx:
         tx.create_node(type="Fact", content="it rains", source=["mail/1", "diary\n2. forged"])
-    done = in_process("recall", "rain", "--explain", *HASH, "--db", path)
+    done = in_process("recall", "rain", "--everyone", "--explain", *HASH, "--db", path)
     assert done.out.splitlines()[-1] == "   from mail/1, diary 2. forged"
 
 
@@ -113,7 +114,7 @@ def test_recall_of_hostile_content_cannot_forge_a_hit_or_move_the_cursor(tmp_pat
             name=f"\x1b[2J name\n{forged}",
             content=f"rain \x1b[31m \u202e red\n{forged}\n   the CEO is evil",
         )
-    done = in_process("recall", "rain", *HASH, "--db", path)
+    done = in_process("recall", "rain", "--everyone", *HASH, "--db", path)
     assert len(done.out.splitlines()) == 2
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
@@ -125,6 +126,30 @@ def test_recall_that_finds_nothing_says_so_beside_the_answer(tmp_path: Path) -> 
     done = in_process("recall", "anything", *HASH, "--db", path)
     assert (done.code, done.out, done.err) == (0, "", "nothing found\n")
     assert in_process("recall", "anything", "--json", *HASH, "--db", path).data["hits"] == []
+
+
+def test_what_is_in_no_scope_is_found_for_everyone_and_an_empty_answer_says_so(
+    asked: Sample, tmp_path: Path
+) -> None:
+    done = in_process("recall", "CEO", *HASH, "--db", asked.path)
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "nothing found for user:default; --everyone looks in the whole store\n"
+    assert "the CEO is B" in recall(asked, "CEO").out
+    listed = in_process("list", "--db", asked.path)
+    assert listed.err.endswith("; 'worlddb children' lists what is in no scope\n")
+    path = tmp_path / "others.db"
+    for user in ("bob", "eve"):
+        assert in_process("write", "tea", "--user-id", user, "--db", path).code == 0
+    assert in_process("recall", "tea", *HASH, "--db", path).err == (
+        "nothing found for user:default; there are others: --user-id bob, --user-id eve; "
+        "--everyone looks in the whole store\n"
+    )
+    theirs = worlddb("recall", "tea", *HASH, "--db", path, env={"WORLDDB_SCOPE": "ada"})
+    assert theirs.err.startswith("nothing found for user:ada; there are others: ")
+    named = in_process("recall", "tea", "--user-id", "ada", *HASH, "--db", path)
+    assert named.err == "nothing found\n"
+    every = in_process("recall", "tea", "--everyone", *HASH, "--db", path).out.splitlines()
+    assert {line.split()[-1] for line in every if HEAD.match(line)} == {"user:bob", "user:eve"}
 
 
 @pytest.mark.parametrize(
@@ -165,16 +190,20 @@ def test_recall_without_a_store_makes_none(tmp_path: Path) -> None:
 def test_another_embedder_than_the_stores_is_a_conflict_that_names_the_command(
     own: Sample,
 ) -> None:
-    assert in_process("recall", "CEO", *HASH, "--db", own.path).code == 0
-    done = in_process("recall", "CEO", "--embedder", "hash-32", "--db", own.path)
+    assert in_process("recall", "CEO", "--everyone", *HASH, "--db", own.path).code == 0
+    done = in_process("recall", "CEO", "--everyone", "--embedder", "hash-32", "--db", own.path)
     assert (done.code, done.out) == (4, "")
     assert f"worlddb reindex --embedder hash-32 --db {own.path}" in done.err
-    by_environment = worlddb("recall", "CEO", "--db", own.path, env={"WORLDDB_EMBEDDER": "hash-32"})
+    by_environment = worlddb(
+        *("recall", "CEO", "--everyone", "--db", own.path), env={"WORLDDB_EMBEDDER": "hash-32"}
+    )
     assert by_environment.code == 4
-    unknown = in_process("recall", "CEO", "--embedder", "gpt-9", "--db", own.path)
+    unknown = in_process("recall", "CEO", "--everyone", "--embedder", "gpt-9", "--db", own.path)
     assert unknown.code == 2
     assert "no such embedder" in unknown.err
-    words_only = in_process("recall", "CEO", "--embedder", "none", "--explain", "--db", own.path)
+    words_only = in_process(
+        "recall", "CEO", "--everyone", "--embedder", "none", "--explain", "--db", own.path
+    )
     assert words_only.code == 0
     assert "vector #" not in words_only.out
 
@@ -196,7 +225,7 @@ def test_reindex_changes_the_model_and_recall_follows(own: Sample) -> None:
         done = in_process("reindex", "--embedder", name, "--json", "--db", own.path)
         assert done.code == 0
         assert done.data["model"] == {"hash": "hash-64"}.get(name, name)
-        assert in_process("recall", "CEO", "--db", own.path).out.startswith("1. ")
+        assert in_process("recall", "CEO", "--everyone", "--db", own.path).out.startswith("1. ")
     by_environment = worlddb(
         "reindex", "--json", "--db", own.path, env={"WORLDDB_EMBEDDER": "hash-8"}
     )
@@ -239,7 +268,7 @@ def test_a_custom_embedder_is_asked_for(own: Sample) -> None:
         db.reindex()
         with db._store.derive() as session:
             session.con.execute("UPDATE models SET id = 'of my own'")
-    for command in (("recall", "CEO"), ("reindex",)):
+    for command in (("recall", "CEO", "--everyone"), ("reindex",)):
         done = in_process(*command, "--db", own.path)
         assert done.code == 9
         assert "made by 'of my own'" in done.err

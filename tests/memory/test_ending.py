@@ -37,6 +37,21 @@ def test_amending_writes_a_new_memory_that_supersedes_the_old_one(memory: Memory
     assert memory.db.check() == []
 
 
+def test_what_was_retired_and_is_written_again_is_new_unless_it_is_of_the_same_time(
+    memory: Memory,
+) -> None:
+    said = {"text": "Ada likes tea", "user_id": "ada", "at": "2026-01-01T00:00:00Z"}
+    old = memory.write(**said)  # type: ignore[arg-type]
+    memory.retire(old.id)
+    again = memory.write(**said)  # type: ignore[arg-type]
+    assert (again.id, again.created, again.commit) == (old.id, False, None)
+    assert _texts(memory, user_id="ada") == set()
+    later = memory.write("Ada likes tea", user_id="ada")
+    assert later.created
+    assert later.id != old.id
+    assert _texts(memory, user_id="ada") == {"Ada likes tea"}
+
+
 def test_what_has_ended_cannot_be_amended_and_the_error_leads_on(memory: Memory) -> None:
     old = memory.write("I live in Rome")
     new = memory.amend(old.id, "I live in Paris")

@@ -41,6 +41,18 @@ def test_a_write_tells_what_it_did(memory: Memory) -> None:
     assert memory.db.check() == []
 
 
+def test_a_chat_is_given_as_messages_or_in_the_place_of_the_text(memory: Memory) -> None:
+    done = memory.write(messages=CHAT, user_id="ada", idempotency_key="k")
+    assert memory.read(done.id).text.startswith("user: My sister Priya Raman moved to Lisbon.\n")
+    assert memory.write(CHAT, user_id="ada").id == done.id
+    assert memory.write(text=CHAT, user_id="ada", idempotency_key="k").id == done.id
+    for wrong in ({}, {"text": "x", "messages": CHAT}):
+        with pytest.raises(worlddb.InvalidInputError, match="give either text or messages"):
+            memory.write(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(worlddb.InvalidInputError, match="messages: give a list"):
+        memory.write(messages="I moved")  # type: ignore[arg-type]
+
+
 def test_what_is_known_is_not_written_twice_but_gains_source_scope_and_metadata(
     memory: Memory,
 ) -> None:

@@ -7,11 +7,13 @@ Extraction and tie-breaking, which may ask a person or a model, end before the t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from worlddb.api.judging import new_guesses, sorted_out
 from worlddb.api.later import Reclustered
 from worlddb.api.messages import Input as Input
 from worlddb.api.messages import messages_of as messages_of
@@ -31,10 +33,10 @@ from worlddb.write.ingest import Guess, Outcome, propose, write_draft
 from worlddb.write.transaction import DEFAULT_ACTOR, Transaction, transact
 
 if TYPE_CHECKING:
+    from worlddb.index.lookups import Lookups
     from worlddb.read.meaning import Meaning
     from worlddb.read.resolving import Resolving
     from worlddb.resolve.settings import ResolverSettings
-    from worlddb.resolve.values import Outcome as Verdict
     from worlddb.resolve.values import Tiebreaker
     from worlddb.store.protocol import Reader
 
@@ -127,15 +129,15 @@ class Ingesting(Opened):
         """Resolve the neighbourhood of new nodes once more, in the background or at once."""
         nodes = tuple(created)
 
-        def again() -> list[Proposal]:
-            return self.recluster(nodes, world=world, resolver=settings)
+        def again(puts: Sequence[Sequence[Id]]) -> list[Proposal]:
+            return self._recluster(puts, world, settings)
 
         if not nodes or when == "off":
             return
         if when == "later":
-            self._later.put(nodes, again)
+            self._later.put((world, settings), nodes, again)
         else:
-            again()
+            again([nodes])
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the work in the background is done; return whether it was in time."""
@@ -168,10 +170,10 @@ class Ingesting(Opened):
         nodes name as their parents. The home may be made by `before`. If it may `supersede`, what
         the draft claims ends what it replaces, except what is `spared`.
         """
-        self._catch_up()
+        lookups = self._catch_up()
         with self._store.read() as reader:
             seen = reader.head().seq
-            known, guesses = _sorted(
+            known, guesses = sorted_out(
                 self._resolving(reader, home, settings, tiebreaker), draft, home
             )
             replacing = Replacing.of(
@@ -184,7 +186,7 @@ class Ingesting(Opened):
                 # Somebody else has written meanwhile; nobody can from here on.
                 with self._store.read() as reader:
                     again = self._resolving(reader, home, settings, None)
-                    known = _sorted(again, draft, home)[0] | known
+                    known = sorted_out(again, draft, home)[0] | known
                     there = {**known, **places, **given}
                     replacing = Replacing.of(reader, draft, there, home, self._clock())
             before(tx)
@@ -200,6 +202,7 @@ class Ingesting(Opened):
             if supersede:
                 replacing.write(tx, draft, outcome, spared)
             after(tx, outcome)
+            tx._derive(lookups.take_in)
         return outcome, tx.commit
 
     def recluster(
@@ -219,29 +222,58 @@ class Ingesting(Opened):
             InvalidInputError, NotFoundError: no such node or world.
             StorageError, ConflictError: the store cannot be written.
         """
+        return self._recluster([ids], world, resolver)
+
+    def _recluster(
+        self,
+        groups: Sequence[Sequence[bytes | str]],
+        world: bytes | str | None,
+        settings: ResolverSettings | None,
+    ) -> list[Proposal]:
+        """Recluster around several groups of nodes, as if one after the other.
+
+        What was proposed once lets the next look at a node find what is less like it. So a node
+        that is near several groups is looked at as often, as long as that finds anything.
+        """
+        outcome = Outcome()
+        for turn in range(1, len(groups) + 1):
+            found = self._guesses(groups, turn, world, settings)
+            if not found:
+                break
+            with transact(
+                self._store, self._registry, actor=RECLUSTER_ACTOR, bulk=False, limits=self._limits
+            ) as tx:
+                for ident, guess in found:
+                    propose(tx, ident, guess, outcome)
+        return self._proposals(outcome) if outcome.proposed else []
+
+    def _guesses(
+        self,
+        groups: Sequence[Sequence[bytes | str]],
+        turn: int,
+        world: bytes | str | None,
+        settings: ResolverSettings | None,
+    ) -> list[tuple[Id, Guess]]:
+        """Return what the nodes that are near at least `turn` of the groups may be the same as."""
         self._catch_up()
-        meaning = self._meaning(resolver)
+        meaning = self._meaning(settings)
         with self._store.read() as reader:
             inside = _world_id(reader, world)
-            rows = {lookup.find(reader, ident, "nodes") for ident in ids}
-            resolving = self._resolving(reader, inside, resolver, None, meaning)
-            found = list(_new_guesses(resolving, resolving.neighbourhood(rows)))
-        if not found:
-            return []
-        outcome = Outcome()
-        with transact(
-            self._store, self._registry, actor=RECLUSTER_ACTOR, bulk=False, limits=self._limits
-        ) as tx:
-            for ident, guess in found:
-                propose(tx, ident, guess, outcome)
-        return self._proposals(outcome)
+            resolving = self._resolving(reader, inside, settings, None, meaning)
+            near: Counter[int] = Counter()
+            for ids in groups:
+                rows = {lookup.find(reader, ident, "nodes") for ident in ids}
+                near.update(resolving.neighbourhood(rows))
+            return new_guesses(resolving, [row for row, times in near.items() if times >= turn])
 
-    def _catch_up(self) -> None:
-        """Bring the index of names, attributes and contents to the last commit."""
+    def _catch_up(self) -> Lookups:
+        """Bring the index of names, attributes and contents to the last commit, and return it."""
         from worlddb.index.lookups import Lookups
         from worlddb.resolve.keys import attribute_keys, block_keys
 
-        Lookups(self._store, block_keys, attribute_keys).catch_up()
+        lookups = Lookups(self._store, block_keys, attribute_keys)
+        lookups.catch_up()
+        return lookups
 
     def _meaning(self, settings: ResolverSettings | None) -> Meaning | None:
         if settings is not None and "embedding" not in settings.tiers:
@@ -310,89 +342,3 @@ def extractor_of(given: Extractor | str | None) -> Extractor:
 
         return extractor_named(given or "rules")
     return given
-
-
-def _sorted(
-    resolving: Resolving, draft: Draft, world: bytes
-) -> tuple[dict[str, Id], dict[str, list[Guess]]]:
-    """Return which drafted nodes are there already, and what the others may be the same as."""
-    known: dict[str, Id] = {}
-    guesses: dict[str, list[Guess]] = {}
-    row = resolving.reader.node_row(world)
-    if row is None:
-        return known, guesses  # Nothing can be in a world that is still to be made.
-    for node in draft.nodes:
-        if node.resolvable:
-            same, maybe = _judged(resolving, resolving.verdict(node))
-            if same is not None:
-                known[node.key] = same
-            else:
-                guesses[node.key] = maybe
-        elif node.parent is None:
-            found = resolving.same_content(node, row)
-            if found is not None:
-                known[node.key] = Id(resolving.reader.world(found).id)
-                known.update(_same_parts(resolving, draft, node.key, found))
-    return known, guesses
-
-
-def _same_parts(resolving: Resolving, draft: Draft, key: str, row: int) -> dict[str, Id]:
-    """Return which drafted parts of a node that is there already are there, too."""
-    drafted = [node for node in draft.nodes if node.parent == key]
-    if not drafted:
-        return {}
-    reader = resolving.reader
-    left = list(reader.bodies(reader.children_of([row])))
-    known: dict[str, Id] = {}
-    for node in drafted:
-        for body in left:
-            if (body.type, body.name, body.content) == (node.type, node.name, node.content):
-                known[node.key] = Id(body.id)
-                left.remove(body)
-                break
-    return known
-
-
-def _judged(resolving: Resolving, verdict: Verdict) -> tuple[Id | None, list[Guess]]:
-    """Return the node to use again, or the guesses to propose.
-
-    Several nodes that bear the very name are one only if they were accepted as one.
-    """
-    from worlddb.resolve.values import acted_on
-
-    reader = resolving.reader
-    same = sorted(int(str(match.option.key)) for match in verdict.matches if match.reuses)
-    if same and set(same) <= identity.accepted_class(reader, same[:1], resolving.view.moment):
-        return Id(reader.world(same[0]).id), []
-    return None, [
-        Guess(
-            id=Id(reader.world(int(str(match.option.key))).id),
-            tier=match.tier,
-            score=round(match.confidence, 4),
-            evidence={"compared": list(match.compared), **match.evidence},
-        )
-        for match in acted_on(verdict)
-    ]
-
-
-def _new_guesses(resolving: Resolving, rows: Sequence[int]) -> list[tuple[Id, Guess]]:
-    """Return what was not proposed before, each pair once."""
-    reader = resolving.reader
-    found: list[tuple[Id, Guess]] = []
-    pairs: set[frozenset[bytes]] = set()
-    for row in rows:
-        named = resolving.named(row)
-        if named is None:
-            continue
-        proposed = reader.proposals(rows=[row])
-        apart = {side for item in proposed for side in (item.low, item.high)} | {row}
-        same, guesses = _judged(resolving, resolving.of(named, apart))
-        ident = Id(reader.world(row).id)
-        if same is not None:
-            guesses = [Guess(id=same, tier="exact", score=1.0, evidence={})]
-        for guess in guesses:
-            pair = frozenset({bytes(ident), bytes(guess.id)})
-            if pair not in pairs:
-                pairs.add(pair)
-                found.append((ident, guess))
-    return found

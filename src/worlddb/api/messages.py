@@ -10,7 +10,23 @@ from worlddb.errors import InvalidInputError
 from worlddb.model.drafts import Message
 from worlddb.model.instant import Instant, from_micros, to_micros
 
-Input = str | Message | Sequence[Message | Mapping[str, Any]]
+Chat = Sequence[Message | Mapping[str, Any]]
+Input = str | Message | Chat
+
+
+def either(text: Input | None, messages: Chat | None) -> list[Message]:
+    """Return what was given as messages: a text, or a chat by either name.
+
+    Raises:
+        InvalidInputError: both were given or neither; it is no such thing, or says nothing.
+    """
+    if text is not None and messages is None:
+        return messages_of(text)
+    if messages is None or text is not None:
+        raise InvalidInputError("give either text or messages")
+    if isinstance(messages, str | Message):
+        raise InvalidInputError("messages: give a list, [{'role': …, 'content': …}, …]")
+    return messages_of(messages)
 
 
 def messages_of(given: Input) -> list[Message]:

@@ -9,7 +9,7 @@ in the queue while such an edge is there; the commit that writes what was extrac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -55,8 +55,8 @@ def read_waits(metadata: Mapping[str, Any]) -> Waits | None:
     )
 
 
-def failed(extractor: Extractor, error: Exception, attempts: int = 1) -> Waits:
-    """Return what is noted of an extraction that failed."""
+def failed(extractor: Extractor, error: Exception | str, attempts: int = 1) -> Waits:
+    """Return what is noted of an extraction that failed, or was not tried."""
     name = str(getattr(extractor, "name", type(extractor).__name__))
     return Waits(extractor=name, error=str(error)[:ERROR_CHARS_MAX], attempts=attempts)
 
@@ -66,12 +66,18 @@ def drafted(
 ) -> tuple[Draft, Waits | None]:
     """Return the draft of some messages; where the model failed, its fallback's, and that it waits.
 
-    The fallback is the extractor's own `fallback`, else verbatim: the text is never lost.
+    The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
+    extractor that says by `resting()` why it should not be asked now is not waited for.
     """
-    try:
-        return extractor.extract(messages, at), None
-    except ProviderError as error:
-        waits = failed(extractor, error)
+    resting: Callable[[], str | None] = getattr(extractor, "resting", lambda: None)
+    reason = resting()
+    if reason is not None:
+        waits = failed(extractor, reason, attempts=0)
+    else:
+        try:
+            return extractor.extract(messages, at), None
+        except ProviderError as error:
+            waits = failed(extractor, error)
     fallback: Extractor | None = getattr(extractor, "fallback", None)
     if fallback is None:
         from worlddb.extract import extractor_named

@@ -17,8 +17,16 @@ from typing import Any, Literal, TypeAlias
 
 from worlddb.bridge.dialects import DIALECTS, Asked, ChatMessages, JsonSchema, Reply
 from worlddb.bridge.pace import Pace
-from worlddb.bridge.post import REASON_CHARS_MAX, Post, RefusedError, Server, check_server
+from worlddb.bridge.post import (
+    REASON_CHARS_MAX,
+    Post,
+    RefusedError,
+    Server,
+    UnavailableError,
+    check_server,
+)
 from worlddb.bridge.post import told_error as _told_error
+from worlddb.bridge.rest import Rest
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.model.limits import check_whole
 
@@ -35,7 +43,8 @@ class ChatSettings:
 
     `provider` is the dialect: "openai" for every server with `/chat/completions`, or "anthropic".
     `temperature` None leaves it to the model; `structured` says whether to ask for JSON by schema,
-    where JSON is wanted. `requests_per_minute` None is as fast as it goes.
+    where JSON is wanted. `requests_per_minute` None is as fast as it goes. `rest_s` is how long
+    writes do without an endpoint that failed at every try; 0 asks it each time.
     """
 
     provider: Literal["openai", "anthropic"]
@@ -45,6 +54,7 @@ class ChatSettings:
     timeout_s: float = 120.0
     retries_max: int = 4
     backoff_s: float = 0.5
+    rest_s: float = 30.0
     requests_per_minute: float | None = None
     requests_at_once_max: int = 4
     max_output_tokens: int = 4096
@@ -72,6 +82,8 @@ class ChatSettings:
         )
         check_whole(self.requests_at_once_max, "requests_at_once_max", 1)
         check_whole(self.max_output_tokens, "max_output_tokens", 1)
+        if not 0 <= self.rest_s < float("inf"):
+            raise InvalidInputError("rest_s: give a number of seconds, or 0")
         if self.requests_per_minute is not None and not self.requests_per_minute > 0:
             raise InvalidInputError("requests_per_minute: give a positive number, or None")
 
@@ -104,6 +116,7 @@ class Chat:
         self._pace = Pace(
             per_minute=settings.requests_per_minute, at_once_max=settings.requests_at_once_max
         )
+        self._rest = Rest(self.name, settings.rest_s)
         self._lock = threading.Lock()
         self._left_out: frozenset[str] = (
             frozenset() if settings.structured else frozenset({"schema"})
@@ -150,6 +163,14 @@ class Chat:
                 self._learn(asked, reply)
                 return reply
 
+    def resting(self) -> str | None:
+        """Return why whoever can wait should not ask now; None if it may.
+
+        So it is for `rest_s` after the endpoint failed at every try. Then one caller is told None,
+        to try for all; the others go on without until it has.
+        """
+        return self._rest.reason()
+
     @property
     def usage(self) -> Usage:
         """What this client has asked so far, over all threads."""
@@ -160,7 +181,7 @@ class Chat:
         # A lone surrogate is no text; escaped in JSON, a server would trip over it.
         body = json.dumps(self._dialect.body(asked), ensure_ascii=False).encode(errors="replace")
         with self._pace.turn():
-            answer = self._post.send(self._dialect.path, body)
+            answer = self._sent(body)
         try:
             return self._dialect.reply(_told(answer))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as bad:
@@ -168,6 +189,19 @@ class Chat:
                 f"its answer is no answer ({type(bad).__name__}: {bad!s:.200}): "
                 f"{answer[:REASON_CHARS_MAX].decode(errors='replace')}"
             ) from None
+
+    def _sent(self, body: bytes) -> bytes:
+        try:
+            tries = 1 if self._rest.is_asked_for_all else None
+            answer = self._post.send(self._dialect.path, body, tries=tries)
+        except UnavailableError as error:
+            self._rest.failed(str(error))
+            raise
+        except RefusedError:
+            self._rest.answered()
+            raise
+        self._rest.answered()
+        return answer
 
     def _learn(self, asked: Asked, reply: Reply) -> None:
         """Count what was used; remember what the endpoint does not take, now that it answered."""

@@ -51,6 +51,10 @@ class LlmExtractor:
         self.fallback = extractor_named(fallback) if isinstance(fallback, str) else fallback
         self.name = f"llm:{chat.settings.model}" if isinstance(chat, Chat) else "llm"
 
+    def resting(self) -> str | None:
+        """Return why a write should not wait for the model now; None if it may be asked."""
+        return self._chat.resting() if isinstance(self._chat, Chat) else None
+
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
         """Return the draft of some messages; `at` is when they were said, unless they say.
 

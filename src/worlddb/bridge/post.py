@@ -62,6 +62,10 @@ class RefusedError(ProviderError):
         self.reason = reason
 
 
+class UnavailableError(ProviderError):
+    """The server was busy, broken or silent at every try."""
+
+
 def check_server(
     base_url: str,
     model: str,
@@ -110,14 +114,16 @@ class Post:
         }
         self._opener = _opener(server.base_url)
 
-    def send(self, path: str, body: bytes) -> bytes:
+    def send(self, path: str, body: bytes, *, tries: int | None = None) -> bytes:
         """Return the body of a good answer, trying again while trying again may help.
+
+        `tries` is how often at most, if not as often as the server's settings say.
 
         Raises:
             RefusedError: the server said no, and asking again will not change that.
-            ProviderError: it was busy, broken or silent at every try.
+            UnavailableError: it was busy, broken or silent at every try.
         """
-        tries = self._server.retries + 1
+        tries = tries or self._server.retries + 1
         for number in range(tries):
             pause_s = min(self._server.backoff_s * 2**number, PAUSE_S_MAX)
             try:
@@ -137,7 +143,8 @@ class Post:
                 reason = f"no answer: {str(cause) or type(cause).__name__}"
             if number + 1 < tries:
                 time.sleep(pause_s)
-        raise self.failure(f"{reason} (tried {tries} times)")
+        often = "once" if tries == 1 else f"{tries} times"
+        raise UnavailableError(self._message(f"{reason} (tried {often})"))
 
     def failure(self, reason: str) -> ProviderError:
         """Return the error that says `reason` of this server."""

@@ -53,6 +53,10 @@ class LlmTiebreaker:
 
     def __call__(self, candidate: Named, matches: Sequence[Match]) -> Match | None:
         """Return the match that the candidate is, or None if none is or nobody knows."""
+        resting = self._chat.resting() if isinstance(self._chat, Chat) else None
+        if resting is not None:
+            self._undecided(resting)
+            return None
         options = matches[:OPTIONS_MAX]
         request = {
             "candidate": _described(candidate),
@@ -71,14 +75,17 @@ class LlmTiebreaker:
             choice = ask_data(self._chat, self._prompt, text, SCHEMA).value.get("choice")
         except ProviderError as error:
             # An identity that nobody decided stays open; the text must not be lost for it.
-            with self._lock:
-                self._errors.append(str(error))
+            self._undecided(str(error))
             return None
         if isinstance(choice, str) and choice.strip().isdecimal():
             choice = int(choice)
         if isinstance(choice, int) and not isinstance(choice, bool) and 1 <= choice <= len(options):
             return options[choice - 1]
         return None
+
+    def _undecided(self, reason: str) -> None:
+        with self._lock:
+            self._errors.append(reason)
 
 
 def _described(named: Named) -> dict[str, Any]:

@@ -43,6 +43,12 @@ USER_POSSESSIVE = form(
 )
 POSSESSED = re.compile(r"['’]s?\s+")
 ANY_MORE = form(r",?\s+any\s?(?:more|longer)\b")
+AND = form(r",?\s+(?:and|but)(?:\s+(?P<who>I|we)(?=[\s'’]))?(?=[\s'’])")
+"""How a sentence goes on about the same subject, which may be said again."""
+AND_WORKS = form(
+    r"\s+and\s+works?\s+(?:from\s+home|(?:at|as|for|in)(?:\s+[\w'’-]+){1,3})\s*[.!]*\s*\Z"
+)
+"""How one goes on about a work of which no more is known: "and work at a bakery"."""
 FROM = form(r"\s+from\s+")
 TO = form(r"\s+to\s+(?=\S)")
 

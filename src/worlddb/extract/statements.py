@@ -10,7 +10,7 @@ now; nor does one whose words go on in a way that is not known here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -142,8 +142,17 @@ def is_over(plain: str) -> bool:
     return _OVER.search(plain) is not None and not is_doubtful(_OVER.sub(" ", plain))
 
 
-def rest_of(plain: str, at: int, sentence: Sentence, dates: Mapping[int, Dated]) -> Rest | None:
-    """Return how a claim ends that goes up to `at`; None if it goes on in an unknown way."""
+def rest_of(
+    plain: str,
+    at: int,
+    sentence: Sentence,
+    dates: Mapping[int, Dated],
+    goes_on: Callable[[int], bool],
+) -> Rest | None:
+    """Return how a claim ends that goes up to `at`; None if it goes on in an unknown way.
+
+    `goes_on` says whether the caller knows how it does.
+    """
     since: date | None = None
     lasting = bounded = False
     end = sentence.end
@@ -169,6 +178,6 @@ def rest_of(plain: str, at: int, sentence: Sentence, dates: Mapping[int, Dated])
         at = dated.end
     if _FULL_STOP.match(plain, at, end):
         return Rest(end, since, lasting, bounded)
-    if _GOES_ON.match(plain, at, end):
+    if _GOES_ON.match(plain, at, end) or goes_on(at):
         return Rest(at, since, lasting, bounded)
     return None

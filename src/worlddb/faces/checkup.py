@@ -99,9 +99,13 @@ def _examine_open(db: WorldDB, path: str) -> Iterator[Finding]:
     else:
         yield ok("soundness", "every node, edge, index and commit fits")
     yield from _examine_vectors(db)
-    waits = len(db.pending())
-    if waits:
-        yield warn("extraction", f"{waits} memories wait for a model", "worlddb extract --pending")
+    if waits := db.pending():
+        why = max(waits, key=lambda item: item.since).error
+        yield warn(
+            "extraction",
+            f"{len(waits)} memories wait for a model: {why:.200}",
+            "worlddb extract --pending",
+        )
 
 
 def _format(path: str) -> int:

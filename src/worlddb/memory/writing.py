@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.api.ingesting import extractor_of
-from worlddb.api.messages import messages_of
+from worlddb.api.messages import either
 from worlddb.api.replacing import ended_by
 from worlddb.api.waiting import Waits, drafted, enqueue
 from worlddb.errors import ConflictError, InvalidInputError
@@ -27,7 +27,7 @@ from worlddb.write.ingest import Outcome
 from worlddb.write.transaction import Transaction
 
 if TYPE_CHECKING:
-    from worlddb.api.messages import Input
+    from worlddb.api.messages import Chat, Input
 
 AROUND = "around"
 """The key by which a draft means the world that an amended memory lies in."""
@@ -64,8 +64,9 @@ class WritingMemories(Scoping):
 
     def write(
         self,
-        text: Input,
+        text: Input | None = None,
         *,
+        messages: Chat | None = None,
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -74,6 +75,9 @@ class WritingMemories(Scoping):
         **scope: Unpack[ScopeIds],
     ) -> Written:
         """Remember a text, or the messages of a chat, for the scopes that are given.
+
+        A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
+        known; it may also be given as `text`.
 
         It lives in the first of them (user before agent, app and run) and is a member of the
         others. What is known already is not written twice: the memory that says so gets the
@@ -88,18 +92,18 @@ class WritingMemories(Scoping):
         """
         scopes = [name for group in self._groups(scope) for name in group]
         encode_metadata(metadata, self.db._limits)
-        messages = messages_of(text)
+        said = either(text, messages)
         drafted: tuple[Draft, Waits | None] | None = None
         while True:
             with self.db._store.read() as reader:
                 seen = reader.head().seq
                 worlds = {name: _world(reader, name) for name in scopes}
                 home = worlds[scopes[0]][0]
-                key = idempotency_key and write_key(idempotency_key, home, messages)
+                key = idempotency_key and write_key(idempotency_key, home, said)
                 known = key.written(reader) if key else None
             if known is not None:
                 return self._known(known)
-            drafted = drafted or self._draft(messages, at, extractor)
+            drafted = drafted or self._draft(said, at, extractor)
             into = _Into(seen, worlds, home, key or None, metadata)
             try:
                 return self._put(into, *drafted, source)

@@ -34,6 +34,11 @@ JOB_TITLE = "job title"
 
 _MOVING = re.compile(r"\b(?:moved|relocated|now|no longer|any ?more|left)\b", re.IGNORECASE)
 _PROMOTED = re.compile(r"\bpromoted\b", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"\b(?:moved|relocated|started|began|joined|switched|changed|updated|became|become|promoted"
+    r"|hired|turned|now|new|quit|resigned|left|no longer|any ?more)\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -104,9 +109,10 @@ class Claimed(NamedTuple):
 class Standing:
     """A functional claim and who states it: the node that is superseded when the claim is.
 
-    It began at `began`, for all that is known, and was `said` at another time. If `apart`, the node
-    says other things too, and `text` alone is meant; `text` is empty if that is not known. `world`
-    and `members` are the worlds it lives in and is a member of.
+    It began at `began`, for all that is known, and was `said` at another time; the node itself is
+    valid since `valid_from`. If `apart`, the node says other things too, and `text` alone is meant;
+    `text` is empty if that is not known. `world` and `members` are the worlds it lives in and is a
+    member of.
     """
 
     carrier: Id
@@ -116,6 +122,7 @@ class Standing:
     was: str
     began: datetime
     said: datetime
+    valid_from: datetime
     text: str
     apart: bool
     world: Id
@@ -177,6 +184,11 @@ def replaces(new: Standing, old: Standing) -> bool:
     if new.value:
         return value_key(new.value) == value_key(old.was)
     return bool(old.value) and value_key(new.was) == value_key(old.value)
+
+
+def tells_change(text: str) -> bool:
+    """Return whether the words of a claim tell of something that has just become so."""
+    return _CHANGE.search(text) is not None
 
 
 def _may_comprise(new: Standing, old: Standing) -> bool:

@@ -75,6 +75,7 @@ def _told(node: Node, subject: Id, said: Claimed, members: tuple[Id, ...]) -> St
         was=said.was,
         began=began,
         said=node.created_at,
+        valid_from=node.valid_from,
         text=said.text or (node.content if node.type == FACT else ""),
         apart=node.type != FACT and node.content.strip() != said.text.strip(),
         world=node.parent,

@@ -5,7 +5,8 @@
 S1  Only functional claims that quote the text they were read from replace anything, and only
     functional claims are replaced: a new city visited ends no other.
 S2  The later word ends the earlier one where it begins, in whatever order they are written. What
-    claims to have begun before the earlier word, or lies ahead, ends nothing.
+    claims to have begun before the earlier word, or lies ahead, ends nothing; unless it is news,
+    and the earlier word told of no change itself: then that ends when the later one was said.
 S3  A node that says other things too is never superseded. The sentence alone becomes a `Fact` that
     is derived from it, and that fact is superseded.
 """
@@ -14,11 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
-from worlddb.model.claims import CLAIM_EDGE, FACT, Claim, Standing, claims_of, replaces
+from worlddb.model.claims import (
+    CLAIM_EDGE,
+    FACT,
+    Claim,
+    Standing,
+    claims_of,
+    replaces,
+    tells_change,
+)
 from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.id import Id
 from worlddb.model.values import Node
@@ -26,6 +35,8 @@ from worlddb.write.ingest import Outcome, made
 from worlddb.write.transaction import Transaction
 
 EVIDENCE_CHARS_MAX = 1_000
+NEWS_MAX = timedelta(days=31)
+"""What began longer ago is told as history: "I moved to Oslo in 2010"."""
 UNNAMED = frozenset(("user", "human", "me", "assistant", "agent", "bot", "ai", "unknown"))
 """Speakers that are called by what they do: in a world of many people, nobody in particular."""
 
@@ -86,7 +97,7 @@ def supersede(
                 others.remove(old)
         later = [one for one in others if one.said > new.said and _follows(one, new)]
         if later and _fits(new):
-            first = min(later, key=lambda one: (one.began, bytes(one.carrier)))
+            first = min(later, key=lambda one: (_ends_at(new, one), bytes(one.carrier)))
             ended.append(_end(tx, new, by=first, evidence=first.text))
         else:
             others.append(new)
@@ -101,9 +112,24 @@ def _fits(old: Standing) -> bool:
 
 def _follows(new: Standing, old: Standing) -> bool:
     """Return whether a claim is the later word on what another says."""
-    if new.carrier == old.carrier or new.said < old.said or new.began < old.began:
+    if new.carrier == old.carrier or new.said < old.said:
         return False
-    return replaces(new, old)
+    return (new.began >= old.began or _is_news(new, old)) and replaces(new, old)
+
+
+def _is_news(new: Standing, old: Standing) -> bool:
+    """Return whether a claim tells of a change that the other had only not heard of yet.
+
+    "I moved yesterday", said an hour after "I live in Rome"; but not after "I moved to Rome".
+    """
+    state = old.began == old.said and not tells_change(old.text)
+    return state and new.said > old.began and new.said - new.began <= NEWS_MAX
+
+
+def _ends_at(old: Standing, by: Standing) -> datetime:
+    """Return when a claim ends that another follows: never before what states it began."""
+    begins = old.began if old.apart else old.valid_from
+    return by.began if by.began >= begins else max(by.said, begins)
 
 
 def _standing(
@@ -128,6 +154,7 @@ def _standing(
         world = home if node.parent is None else outcome.ids[node.parent]
     else:
         return None
+    valid_from = began
     if claim.since is not None:
         began = min(claim.since, said)
     return Standing(
@@ -138,6 +165,7 @@ def _standing(
         was=claim.was,
         began=began,
         said=said,
+        valid_from=valid_from,
         text=claim.text or (content if type_ == FACT else ""),
         apart=type_ != FACT and content.strip() != claim.text.strip(),
         world=world,
@@ -152,7 +180,7 @@ def _end(tx: Transaction, old: Standing, *, by: Standing, evidence: str) -> Id:
     if by.value:
         said["now"] = by.value
     said["evidence"] = evidence[:EVIDENCE_CHARS_MAX]
-    tx.write_edge("supersedes", by.carrier, target, valid_from=by.began, metadata=said)
+    tx.write_edge("supersedes", by.carrier, target, valid_from=_ends_at(old, by), metadata=said)
     return target
 
 

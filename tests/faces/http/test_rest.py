@@ -75,7 +75,9 @@ def test_a_chat_is_written_as_messages(site: Site) -> None:
         {"role": "user", "content": "I moved to Paris", "at": "2026-01-31T09:30:00Z"},
         {"role": "assistant", "content": "Nice!"},
     ]
-    made = site.post("/v1/memories", text=told, user_id="chat").data
+    made = site.post("/v1/memories", messages=told, user_id="chat").data
+    as_text = site.post("/v1/memories", text=told, user_id="chat").data
+    assert (as_text["created"], as_text["id"]) == (False, made["id"])
     read = site.get(f"/v1/memories/{made['id']}").data
     assert read["type"] == "Session"
     assert read["text"] == "user: I moved to Paris\nassistant: Nice!"
@@ -131,7 +133,11 @@ def test_the_same_key_writes_once_in_the_body_and_in_the_header(site: Site) -> N
 @pytest.mark.parametrize(
     ("path", "body", "told"),
     [
-        ("/v1/memories", {}, "text: Field required"),
+        ("/v1/memories", {}, "give either text or messages"),
+        ("/v1/memories", {"text": "x", "messages": [{"content": "x"}]}, "give either text or"),
+        ("/v1/memories", {"messages": "x"}, "messages"),
+        ("/v1/memories", {"messages": []}, "messages"),
+        ("/v1/memories", {"messages": [{"role": "user"}]}, "content: Field required"),
         ("/v1/memories", {"text": 5}, "text"),
         ("/v1/memories", {"text": ""}, "text"),
         ("/v1/memories", {"text": "  "}, "there is no text"),
@@ -294,7 +300,8 @@ def test_the_description_names_every_operation_and_nothing_that_is_not_there(sit
     assert names == set(described["components"]["schemas"])
     write = described["components"]["schemas"]["WriteGiven"]
     assert write["additionalProperties"] is False
-    assert write["required"] == ["text"]
+    assert write["oneOf"] == [{"required": ["text"]}, {"required": ["messages"]}]
+    assert "required" not in write
 
 
 def test_the_extractors_that_can_be_named_are_those_there_are() -> None:

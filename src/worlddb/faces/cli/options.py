@@ -110,9 +110,17 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
 
 
 def as_of(args: argparse.Namespace) -> AsOf:
-    """Return the moment that `--valid` and `--known` name."""
+    """Return the moment that `--valid` and `--known` name.
+
+    Raises:
+        InvalidInputError: one of them is no time, or has no zone.
+    """
+    from worlddb.model.instant import to_micros
     from worlddb.model.values import AsOf
 
+    for flag, time in (("--valid", args.valid), ("--known", args.known)):
+        if time is not None:
+            to_micros(time, flag)
     return AsOf(valid=args.valid, known=args.known)
 
 

@@ -6,10 +6,15 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from worlddb.faces.cli.terminal import one_line
+
 if TYPE_CHECKING:
+    from worlddb.memory import Memory
     from worlddb.model.scopes import ScopeIds, ScopeName
 
 KINDS = ("user", "agent", "app", "run")
+DEFAULT_USER = "default"
+HINTED = 5
 
 
 def add_scope_options(parser: argparse.ArgumentParser) -> None:
@@ -39,15 +44,26 @@ def scope_ids(args: argparse.Namespace) -> ScopeIds:
     return given
 
 
-def meant_scopes(args: argparse.Namespace) -> ScopeIds:
-    """Return the scopes that were named, else the user of the configuration, if it has one."""
-    given = scope_ids(args)
-    if given:
-        return given
+def nothing_found(memory: Memory, args: argparse.Namespace) -> str:
+    """Return that nothing was found; to somebody who named nobody also where there is more."""
+    if scope_ids(args) or not memory.db.log(after=0, limit=1):
+        return "nothing found"
+    import shlex
+
     from worlddb.faces.config import settings_from
 
-    user = settings_from(args).user_id
-    return {} if user is None else {"user_id": user}
+    user = settings_from(args).user_id or DEFAULT_USER
+    scopes = [one for one in memory.list_scopes(limit=HINTED + 2) if one.name != f"user:{user}"]
+    flags = [f"--{one.kind}-id {shlex.quote(one.value)}" for one in scopes][:HINTED]
+    more = ", … (worlddb scopes)" if len(scopes) > HINTED else ""
+    told = [f"nothing found for user:{user}"]
+    if flags:
+        told.append(f"there are others: {', '.join(flags)}{more}")
+    if "everyone" in args:
+        told.append("--everyone looks in the whole store")
+    elif not flags:
+        told.append("'worlddb children' lists what is in no scope")
+    return one_line("; ".join(told))
 
 
 def scopes_text(scopes: Iterable[ScopeName]) -> str:

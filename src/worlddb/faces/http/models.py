@@ -59,12 +59,18 @@ class ChatMessage(Given):
     at: Time | None = Field(None, description="when it was said")
 
 
-class WriteGiven(Scoped):
-    """Something to remember."""
+Chat = Annotated[list[ChatMessage], Field(min_length=1, max_length=MESSAGES_MAX)]
 
-    text: Text | Annotated[list[ChatMessage], Field(min_length=1, max_length=MESSAGES_MAX)] = Field(
-        description="a text, or the messages of a chat"
+
+class WriteGiven(Scoped):
+    """Something to remember: a text, or the messages of a chat."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["text"]}, {"required": ["messages"]}]}
     )
+
+    text: Text | Chat | None = Field(None, description="a text; a chat is given as messages")
+    messages: Chat | None = Field(None, description="the messages of a chat, in order")
     at: Time | None = Field(None, description="when it became true; now, if left out")
     source: Sources | None = None
     metadata: Metadata | None = None

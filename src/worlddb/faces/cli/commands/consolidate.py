@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 PARTS = ("summaries", "closure", "conflicts")
 SUMMARIZERS = ("extractive", "llm")
+TO_DO = {
+    "written": "write",
+    "refreshed": "refresh",
+    "retired": "retire",
+    "inferred": "infer",
+    "withdrawn": "withdraw",
+    "flagged": "flag",
+}
+"""What a dry run calls what a run has done."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -110,15 +119,25 @@ def _print(args: argparse.Namespace, report: ConsolidationReport) -> None:
     ]
     rows += [("world", "skipped", world.short, "it changed meanwhile") for world in report.skipped]
     rows += [("edge", "refused", "", preview(text)) for text in report.refused]
+    if report.dry_run:
+        rows = [(what, TO_DO.get(done, done), ident, about) for what, done, ident, about in rows]
     if rows:
-        print_table(("what", "done", "id", "about"), rows)
-    word = "would be " if report.dry_run else ""
-    left = ", more is left for the next run" if not report.is_complete else ""
-    print(
-        one_line(
-            f"{store_path(args)}: {report.worlds} worlds looked at; summaries {word}written "
-            f"{report.written}, refreshed {report.refreshed}, retired {report.retired}; edges "
-            f"{word}inferred {len(report.inferred)}; contradictions {word}flagged "
-            f"{len(report.contradictions)}{left}"
+        print_table(("what", "to do" if report.dry_run else "done", "id", "about"), rows)
+    print(one_line(f"{store_path(args)}: {report.worlds} worlds looked at; {_counted(report)}"))
+
+
+def _counted(report: ConsolidationReport) -> str:
+    """Return how much of each was done, or would be."""
+    inferred, flagged = len(report.inferred), len(report.contradictions)
+    if report.dry_run:
+        told = (
+            f"nothing was written; a run would write {report.written} summaries, refresh "
+            f"{report.refreshed}, retire {report.retired}, infer {inferred} edges, flag {flagged} "
+            "contradictions"
         )
-    )
+    else:
+        told = (
+            f"summaries written {report.written}, refreshed {report.refreshed}, retired "
+            f"{report.retired}; edges inferred {inferred}; contradictions flagged {flagged}"
+        )
+    return told if report.is_complete else f"{told}, more is left for the next run"

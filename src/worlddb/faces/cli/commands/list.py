@@ -10,18 +10,16 @@ from worlddb.faces.cli.options import (
     Subparsers,
     add_as_of_options,
     add_command,
+    as_of,
     count,
     wants_json,
 )
-from worlddb.faces.cli.scoping import add_scope_options, meant_scopes, scopes_text
+from worlddb.faces.cli.scoping import add_scope_options, nothing_found, scope_ids, scopes_text
 from worlddb.faces.cli.stores import open_memories
-from worlddb.faces.cli.terminal import iso, one_line, preview, print_json, print_table
+from worlddb.faces.cli.terminal import iso, preview, print_json, print_table
 
 if TYPE_CHECKING:
-    from worlddb.memory import Memory
     from worlddb.memory.values import Remembered
-
-HINTED = 5
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -52,17 +50,17 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one page."""
-    scope = meant_scopes(args)
+    moment = as_of(args)
     with open_memories(args) as memory:
         page = memory.list(
             limit=args.limit,
             cursor=args.cursor,
             include_retired=args.include_retired,
-            as_of=args.valid,
-            known_at=args.known,
-            **scope,
+            as_of=moment.valid,
+            known_at=moment.known,
+            **scope_ids(args),
         )
-        hint = "" if page or scope or args.cursor else _others(memory)
+        nothing = "nothing found" if page or args.cursor else nothing_found(memory, args)
     if wants_json(args):
         print_json(page.to_dict())
         return 0
@@ -70,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         headers, rows = _table(page.memories, args.include_retired)
         print_table(headers, rows)
     else:
-        print(f"nothing found{hint}", file=sys.stderr)
+        print(nothing, file=sys.stderr)
     if page.next_cursor:
         print(f"there are more: --cursor {page.next_cursor}", file=sys.stderr)
     return 0
@@ -92,15 +90,3 @@ def _table(
         for memory in memories
     ]
     return ("id", "valid_from", *until, "scopes", "text"), rows
-
-
-def _others(memory: Memory) -> str:
-    """Return whose memories there are, for somebody who named nobody and found nothing."""
-    import shlex
-
-    scopes = memory.list_scopes(limit=HINTED + 1)
-    if not scopes:
-        return ""
-    flags = [f"--{scope.kind}-id {shlex.quote(scope.value)}" for scope in scopes][:HINTED]
-    more = ", … (worlddb scopes)" if len(scopes) > HINTED else ""
-    return f" for user:default; there are others: {one_line(', '.join(flags))}{more}"

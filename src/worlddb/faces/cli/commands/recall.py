@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError
@@ -16,12 +17,14 @@ from worlddb.faces.cli.options import (
     count,
     wants_json,
 )
-from worlddb.faces.cli.scoping import add_scope_options, meant_scopes, scope_ids
+from worlddb.faces.cli.scoping import add_scope_options, nothing_found, scope_ids, scopes_text
 from worlddb.faces.cli.stores import open_memories
 from worlddb.faces.cli.terminal import iso, one_line, paint, print_json
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall
+    from worlddb.memory import Memory
+    from worlddb.model.id import Id
 
 WIDTH = 240
 
@@ -38,13 +41,15 @@ def add_parser(subparsers: Subparsers) -> None:
             "says, and show the best with its place in each of the three. No model is asked but\n"
             "the embedder, which runs on this machine unless you chose another.\n"
             "\n"
-            "Without a scope, look in the whole store; or, if $WORLDDB_SCOPE or the settings file\n"
-            "names a user, only in what is theirs. A hit is in a scope of every kind that is named."
+            "A hit is in a scope of every kind that is named. Without any it is one of the user\n"
+            "that $WORLDDB_SCOPE or the settings file names, else of the user 'default', as in\n"
+            "'worlddb list'; with --everyone it may be anywhere in the store."
         ),
         examples=(
-            ('worlddb recall "Where does Anna work?"', "in the whole store"),
+            ('worlddb recall "Where does Anna work?"', "what is remembered for you"),
             ('worlddb recall "tea or coffee?" --user-id ada', "what is remembered for Ada"),
             ('worlddb recall "What did we decide?" --scope 3f2a -k 3', "inside one world"),
+            ('worlddb recall "Who knows Anna?" --everyone', "in the whole store"),
             ('worlddb recall "price" --known 2026-01-31T00:00:00Z', "as it was known then"),
             ('worlddb recall "launch date" --explain', "with ranks, scores and conflicts"),
         ),
@@ -54,10 +59,15 @@ def add_parser(subparsers: Subparsers) -> None:
         "--scope", metavar="ID", action="append", help="look inside this world; may be repeated"
     )
     add_scope_options(parser)
+    parser.add_argument(
+        "--everyone", action="store_true", help="look in the whole store, also in no scope at all"
+    )
     parser.add_argument("-k", type=count, default=10, metavar="N", help="how many (default: 10)")
     parser.add_argument("--max-tokens", type=count, metavar="N", help="of about so many tokens")
     parser.add_argument("--type", metavar="TYPE", action="append", help="only nodes of this type")
-    parser.add_argument("--ended", action="store_true", help="what has ended, too")
+    parser.add_argument(
+        "--include-retired", "--ended", action="store_true", help="find what has ended, too"
+    )
     parser.add_argument("--explain", action="store_true", help="show why each hit is there")
     add_as_of_options(parser)
     add_embedder_option(parser)
@@ -66,46 +76,63 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask, and print the hits."""
-    found = _ask(args)
+    if (args.scope is not None) + bool(scope_ids(args)) + args.everyone > 1:
+        raise InvalidInputError(
+            "recall: give only one of --scope ID, --everyone, and --user-id and its like"
+        )
+    with open_memories(args, asks=True) as memory:
+        found = _ask(memory, args)
+        whose = _whose(memory, found) if args.everyone else {}
+        everywhere = args.scope or args.everyone
+        nothing = "nothing found" if found or everywhere else nothing_found(memory, args)
     if wants_json(args):
         print_json(found.to_json())
     else:
         for number, hit in enumerate(found, 1):
-            _print_hit(number, found, hit, args.explain)
+            _print_hit(number, found, hit, args.explain, whose.get(hit.node.id, ""))
         if not found:
-            print("nothing found", file=sys.stderr)
+            print(nothing, file=sys.stderr)
     return 0
 
 
-def _ask(args: argparse.Namespace) -> Recall:
-    if args.scope and scope_ids(args):
-        raise InvalidInputError("recall: give --scope ID or --user-id and its like, not both")
+def _ask(memory: Memory, args: argparse.Namespace) -> Recall:
+    moment = as_of(args)
     limits = {"k": args.k, "max_tokens": args.max_tokens, "types": args.type}
-    with open_memories(args, asks=True) as memory:
-        if not args.scope and (scope := meant_scopes(args)):
-            return memory.recall(
-                args.question,
-                as_of=args.valid,
-                known_at=args.known,
-                include_retired=args.ended,
-                **limits,
-                **scope,
-            )
+    if args.scope or args.everyone:
         return memory.db.recall(
             args.question,
             scope=args.scope,
-            as_of=as_of(args),
-            include_superseded=args.ended,
+            as_of=moment,
+            include_superseded=args.include_retired,
             **limits,
         )
+    return memory.recall(
+        args.question,
+        as_of=moment.valid,
+        known_at=moment.known,
+        include_retired=args.include_retired,
+        **limits,
+        **scope_ids(args),
+    )
 
 
-def _print_hit(number: int, found: Recall, hit: Hit, explain: bool) -> None:
+def _whose(memory: Memory, found: Recall) -> dict[Id, str]:
+    """Return in which scopes the hits are that are somebody's."""
+    from worlddb.errors import NotFoundError
+
+    told: dict[Id, str] = {}
+    for hit in found:
+        with suppress(NotFoundError):
+            told[hit.node.id] = scopes_text(memory.read(hit.node.id).scopes)
+    return told
+
+
+def _print_hit(number: int, found: Recall, hit: Hit, explain: bool, whose: str) -> None:
     node = hit.node
     until = f" to {iso(node.valid_to)}" if node.valid_to else ""
     name = f" {one_line(node.name)}" if node.name and node.content else ""
     head = f"{number}. {node.id.short}  {node.type}{name}  {iso(node.valid_from)}{until}"
-    print(paint(head, "bold"))
+    print(paint(f"{head}  {one_line(whose)}".rstrip(), "bold"))
     print(f"   {one_line(found.snippet(hit, width=WIDTH).text)}")
     if hit.conflicts:
         sides = {side for one in hit.conflicts for side in (one.left, one.right)} - {node.id}
