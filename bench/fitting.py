@@ -25,7 +25,7 @@ from worlddb.read.weigh import Candidates, Scores, weigh
 FOLDS = 6
 SPREAD = 0.7
 DEPTH = 200
-FITTED = ("vector", "late", "text", "speaker", "world", "opening", "reply", "date")
+FITTED = ("vector", "late", "text", "speaker", "world", "opening", "reply", "telling", "date")
 FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@10")
 
 

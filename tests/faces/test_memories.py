@@ -152,7 +152,7 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["write"], 2, "give one of TEXT, --messages FILE and --lines FILE"),
+        (["write"], 2, "give one of TEXT ('-' is stdin), --messages FILE"),
         (["write", "x", "--lines", "y"], 2, "give one of TEXT"),
         (["write", ""], 2, "no text to remember"),
         (["write", "x", "--metadata", "[1]"], 2, "--metadata: give a JSON object"),

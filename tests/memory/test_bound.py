@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -145,3 +146,45 @@ def test_who_has_a_name_now_does_not_see_what_was_known_of_the_one_before(memory
     assert len(mine.list(known_at=known)) == 0
     assert len(mine.recall("tea", known_at=known)) == 0
     assert len(memory.list(user_id="ada", known_at=known)) == 1
+
+
+def names(memory: Memory, **options: Any) -> list[str]:
+    return [scope.name for scope in memory.list_scopes(**options)]
+
+
+def test_a_scope_is_listed_however_long_ago_it_was_written_to(memory: Memory) -> None:
+    memory.write("tea of ada", user_id="ada", app_id="shop")
+    memory.write("tea of bob", user_id="bob", app_id="shop", run_id="r")
+    ada = worlddb.ScopeName("user", "ada").id()
+    with memory.db.transaction(bulk=True) as tx:
+        tx.create_nodes(
+            worlddb.NodeDraft(type="Memory", content=f"note {number}", parent=ada)
+            for number in range(10_100)
+        )
+    memory.write("cake of ada", user_id="ada", run_id="q")
+    mine = memory.bound(user_id="ada")
+    assert names(mine) == ["user:ada", "app:shop", "run:q"]
+    assert names(mine, kind="app") == ["app:shop"]
+    first = mine.list_scopes(limit=2)
+    assert names(mine, cursor=first.next_cursor) == ["run:q"]
+
+
+def test_a_scope_is_listed_for_a_chat_and_for_a_turn_of_it(memory: Memory) -> None:
+    chat = [{"role": "user", "content": "I like tea"}, {"role": "assistant", "content": "Noted"}]
+    memory.write(chat, user_id="ada", app_id="shop")
+    memory.write(chat, user_id="bob", app_id="mill")
+    assert names(memory.bound(user_id="ada")) == ["user:ada", "app:shop"]
+    (session,) = memory.list(user_id="bob").memories
+    turn = memory.db.children(session.id)[0]
+    with memory.db.transaction() as tx:
+        tx.write_edge("contains", worlddb.ScopeName("user", "ada").id(), turn.id)
+    assert names(memory.bound(user_id="ada")) == ["user:ada", "app:shop", "app:mill"]
+
+
+def test_a_scope_is_listed_only_for_memories_that_are_still_there(memory: Memory) -> None:
+    done = memory.write("My manager Sarah Chen likes tea", user_id="ada", app_id="shop")
+    memory.write("Sarah Chen was here", user_id="ada")
+    memory.retire(done.id)
+    mine = memory.bound(user_id="ada")
+    assert names(mine) == ["user:ada"]
+    assert names(mine, include_retired=True) == ["user:ada", "app:shop"]

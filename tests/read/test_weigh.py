@@ -13,7 +13,18 @@ import worlddb
 from worlddb import RecallSettings, Weights, WorldDB
 from worlddb.read.weigh import READ_CLOSELY, Candidates, Scores, turns_before, weigh
 
-LEFT_OUT = ("vector", "late", "text", "graph", "speaker", "world", "opening", "reply", "date")
+LEFT_OUT = (
+    "vector",
+    "late",
+    "text",
+    "graph",
+    "speaker",
+    "world",
+    "opening",
+    "reply",
+    "date",
+    "telling",
+)
 NOON = datetime(2023, 6, 20, 12, tzinfo=UTC)
 
 
@@ -27,6 +38,7 @@ def candidates(count: int, **given: object) -> Candidates:
         "speakers": ["user"],
         "spoken": np.zeros(count, dtype=np.int64),
         "before": np.full(count, -1, dtype=np.intp),
+        "telling": np.zeros(count),
     }
     return Candidates(**{**usual, **given})  # type: ignore[arg-type]
 
@@ -112,3 +124,33 @@ def test_advice_and_what_speaks_of_nobody_rest_on_what_the_asker_told() -> None:
         assert ask(db, "Can you suggest a hotel in Miami?") == "user"
         assert ask(db, "Which hotel in Miami has a view of the sea?") == "user"
         assert ask(db, "Which hotel in Miami did you find?") == "assistant"
+
+
+def test_a_turn_that_tells_of_its_speaker_comes_first_unless_the_other_is_asked() -> None:
+    with worlddb.open(":memory:", embedder="none") as db:
+        with db.transaction(actor="test") as tx:
+            world = tx.create_node(type="Session", name="one").id
+            told = "I just came back from the Midsummer run, which was long and full of mud"
+            for name, text in (
+                ("user", "Any tips for the Midsummer run?"),
+                ("user", told),
+                ("assistant", "The Midsummer run needs light shoes."),
+            ):
+                tx.create_node(type="Turn", name=name, content=text, parent=world)
+        question = "How was my Midsummer run?"
+        assert db.recall(question, k=1, types=["Turn"])[0].node.content == told
+        without = RecallSettings(weighing=Weights(telling=0.0))
+        found = db.recall(question, k=1, types=["Turn"], settings=without)
+        assert found[0].node.content != told
+        found = db.recall("What did you say of the Midsummer run?", k=1, types=["Turn"])
+        assert found[0].node.name == "assistant"
+
+
+def test_a_memory_is_never_worth_less_than_a_turn_that_tells() -> None:
+    with worlddb.open(":memory:", embedder="none") as db:
+        with db.transaction(actor="test") as tx:
+            for text in ("Ada owns a red bicycle", "The bicycle of Ada is red", "A red bicycle"):
+                tx.create_node(type="Memory", content=text)
+        with_it = [hit.node.id for hit in db.recall("red bicycle")]
+        settings = RecallSettings(weighing=Weights(telling=0.0))
+        assert with_it == [hit.node.id for hit in db.recall("red bicycle", settings=settings)]

@@ -7,6 +7,7 @@ Scores of words need not: held, a world's own statistics say what is rare; wide,
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -98,11 +99,16 @@ def test_vectors_find_the_same_nodes_in_the_same_order_held_and_wide(seed: int) 
         vector = np.array([rng.uniform(-1, 1) for _ in range(64)], dtype=np.float32)
         asked = player.db.query().in_world(world).include_superseded(view["include_superseded"])
         asked = asked.as_of(valid=view["as_of"].valid, known=view["as_of"].known)
-        asked = asked.vector(vector.tolist()).limit(rng.choice((5, ALL)))
+        most, is_past = rng.choice((5, ALL)), view["as_of"].known is not None
+        asked = asked.vector(vector.tolist()).limit(ALL if is_past else most)
         hold_at_most(player.db, HELD)
         held = asked.execute()
         hold_at_most(player.db, WIDE)
         spread = asked.execute()
+        if is_past:
+            # Wide, what was known then is ranked by the vectors that worlds have now.
+            assert set(found(held)) == set(found(spread))
+            continue
         expected = cosines(player.db, found(held), vector)
         assert cosines(player.db, found(spread), vector) == pytest.approx(expected, abs=1e-3)
         assert expected == sorted(expected, reverse=True)
@@ -125,6 +131,8 @@ def test_all_lanes_together_find_the_same_nodes_held_and_wide(seed: int, weighed
     player, rng, count = same_worlds(seed), random.Random(seed), 0
     for _ in range(50):
         view, words = random_view(rng, player), " ".join(rng.sample(WORDS, 3))
+        # Not as of what was known then: wide, the vectors of worlds are those of now.
+        view["as_of"] = AsOf(valid=view["as_of"].valid)
         held, spread = asked_twice(player, words, k=ALL, settings=settings, **view)
         assert set(found(held)) == set(found(spread))
         assert held.conflicts == spread.conflicts or set(held.conflicts) == set(spread.conflicts)
@@ -297,3 +305,15 @@ def test_however_many_are_asked_for_there_are_no_more_than_there_are(most: int) 
     assert found(db.recall("apple", k=huge, settings=RecallSettings(depth=huge))) == [apple]
     assert found(db.query().text("apple").limit(huge).execute()) == [apple]
     assert found(db.query().vector([1.0] * 64).limit(huge).execute()) == [apple]
+
+
+def test_who_may_be_seen_is_asked_once_of_each_however_deep_a_search_goes() -> None:
+    rows, asked = [(row, 1.0) for row in range(1_000)], list[int]()
+
+    def keep(some: Sequence[int]) -> set[int]:
+        asked.extend(some)
+        return {row for row in some if row % 100 == 99}
+
+    found = wide._until_enough(lambda deep: rows[:deep], keep, 3, 10)
+    assert [row for row, _ in found] == [99, 199, 299, 399, 499, 599]
+    assert asked == list(range(640))

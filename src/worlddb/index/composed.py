@@ -5,11 +5,14 @@ What changed since the last time, new children, moved ones, closed ones, is work
 inside out: a world whose vector changes is itself a changed child of the world above. So one new
 leaf costs its depth, and many of one world are worked in with one matrix product. The root is
 nobody's answer: it has none.
+
+When a child is true does not matter here, only what is known of it. So how worlds were composed at
+an earlier commit follows from who counted in them then: `compose_held` does it again, in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -61,6 +64,35 @@ def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
         _Composer(session, model, pooling, new[-1]).add(new)
     session.derived.set_composed(model.number, last, head.seq)
     return model._replace(composed=last, seq=head.seq)
+
+
+def compose_held(matrix: Vector, above: Sequence[int], pooling: Pooling) -> None:
+    """Turn the content vectors of nodes, one row each, into their effective ones.
+
+    `above` has for each node the row of the world it counts in, and -1 for nowhere. All that
+    counts in a world must be among the nodes, in the order of writing.
+    """
+    inside: dict[int, list[int]] = {}
+    for place, world in enumerate(above):
+        if world >= 0:
+            inside.setdefault(world, []).append(place)
+    waits_for = {
+        world: sum(child in inside for child in children) for world, children in inside.items()
+    }
+    ready = [world for world, count in waits_for.items() if not count]
+    nobody = matrix[:0]
+    while ready:
+        world = ready.pop()
+        anchor = matrix[world]
+        empty = empty_pool(matrix.shape[1])
+        pool = changed(empty, anchor, nobody, matrix[inside[world]], pooling)
+        # As the store would have given it back.
+        matrix[world] = loaded(stored(effective(anchor, pool, pooling)))
+        up = above[world]
+        if up >= 0:
+            waits_for[up] -= 1
+            if not waits_for[up]:
+                ready.append(up)
 
 
 def _moved_since(session: Reader, model: ModelRow) -> list[int]:

@@ -1,6 +1,7 @@
 """Lookups: which nodes might be meant by a name, and which say the same already.
 
-Derived: it is brought up to the last commit when somebody resolves, not when somebody writes.
+Derived: it is brought up to the last commit when somebody resolves, whoever wrote. Who resolves and
+then writes takes in what they wrote in the same transaction, and leaves nothing to bring up.
 """
 
 from __future__ import annotations
@@ -62,16 +63,21 @@ class Lookups:
                 # Aliases and attributes come last, when all their nodes are in.
                 notes = note
                 if last == head.nodes:
-                    rows += self._of_aliases(reader, note)
-                    rows += self._of_attributes(reader, note)
+                    rows += self._of_notes(reader, note)
                     notes = head.notes
             with self._store.derive() as session:
-                if session.lookups.reached() != (node, note):
-                    continue  # Somebody else was faster.
-                rows.sort()
-                session.lookups.put(rows)
-                names = session.lookups.names() + named
-                session.lookups.set_reached(last, notes, names)
+                if session.lookups.reached() == (node, note):  # Else somebody was faster.
+                    _put(session, rows, named, last, notes)
+
+    def take_in(self, session: Reader, last: int, notes: int) -> None:
+        """Add what an open transaction has written: its nodes up to row `last`, and its notes.
+
+        Only if the index is at the commit before; else there is more to bring up than this.
+        """
+        head = session.head()
+        if session.lookups.reached() == (head.nodes, head.notes) != (last, notes):
+            rows, named = self._of_nodes(session, range(head.nodes + 1, last + 1))
+            _put(session, rows + self._of_notes(session, head.notes), named, last, notes)
 
     def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[list[tuple[int, int]], int]:
         """Return the keys of some nodes, and how many of them have a name of their own."""
@@ -85,17 +91,23 @@ class Lookups:
                 found += [(name_number(key), body.row) for key in self._keys(body.name)]
         return found, named
 
-    def _of_aliases(self, reader: Reader, after: int) -> list[tuple[int, int]]:
-        return [
+    def _of_notes(self, reader: Reader, after: int) -> list[tuple[int, int]]:
+        """Return the keys of the aliases and attributes that were told after a note."""
+        aliases = [
             (name_number(key), row)
             for row, alias in reader.aliases_after(after)
             if len(alias) <= NAME_CHARS_MAX
             for key in self._keys(alias)
         ]
-
-    def _of_attributes(self, reader: Reader, after: int) -> list[tuple[int, int]]:
-        return [
+        return aliases + [
             (name_number(key), row)
             for row, attributes in reader.lookups.attributes_after(after)
             for key in self._attribute_keys(attributes)
         ]
+
+
+def _put(session: Reader, rows: list[tuple[int, int]], named: int, last: int, notes: int) -> None:
+    """Add keys, and say how far the index has come."""
+    rows.sort()
+    session.lookups.put(rows)
+    session.lookups.set_reached(last, notes, session.lookups.names() + named)

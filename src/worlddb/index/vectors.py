@@ -15,9 +15,9 @@ import numpy as np
 from worlddb.embed.compose import Pooling, Vector
 from worlddb.embed.protocol import Embedder, checked
 from worlddb.errors import ConflictError, InvalidInputError, StorageError
-from worlddb.index.composed import STORED, compose, damaged, stored
+from worlddb.index.composed import STORED, compose, compose_held, damaged, stored
 from worlddb.index.tokens import Tokens, asked_tokens, loaded_tokens, tokens_of
-from worlddb.store.protocol import BodyRow, Head, ModelRow, Reader, Store
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader, Store
 
 EMBED_BATCH = 2048
 PATIENCE_S = 0.25
@@ -101,24 +101,28 @@ class Vectors:
             ConflictError: the store holds another model's vectors.
         """
         with self._store.read() as reader:
-            goal = reader.head()
-            if self._has_reached(reader, goal):
+            if self._has_reached(self._own(reader), reader.head()):
                 return
             is_uncommitted = reader.is_uncommitted
         if is_uncommitted:
             # Whoever has the turn may be waiting for the end of this very transaction.
-            self._follow(goal, on_progress)
+            self._follow(on_progress)
             return
         with self._turn:
-            self._follow(goal, on_progress)
+            self._follow(on_progress)
 
-    def _follow(self, goal: Head, on_progress: Progress) -> None:
-        """Catch up with one commit; others may land meanwhile, and are for the next time."""
+    def _follow(self, on_progress: Progress) -> None:
+        """Catch up with the last commit; others may land meanwhile, and are for the next time.
+
+        It is the last as of one's turn: whoever came while we waited has nothing left to do.
+        """
+        goal: Head | None = None
         while True:
             with self._store.read() as reader:
-                if self._has_reached(reader, goal):
+                goal = goal or reader.head()
+                model = self._own(reader)
+                if self._has_reached(model, goal):
                     return
-                model = self.model(reader)
                 done = max(1 if model is None else model.embedded, *self._unsaved, 1)
                 rows = range(done + 1, min(done + 1 + EMBED_BATCH, goal.nodes + 1))
                 texts = [embedded_text(body) for body in reader.bodies(rows)] if rows else []
@@ -132,14 +136,8 @@ class Vectors:
                 self._unsaved_tokens.update(tokens)
             on_progress(min(done + len(made), goal.nodes), goal.nodes)
 
-    def _has_reached(self, reader: Reader, goal: Head) -> bool:
-        """Return whether all of a commit is embedded and composed, and kept in the store.
-
-        Raises:
-            ConflictError: the store holds another model's vectors.
-        """
-        self._refuse_stranger(reader)
-        model = self.model(reader)
+    def _has_reached(self, model: ModelRow | None, goal: Head) -> bool:
+        """Return whether all of a commit is embedded and composed, and kept in the store."""
         if model is None or self._unsaved or model.embedded < goal.nodes:
             return False
         return model.seq >= goal.seq and model.pooling == self._pooling
@@ -158,7 +156,7 @@ class Vectors:
             self.catch_up(on_progress)
             self._keep({}, {}, None)
             with self._store.read() as reader:
-                if self._has_reached(reader, goal):
+                if self._has_reached(self._own(reader), goal):
                     return
 
     def take_over(self, on_progress: Progress = lambda done, total: None) -> None:
@@ -182,18 +180,24 @@ class Vectors:
         finally:
             self._taking_over = False
 
-    def _refuse_stranger(self, reader: Reader) -> None:
-        """Stop if the store has been re-embedded by another model since it was opened."""
-        active = next((row.id for row in reader.derived.models() if row.active), None)
+    def model(self, reader: Reader) -> ModelRow | None:
+        """Return how far this embedder's vectors have come."""
+        return next((row for row in reader.derived.models() if row.id == self.model_id), None)
+
+    def _own(self, reader: Reader) -> ModelRow | None:
+        """Return the same, if the store has not been re-embedded by another model meanwhile.
+
+        Raises:
+            ConflictError: it has.
+        """
+        models = reader.derived.models()
+        active = next((row.id for row in models if row.active), None)
         if active is not None and active != self.model_id and not self._taking_over:
             raise ConflictError(
                 f"{self._store.path}: was embedded anew by {active} meanwhile; close it and open "
                 "it again"
             )
-
-    def model(self, reader: Reader) -> ModelRow | None:
-        """Return how far this embedder's vectors have come."""
-        return next((row for row in reader.derived.models() if row.id == self.model_id), None)
+        return next((row for row in models if row.id == self.model_id), None)
 
     def _save(self, made: dict[int, bytes], tokens: dict[int, bytes]) -> bool:
         """Keep new vectors in the store; return whether that was possible."""
@@ -213,9 +217,8 @@ class Vectors:
             StorageError, ConflictError, InvalidInputError: nothing can be written now.
         """
         with self._store.derive(patience_s) as session:
-            self._refuse_stranger(session)
             derived = session.derived
-            model = self.model(session) or derived.add_model(
+            model = self._own(session) or derived.add_model(
                 self.model_id, self._embedder.dim, self._pooling
             )
             self._refuse_other_dim(model)
@@ -252,17 +255,57 @@ class Vectors:
             ConflictError: this embedder's vectors were of another length before.
             CorruptionError: a stored vector cannot be one.
         """
-        matrix = np.zeros((len(rows), self._embedder.dim), dtype=np.float32)
+        found, model = self._contents(reader, rows)
+        if model is not None and rows:
+            # A later vector of the same node wins: composed before content.
+            found += [(pool.node, pool.vector) for pool in reader.derived.pools(model.number, rows)]
+        return self._matrix(rows, found)
+
+    def load_then(
+        self, reader: Reader, rows: list[int], above: Sequence[int]
+    ) -> tuple[Vector, bool]:
+        """Return the effective vectors of nodes as of another time, and whether all are embedded.
+
+        `above` has for each node the place in `rows` of the world it counted in then, and -1 for
+        nowhere. All that counted in a world must be among the rows, which are in order.
+
+        Raises:
+            ConflictError: this embedder's vectors were of another length before.
+            CorruptionError: a stored vector cannot be one.
+        """
+        before = self._embedded(reader)
+        matrix = self._matrix(rows, self._contents(reader, rows)[0])
+        # Others may keep in the store, or add, what was not kept before: what was seen twice is so.
+        last = min(before, self._embedded(reader))
+        there = [
+            up if row <= last and up >= 0 and rows[up] <= last else -1
+            for row, up in zip(rows, above, strict=True)
+        ]
+        compose_held(matrix, there, self._pooling)
+        return matrix, not rows or rows[-1] <= last
+
+    def _embedded(self, reader: Reader) -> int:
+        """Return the last node that has a vector, in the store or not yet."""
+        model = self.model(reader)
+        return max(ROOT_ROW if model is None else model.embedded, *self._unsaved, ROOT_ROW)
+
+    def _contents(
+        self, reader: Reader, rows: list[int]
+    ) -> tuple[list[tuple[int, bytes]], ModelRow | None]:
+        """Return (row, content vector) of those nodes that have one, and the model they are of."""
         model = self.model(reader)
         if model is not None:
             self._refuse_other_dim(model)
-        place = {row: number for number, row in enumerate(rows)}
         found = [(row, body) for row in rows if (body := self._unsaved.get(row)) is not None]
         if model is not None and rows:
             found += reader.derived.vectors(model.number, rows)
-            found += [(pool.node, pool.vector) for pool in reader.derived.pools(model.number, rows)]
+        return found, model
+
+    def _matrix(self, rows: list[int], found: list[tuple[int, bytes]]) -> Vector:
+        """Return vectors as a matrix, one row for each of `rows`; the last one of a node counts."""
+        matrix = np.zeros((len(rows), self._embedder.dim), dtype=np.float32)
         if found:
-            # A later vector of the same node wins: composed before content.
+            place = {row: number for number, row in enumerate(rows)}
             size = STORED.itemsize * self._embedder.dim
             for row, body in found:
                 if len(body) != size:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from worlddb.errors import InvalidInputError, NotFoundError
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = list[int]
 Ids: TypeAlias = list[Id]
+IsOwn: TypeAlias = Callable[[int, Node], bool]
+"""Whether a node, by its row, is a scope that may be listed."""
 PAGE_MAX = 1_000
 TURN = "Turn"
 TURNS_LISTED = 5
-SEEN_FOR_SCOPES = 10_000
 GENERATIONS_MAX = 1_000_000
 
 
@@ -148,8 +150,9 @@ class ReadingMemories(Scoping):
         if kind is not None and kind not in KINDS:
             raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
         with self._viewing(self._bounds, ended=include_retired) as view:
-            after = self._scope_place(view, cursor)
-            rows = self._scope_rows(view, kind, after, limit + 1, include_retired)
+            is_own = self._own_scopes(view)
+            after = self._scope_place(view, cursor, is_own)
+            rows = self._scope_rows(view, kind, after, limit + 1, is_own)
             nodes = view.reader.nodes(rows)
             found = tuple(_scope(nodes[row], view.moment) for row in rows[:limit])
         more = len(rows) > limit
@@ -167,35 +170,50 @@ class ReadingMemories(Scoping):
         self.recall("warm up", k=1)
 
     def _scope_rows(
-        self, view: View, kind: ScopeKind | None, after: int, most: int, ended: bool
+        self, view: View, kind: ScopeKind | None, after: int, most: int, is_own: IsOwn
     ) -> Rows:
         """Return the rows of the scopes there are; within bounds, of those of one's memories."""
         reader, start = view.reader, "" if kind is None else f"{kind}:"
         found: Rows = []
-        mine = self._own_scopes(view)
-        while len(found) < most:
-            rows = reader.placed.typed(ROOT_ROW, SCOPE, start, after, PAGE_MAX)
-            if not rows:
-                break
+        while rows := reader.placed.typed(ROOT_ROW, SCOPE, start, after, PAGE_MAX):
             after = rows[-1]
-            nodes = reader.nodes(rows)
-            found += [
-                row
-                for row in rows
-                if (ended or view.moment.holds(nodes[row]))
-                and _is_scope(nodes[row])
-                and (mine is None or nodes[row].name in mine)
-            ]
-        return found[:most]
+            for row, node in sorted(reader.nodes(rows).items()):
+                if (view.ended or view.moment.holds(node)) and is_own(row, node):
+                    found.append(row)
+                    if len(found) == most:
+                        return found
+        return found
 
-    def _own_scopes(self, view: View) -> set[str] | None:
+    def _own_scopes(self, view: View) -> IsOwn:
+        """Return what tells one's scopes: within bounds, those that a memory in view is in."""
         if not self._bounds:
-            return None
-        rows = page(view, None, SEEN_FOR_SCOPES)
-        found = scopes_of(view.reader, rows, view.moment).values()
-        own = {scope for group in self._bounds for scope in group}
-        names = own | {name for names in found for name in names if self._may_name(name)}
-        return {str(name) for name in names}
+            return lambda row, node: _is_scope(node)
+        reader, groups = view.reader, (view.worlds, *view.within)
+        before, now = reader.head().nodes + 1, to_micros(view.moment.now, "now")
+        inside = reader.placed.latest(set(chain(*groups)), before, now, before)
+        # Those that hold nothing of it are many, and are told at once. A turn is in its session's.
+        held = reader.placed.holders(inside)
+        held |= reader.placed.holders(held)
+        own = {str(scope) for group in self._bounds for scope in group}
+
+        def is_own(row: int, node: Node) -> bool:
+            if not _is_scope(node):
+                return False
+            if node.name in own:
+                return True
+            if row not in held or not self._may_name(scope_named(node.name)):
+                return False
+            both = View(
+                reader,
+                view.moment,
+                worlds=view.worlds,
+                within=[*view.within, [row]],
+                members=view.members,
+                ended=view.ended,
+            )
+            return bool(page(both, None, 1))
+
+        return is_own
 
     def _place(self, view: View, cursor: str | None) -> int | None:
         """Return the row of the last memory of a page.
@@ -209,7 +227,7 @@ class ReadingMemories(Scoping):
             raise _no_cursor(cursor)
         return row
 
-    def _scope_place(self, view: View, cursor: str | None) -> int:
+    def _scope_place(self, view: View, cursor: str | None, is_own: IsOwn) -> int:
         """Return the row of the last scope of a page; 0 before the first.
 
         Raises:
@@ -218,8 +236,7 @@ class ReadingMemories(Scoping):
         if cursor is None:
             return 0
         row = _row_of(view.reader, cursor)
-        mine = self._own_scopes(view)
-        if mine is not None and view.reader.world(row).name not in mine:
+        if self._bounds and not is_own(row, view.reader.nodes([row])[row]):
             raise _no_cursor(cursor)
         return row
 

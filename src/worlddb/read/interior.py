@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from worlddb.index.bm25 import Bm25
 from worlddb.index.vectors import Vectors
+from worlddb.language.telling import DONE, telling
 from worlddb.language.words import words
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import decode_changes
@@ -28,7 +29,7 @@ from worlddb.model.values import Edge
 from worlddb.read.moment import Moment
 from worlddb.read.names import first_name, name_key
 from worlddb.read.visible import interior_up_to
-from worlddb.store.protocol import BodyRow, Head, ModelRow, Reader
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader
 
 FOREVER = np.iinfo(np.int64).max
 DOORS = frozenset({"Entity", "Topic", "Scope", "Session", "Date", "Key"})
@@ -37,6 +38,14 @@ NEW_EDGES_MAX = 10_000
 MOVES = frozenset({"place", "delete_edge", "close_edge"})
 
 Mask = NDArray[np.bool_]
+
+
+def nodes_at(reader: Reader, known: int | None) -> int:
+    """Return the highest row of a node that there was after a commit; there are none between."""
+    if known is None:
+        return reader.head().nodes
+    found = reader.commits(known - 1, 1, newest_first=False) if known >= 0 else []
+    return found[0].nodes if found else ROOT_ROW
 
 
 def is_answer(body: BodyRow) -> bool:
@@ -49,6 +58,11 @@ def speaker_of(body: BodyRow) -> str:
     return body.name.casefold() if body.type == "Turn" else ""
 
 
+def telling_of(body: BodyRow) -> int:
+    """Return how much it tells of somebody: in a conversation few turns do, a memory always."""
+    return telling(body.content) if body.type == "Turn" else DONE
+
+
 class Interior:
     """The nodes inside some worlds, numbered by their place here, not by row."""
 
@@ -58,6 +72,7 @@ class Interior:
         self.members = members
         self.head: Head | None = None
         self.expires: datetime | None = None
+        self.known: int | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -72,6 +87,7 @@ class Interior:
         self.answers = array("b")
         self.speakers: dict[str, int] = {}
         self.spoken = array("q")
+        self.telling = array("q")
         self.text = Bm25()
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
@@ -86,12 +102,19 @@ class Interior:
     def read(self, reader: Reader, moment: Moment, most: int) -> bool:
         """Read the worlds as of `moment`; return False if they hold more than `most` nodes."""
         self.expires = None
+        self.known = moment.known
 
         def note_end(edge: Edge) -> None:
             if edge.valid_to is not None and moment.valid is None:
                 self.expires = min(self.expires or edge.valid_to, edge.valid_to)
 
-        found = interior_up_to(reader, self.worlds, moment, self.members, most, note_end)
+        found: set[int] | None
+        if self.worlds == (ROOT_ROW,) and moment.known is not None:
+            # All there was: not to be looked for among all that there is now.
+            last = nodes_at(reader, moment.known)
+            found = set(range(ROOT_ROW + 1, last + 1)) if last <= most + 1 else None
+        else:
+            found = interior_up_to(reader, self.worlds, moment, self.members, most, note_end)
         if found is None:
             return False
         new = sorted(found - self.place.keys())
@@ -120,8 +143,7 @@ class Interior:
             self._forget()  # Words and vectors of what was erased are not kept, of no time.
             return self.read(reader, moment, most)
         if moment.known is not None:
-            self.matrix = None  # What was known then stays; how worlds are composed goes on.
-            return True
+            return True  # What was known then stays.
         new = self._new_rows(reader, before, head, changes, moment)
         if new is None:
             if not self.read(reader, moment, most):
@@ -170,11 +192,10 @@ class Interior:
         held: dict[int, set[int]] = {}
         if not self.members:
             return held
-        for item in reader.edges_between(before.edges + 1, head.edges):
-            if item.edge.type == "contains":
-                if item.edge.valid_to is not None or not moment.holds(item.edge):
-                    return None
-                held.setdefault(item.target, set()).add(item.source)
+        for item in reader.edges_between(before.edges + 1, head.edges, types=("contains",)):
+            if item.edge.valid_to is not None or not moment.holds(item.edge):
+                return None
+            held.setdefault(item.target, set()).add(item.source)
         return held
 
     def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:
@@ -193,6 +214,7 @@ class Interior:
         self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
         self.answers.append(is_answer(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
+        self.telling.append(telling_of(body))
         self.text.add(words(f"{body.name} {body.content}"))
         self._name(body.name, place)
         if first := first_name(body.type, body.name):
@@ -237,6 +259,8 @@ class Interior:
 
     def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
         """Return the effective vectors, one row for each place."""
+        if self.known is not None:
+            return self._vectors_then(reader, vectors, self.known)
         held = 0 if self.matrix is None else len(self.matrix)
         new = self.rows[held:].tolist()
         if self.matrix is None:
@@ -248,6 +272,22 @@ class Interior:
             self.matrix[[self.place[row] for row in old]] = vectors.load(reader, old)
         # What was written after the last time somebody embedded has no vector yet: look again.
         self._stale = set() if self._is_embedded(vectors.model(reader)) else {*old, *new}
+        return self.matrix
+
+    def _vectors_then(self, reader: Reader, vectors: Vectors, known: int) -> NDArray[np.float32]:
+        """Return the effective vectors as of what was known then, not as worlds are composed now.
+
+        What lives in a world that is inside is inside, too: nothing else is needed.
+        """
+        if self.matrix is None or len(self.matrix) < len(self) or self._stale:
+            rows = self.rows.tolist()
+            closed = reader.closed_by(rows, known)
+            above = [
+                -1 if row in closed else self.place.get(parent, -1)
+                for row, parent in zip(rows, self.parents, strict=True)
+            ]
+            self.matrix, is_embedded = vectors.load_then(reader, rows, above)
+            self._stale = set() if is_embedded else set(rows)
         return self.matrix
 
     def _is_embedded(self, model: ModelRow | None) -> bool:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from worlddb.read.interior import Interior
+from worlddb.read.interior import Interior, nodes_at
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import ROOT_ROW, Head, Reader
 
@@ -18,7 +18,7 @@ NODES_MAX = 262_144
 WORLDS_MAX = 1_024
 """How many worlds are held or remembered as too large, each moment of one counted."""
 
-Key = tuple[tuple[int, ...], bool, object, object]
+Key = tuple[tuple[int, ...], bool, object, int | None]
 
 
 class Interiors:
@@ -40,7 +40,7 @@ class Interiors:
         """
         key: Key = (tuple(sorted(set(worlds))), members, moment.valid, moment.known)
         head = reader.head()
-        if self._is_too_large(key, head):
+        if self._is_too_large(key, reader, head):
             yield None
             return
         if reader.is_uncommitted:
@@ -58,9 +58,10 @@ class Interiors:
                 return
         yield None
 
-    def _is_too_large(self, key: Key, head: Head) -> bool:
+    def _is_too_large(self, key: Key, reader: Reader, head: Head) -> bool:
         if key[0] == (ROOT_ROW,) and head.nodes > self._held_max + 1:
-            return True
+            # What was known at a commit is as large as it was then.
+            return nodes_at(reader, key[3]) > self._held_max + 1
         # A world seldom shrinks: ask again only when the store has grown by as much as is held.
         return head.nodes < self._too_large.get(key, 0)
 

@@ -1,17 +1,17 @@
 """Weigh: the last word on the order of hits, from everything that is known about each.
 
 Ranks of lanes say who is ahead, not by how much. Here scores count: what a text says (words,
-meaning), who said it, what was said before it and in the same world, and when, each made comparable
-by how far it stands out. Then the question is asked once more, drawn towards the best answers so
-far: what they have in common is probably what was meant. Where an embedder keeps the words of a
-text apart, the best are at last read word by word (`late`). No model of ours, no randomness; the
-weights were fitted by `bench.fitting`.
+meaning), who said it and whether they tell of themselves, what was said before it and in the same
+world, and when, each made comparable by how far it stands out. Then the question is asked once
+more, drawn towards the best answers so far: what they have in common is probably what was meant.
+Where an embedder keeps the words of a text apart, the best are at last read word by word (`late`).
+No model of ours, no randomness; the weights were fitted by `bench.fitting`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Protocol
@@ -57,6 +57,8 @@ class Weights:
     """How much it counts that a turn opens a topic, and does not follow a turn just like it."""
     reply: float = 0.22
     """How much the words of the turn before count, which it may answer."""
+    telling: float = 0.35
+    """How much it counts that a turn tells of the one who speaks, and does not only ask."""
     date: float = 1.5
     feedback: float = 0.5
     asker: str = "user"
@@ -109,7 +111,7 @@ class Candidates:
 
     `speakers` are the names of those who spoke, and `spoken` says by number who said what.
     `before` is the place of the turn before, the own one if there is none, and -1 for what is no
-    turn of a conversation.
+    turn of a conversation. `telling` says how much each tells of the one who speaks.
     """
 
     lanes: Mapping[str, Scores]
@@ -120,6 +122,7 @@ class Candidates:
     speakers: Sequence[str]
     spoken: NDArray[np.int64]
     before: NDArray[np.intp]
+    telling: Scores
     retained: Scores | None = None
 
     @property
@@ -152,8 +155,12 @@ def weigh(
     weights: Weights,
 ) -> Scores:
     """Return the final score of each candidate."""
-    known = weights.speaker * _said_by(found, question, weights.asker)
+    named, side = speakers_of(question, weights.asker)
+    known = weights.speaker * _said_by(found, named, side, weights.asker)
     known += weights.date * _dated(found.starts, question, asked_at)
+    if side is None or not side.startswith("not "):
+        # "What did you suggest" asks for no tale.
+        known += weights.telling * standing_out(found.telling, 0.0)
     lanes = dict(found.lanes)
     scores = _combined(found, lanes, known, weights)
     if weights.feedback and vector is not None and found.cosines is not None:
@@ -247,9 +254,8 @@ def _best_of_worlds(scores: Scores, parents: NDArray[np.int64]) -> list[int]:
     return best
 
 
-def _said_by(found: Candidates, question: str, asker: str) -> Scores:
-    """Return 1 for what was said by the one the question speaks of."""
-    named, side = speakers_of(question, asker)
+def _said_by(found: Candidates, named: Set[str], side: str | None, asker: str) -> Scores:
+    """Return 1 for what was said by the one the question speaks of; see `speakers_of`."""
     verdicts = []
     for speaker in found.speakers:
         # What nobody is named for, the one who asks has told us.

@@ -210,11 +210,17 @@ class Wide:
 
 def _until_enough(look: Callable[[int], Found], keep: Keep, most: int, deep: int) -> Found:
     """Look deeper until enough of what is found may be kept, or there is no more."""
+    kept: set[int] = set()
+    judged: set[int] = set()
     while True:
         found = look(deep)
-        kept = keep([row for row, _ in found])
-        if len(kept) >= most or len(found) < deep:
-            return [item for item in found if item[0] in kept]
+        # Most of it was found by the look before: who may be seen is asked of the rest alone.
+        fresh = [row for row, _ in found if row not in judged]
+        kept |= keep(fresh)
+        judged.update(fresh)
+        chosen = [item for item in found if item[0] in kept]
+        if len(chosen) >= most or len(found) < deep:
+            return chosen
         deep *= DEEPER
 
 

@@ -104,10 +104,11 @@ def _create(
     source: str | Sequence[str] | None,
 ) -> None:
     parent = world if node.parent is None else outcome.ids[node.parent]
-    ident = made(tx, node, parent, source).id
-    outcome.ids[node.key] = ident
-    outcome.created.append(ident)
-    _keep_attributes(tx, node, ident)
+    found = made(tx, node, parent, source)
+    outcome.ids[node.key] = found.id
+    # What has ended is not looked for, but of the same time it is the same node all the same.
+    (outcome.created if found.known_from == tx.now else outcome.reused).append(found.id)
+    _keep_attributes(tx, node, found.id)
 
 
 def _keep_attributes(tx: Transaction, node: DraftNode, ident: Id) -> None:

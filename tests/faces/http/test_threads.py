@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 
-from worlddb.faces.http.threads import WRITERS_MAX, Threads
+from worlddb.faces.http.threads import WRITERS_MAX
 from worlddb.memory import Memory
 
 from .serving import Site, serving
-
-PATIENCE_S = 60
 
 
 @contextmanager
@@ -75,76 +70,3 @@ def test_a_hundred_callers_at_once_are_all_answered(memory: Memory) -> None:
         assert set(pool.map(call, range(300))) == {200}
         page = site.get("/v1/memories?user_id=all&limit=1000").data
     assert len(page["memories"]) == 100
-
-
-class Calls:
-    """Calls that note that they were begun and ended; they end when they may."""
-
-    def __init__(self) -> None:
-        self.began, self.go_on = threading.Event(), threading.Event()
-        self.begun: list[str] = []
-        self.ended: list[str] = []
-
-    def run(self, name: str) -> str:
-        self.begun.append(name)
-        self.began.set()
-        assert self.go_on.wait(PATIENCE_S)
-        self.ended.append(name)
-        return name
-
-
-async def under_way(threads: Threads, calls: Calls) -> list[asyncio.Task[str]]:
-    """Return a write that has begun, and one that waits for it."""
-    tasks = []
-    for name in ("first", "second"):
-        tasks.append(asyncio.ensure_future(threads.run(partial(calls.run, name), "write")))
-        await asyncio.to_thread(calls.began.wait, PATIENCE_S)
-    return tasks
-
-
-async def leave(task: asyncio.Task[str]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-
-
-def test_what_was_begun_is_finished_when_its_caller_goes_away() -> None:
-    async def life() -> str:
-        threads, calls = Threads(), Calls()
-        first, second = await under_way(threads, calls)
-        await leave(first)
-        calls.go_on.set()
-        answer = await second
-        assert calls.ended == ["first", "second"]
-        await threads.close()
-        return answer
-
-    assert asyncio.run(life()) == "second"
-
-
-def test_what_waits_is_not_begun_once_its_caller_has_gone() -> None:
-    async def life() -> list[str]:
-        threads, calls = Threads(), Calls()
-        first, second = await under_way(threads, calls)
-        await leave(second)
-        calls.go_on.set()
-        assert await first == "first"
-        await threads.close()
-        return calls.begun
-
-    assert asyncio.run(life()) == ["first"]
-
-
-def test_closing_finishes_what_was_begun_and_drops_what_waits() -> None:
-    async def life() -> list[str]:
-        threads, calls = Threads(), Calls()
-        first, second = await under_way(threads, calls)
-        closing = asyncio.ensure_future(threads.close())
-        with suppress(asyncio.CancelledError):
-            await second
-        calls.go_on.set()
-        await closing
-        assert await first == "first"
-        return calls.begun
-
-    assert asyncio.run(life()) == ["first"]

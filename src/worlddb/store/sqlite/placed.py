@@ -23,6 +23,10 @@ _TYPED = """
     WHERE parent = ? AND row > ? AND type = ? AND name >= ? AND name < ? ORDER BY row LIMIT ?
 """
 _ENDED = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ?"
+_HOLDERS = f"""
+    SELECT parent FROM nodes WHERE row {IN} AND parent IS NOT NULL
+    UNION SELECT source FROM edges WHERE target {IN} AND type = 'contains' AND gone IS NULL
+"""
 _AFTER_ALL = "\U0010ffff"
 
 
@@ -41,6 +45,11 @@ class Placed:
             pages += [[row for (row,) in found] for found in (children, members)]
         both = merge(*pages, reverse=True)
         return list(islice(dict.fromkeys(both), most))
+
+    def holders(self, rows: Iterable[int]) -> set[int]:
+        """Return the worlds that any of some rows live in, or are or will be members of."""
+        given = list(rows)
+        return {row for (row,) in self.con.execute(_HOLDERS, (among(given), among(given)))}
 
     def ended(self, rows: Iterable[int], at: int) -> set[int]:
         """Return those rows whose validity is over at `at`."""

@@ -340,11 +340,7 @@ class SqliteReader(Sets, Noted):
         end = "source" if direction == "out" else "target"
         values: list[Any] = [among(wanted)]
         where = f"e.{end} {IN}"
-        if types is not None:
-            chosen = list(types)
-            where += f" AND e.type IN ({', '.join('?' * len(chosen))})"
-            values += chosen
-        return self._edges(where, values, known) if wanted else []
+        return self._edges(*_of_types(where, values, types), known) if wanted else []
 
     def edges(self, rows: Iterable[int], known: int | None = None) -> list[EdgeRow]:
         """Return edges by row, deleted ones too unless `known` is given."""
@@ -352,9 +348,12 @@ class SqliteReader(Sets, Noted):
         values = [among(wanted)]
         return self._edges(f"e.row {IN}", values, known, deleted=True) if wanted else []
 
-    def edges_between(self, first: int, last: int, known: int | None = None) -> list[EdgeRow]:
+    def edges_between(
+        self, first: int, last: int, known: int | None = None, types: Iterable[str] | None = None
+    ) -> list[EdgeRow]:
         """Return the edges of a range of rows as of commit `known`, deleted ones too."""
-        return self._edges("e.row BETWEEN ? AND ?", [first, last], known, deleted=True)
+        where, values = "e.row BETWEEN ? AND ?", [first, last]
+        return self._edges(*_of_types(where, values, types), known, deleted=True)
 
     def _edges(
         self, where: str, values: list[Any], known: int | None, deleted: bool = False
@@ -388,3 +387,11 @@ class SqliteReader(Sets, Noted):
             metadata={} if row[10] == "{}" else json.loads(row[10]),
         )
         return EdgeRow(row[0], row[3], row[4], row[5], edge)
+
+
+def _of_types(where: str, values: list[Any], types: Iterable[str] | None) -> tuple[str, list[Any]]:
+    """Return a condition on edges that holds for some types alone; None: for all of them."""
+    if types is None:
+        return where, values
+    chosen = list(types)
+    return f"{where} AND e.type IN ({', '.join('?' * len(chosen))})", [*values, *chosen]

@@ -62,7 +62,9 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--everyone", action="store_true", help="look in the whole store, also in no scope at all"
     )
-    parser.add_argument("-k", type=count, default=10, metavar="N", help="how many (default: 10)")
+    parser.add_argument(
+        "-k", "--k", type=count, default=10, metavar="N", help="how many (default: 10)"
+    )
     parser.add_argument("--max-tokens", type=count, metavar="N", help="of about so many tokens")
     parser.add_argument("--type", metavar="TYPE", action="append", help="only nodes of this type")
     parser.add_argument(

@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
     """Write, and say what that did."""
     given = [way for way in (args.text, args.messages, args.lines) if way is not None]
     if len(given) != 1:
-        raise InvalidInputError("write: give one of TEXT, --messages FILE and --lines FILE")
+        raise InvalidInputError(
+            "write: give one of TEXT ('-' is stdin), --messages FILE and --lines FILE"
+        )
     options: dict[str, Any] = {
         "at": args.at,
         "source": args.source,

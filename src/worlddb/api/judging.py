@@ -1,0 +1,101 @@
+"""Judging: from what the resolver says of names to what is used again and what is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from worlddb.model.drafts import Draft
+from worlddb.model.id import Id
+from worlddb.read import identity
+from worlddb.write.ingest import Guess
+
+if TYPE_CHECKING:
+    from worlddb.read.resolving import Resolving
+    from worlddb.resolve.values import Outcome as Verdict
+
+
+def sorted_out(
+    resolving: Resolving, draft: Draft, world: bytes
+) -> tuple[dict[str, Id], dict[str, list[Guess]]]:
+    """Return which drafted nodes are there already, and what the others may be the same as."""
+    known: dict[str, Id] = {}
+    guesses: dict[str, list[Guess]] = {}
+    row = resolving.reader.node_row(world)
+    if row is None:
+        return known, guesses  # Nothing can be in a world that is still to be made.
+    for node in draft.nodes:
+        if node.resolvable:
+            same, maybe = _judged(resolving, resolving.verdict(node))
+            if same is not None:
+                known[node.key] = same
+            else:
+                guesses[node.key] = maybe
+        elif node.parent is None:
+            found = resolving.same_content(node, row)
+            if found is not None:
+                known[node.key] = Id(resolving.reader.world(found).id)
+                known.update(_same_parts(resolving, draft, node.key, found))
+    return known, guesses
+
+
+def _same_parts(resolving: Resolving, draft: Draft, key: str, row: int) -> dict[str, Id]:
+    """Return which drafted parts of a node that is there already are there, too."""
+    drafted = [node for node in draft.nodes if node.parent == key]
+    if not drafted:
+        return {}
+    reader = resolving.reader
+    left = list(reader.bodies(reader.children_of([row])))
+    known: dict[str, Id] = {}
+    for node in drafted:
+        for body in left:
+            if (body.type, body.name, body.content) == (node.type, node.name, node.content):
+                known[node.key] = Id(body.id)
+                left.remove(body)
+                break
+    return known
+
+
+def _judged(resolving: Resolving, verdict: Verdict) -> tuple[Id | None, list[Guess]]:
+    """Return the node to use again, or the guesses to propose.
+
+    Several nodes that bear the very name are one only if they were accepted as one.
+    """
+    from worlddb.resolve.values import acted_on
+
+    reader = resolving.reader
+    same = sorted(int(str(match.option.key)) for match in verdict.matches if match.reuses)
+    if same and set(same) <= identity.accepted_class(reader, same[:1], resolving.view.moment):
+        return Id(reader.world(same[0]).id), []
+    return None, [
+        Guess(
+            id=Id(reader.world(int(str(match.option.key))).id),
+            tier=match.tier,
+            score=round(match.confidence, 4),
+            evidence={"compared": list(match.compared), **match.evidence},
+        )
+        for match in acted_on(verdict)
+    ]
+
+
+def new_guesses(resolving: Resolving, rows: Iterable[int]) -> list[tuple[Id, Guess]]:
+    """Return what was not proposed before, each pair once."""
+    reader = resolving.reader
+    found: list[tuple[Id, Guess]] = []
+    pairs: set[frozenset[bytes]] = set()
+    for row in rows:
+        named = resolving.named(row)
+        if named is None:
+            continue
+        proposed = reader.proposals(rows=[row])
+        apart = {side for item in proposed for side in (item.low, item.high)} | {row}
+        same, guesses = _judged(resolving, resolving.of(named, apart))
+        ident = Id(reader.world(row).id)
+        if same is not None:
+            guesses = [Guess(id=same, tier="exact", score=1.0, evidence={})]
+        for guess in guesses:
+            pair = frozenset({bytes(ident), bytes(guess.id)})
+            if pair not in pairs:
+                pairs.add(pair)
+                found.append((ident, guess))
+    return found

@@ -1,0 +1,46 @@
+"""Telling: whether somebody tells of themselves, and of what they did.
+
+"I just finished a run of five miles" will be asked for; "Can you recommend shoes?" hardly, and
+"That sounds great!" never. So what tells counts for more when memories of a conversation are
+weighed. Only the form of sentences is looked at, English ones: subject, tense, and no question.
+"""
+
+from __future__ import annotations
+
+import re
+
+NOTHING, OWN, DONE = 0, 1, 3
+"""Says nothing of the speaker; says something; says what they did or what happened to them."""
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_OWN = re.compile(r"\b(?:i|me|my|mine|we|our|ours)\b", re.IGNORECASE)
+_IRREGULAR = """
+ate became began bought broke brought built came caught chose cost cut did drank drew drove fell
+felt flew forgot found gave got grew had heard held hit hung hurt kept knew led left lent let lit
+lost made meant met paid put quit ran read rode rose sang sat saw sent set shook shot shut slept
+sold spent spoke stole stood stuck swam swore taught threw told took thought understood was went
+were woke won wore wrote
+"""
+_BETWEEN = """
+actually already also always both even finally first just last never once only really recently
+still then
+"""
+_DONE = re.compile(
+    r"\b(?:i|we)(?:'ve| have|'d| had)?"
+    rf"(?: (?:{'|'.join(_BETWEEN.split())}|ended up))*"
+    rf" (?:[a-z]{{2,}}ed|{'|'.join(_IRREGULAR.split())})\b",
+    re.IGNORECASE,
+)
+
+
+def telling(text: str) -> int:
+    """Return how much a text tells of the one who says it: NOTHING, OWN or DONE."""
+    best = NOTHING
+    plain = text.replace("\u2019", "'")
+    for sentence in _SENTENCE.split(plain):
+        if sentence.rstrip(" \"')").endswith("?") or not _OWN.search(sentence):
+            continue
+        if _DONE.search(sentence):
+            return DONE
+        best = OWN
+    return best
