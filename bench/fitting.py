@@ -58,7 +58,7 @@ def gather(given_file: str, embedder: str | None) -> list[Weighed]:
     kept: list[Weighed] = []
     given: list[tuple[Candidates, NDArray[np.float32] | None, datetime]] = []
 
-    def record(found: Candidates, text: str, vector: Any, at: datetime, weights: Weights) -> Scores:
+    def record(found: Candidates, text: str, vector: Any, at: datetime, weights: Weights) -> Any:
         if found.closely is not None:
             everything = found.closely.read(range(len(found.parents)))
             found = replace(found, closely=Kept(everything))
@@ -84,7 +84,7 @@ def gather(given_file: str, embedder: str | None) -> list[Weighed]:
 
 def figures(one: Weighed, weights: Weights) -> list[float]:
     """Return the figures of one question by some weights; NaN for those it has not."""
-    scores = weigh(one.found, one.question.text, one.vector, one.asked_at, weights)
+    scores = weigh(one.found, one.question.text, one.vector, one.asked_at, weights).scores
     turns = [one.places[place] for place in np.argsort(-scores, kind="stable")]
     sessions = list(dict.fromkeys(session for session, _ in turns))
     made = session_figures(sessions, one.question.sessions)

@@ -77,11 +77,11 @@ def _weighed(db: WorldDB, question: str, at: Any) -> tuple[Candidates, Scores]:
     given: list[tuple[Candidates, Scores]] = []
     combined = weighing._combined
 
-    def record(found: Candidates, lanes: Any, known: Scores, weights: Weights) -> Scores:
-        scores = combined(found, lanes, known, weights)
+    def record(found: Candidates, lanes: Any, known: Any, weights: Weights) -> Any:
+        made = combined(found, lanes, known, weights)
         kept = {lane: values.astype(np.float32) for lane, values in lanes.items()}
-        given.append((replace(found, lanes=kept, cosines=None, closely=None), scores))
-        return scores
+        given.append((replace(found, lanes=kept, cosines=None, closely=None), made.scores))
+        return made
 
     setattr(weighing, "_combined", record)  # noqa: B010 - no export of that module
     try:

@@ -122,7 +122,7 @@ class Trainer:
         """Return everything but the token vectors that a question is trained with."""
         found, at = one.weighed.found, one.weighed.asked_at
         rest = replace(WEIGHTS, vector=0.0, world=0.0, opening=0.0, late=0.0)
-        fixed = weigh(found, one.weighed.question.text, None, at, rest)
+        fixed = weigh(found, one.weighed.question.text, None, at, rest).scores
         meaning = WEIGHTS.vector * standing_out(found.lanes["vector"], USUAL_SPREAD["vector"])
         sessions = [session for session, _ in one.weighed.places]
         spans = [np.arange(self._starts[n], self._starts[n + 1]) for n in one.texts]

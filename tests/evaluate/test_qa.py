@@ -48,7 +48,7 @@ def test_a_run_reads_answers_judges_and_reports(data: Path, tmp_path: Path) -> N
     assert first["qa"]["evidence"]["turns"] == [[0, 2]]
     assert {hit["type"] for hit in first["qa"]["context"]} == {"Turn", "Fact", "Summary"}
     assert set(first["qa"]["context"][0]) == {
-        *("id", "type", "places", "score", "fused", "lanes", "tokens", "text"),
+        *("id", "type", "places", "score", "weighed", "fused", "lanes", "tokens", "text"),
     }
     ranked = [hit["lanes"] for hit in first["qa"]["context"] if hit["lanes"]]
     assert {name for lanes in ranked for one in lanes.values() for name in one} == {"rank", "score"}

@@ -55,6 +55,11 @@ def test_recall_explains_ranks_scores_conflicts_and_sources(asked: Sample) -> No
     line = next(line for line in explained.splitlines() if "fused" in line)
     assert re.fullmatch(r"   score -?\d+\.\d{3}, fused 0\.\d{4}: text #\d+ \(\d+\.\d{3}\).*", line)
     assert "vector #" in line
+    told = next(line for line in explained.splitlines() if line.startswith("   score = "))
+    parts = re.findall(r"([+-]\d+\.\d\d) (\w+)", told)
+    assert {"text", "vector"} <= {name for _, name in parts}
+    score = float(line.split()[1].rstrip(","))
+    assert sum(float(value) for value, _ in parts) == pytest.approx(score, abs=0.05)
 
 
 def test_recall_shows_where_a_memory_comes_from(tmp_path: Path) -> None:

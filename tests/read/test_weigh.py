@@ -57,7 +57,7 @@ def test_the_words_of_the_turn_before_count_for_a_turn_and_for_nothing_else() ->
         lanes={"text": np.array([9.0, 0.0, 0.0, 0.0])},
         before=np.array([0, 0, 1, -1], dtype=np.intp),
     )
-    scores = weigh(found, "x", None, NOON, _only("reply", 1.0))
+    scores = weigh(found, "x", None, NOON, _only("reply", 1.0)).scores
     assert scores[1] > scores[2]
     assert scores[0] == scores[2]
     assert scores[3] == 0.0
@@ -66,7 +66,7 @@ def test_the_words_of_the_turn_before_count_for_a_turn_and_for_nothing_else() ->
 def test_a_turn_that_opens_a_topic_is_ahead_of_one_that_follows_a_turn_like_it() -> None:
     alike = {"text": np.array([4.0, 4.0, 0.0, 4.0])}
     found = candidates(4, lanes=alike, before=np.array([0, 0, 1, 2], dtype=np.intp))
-    scores = weigh(found, "x", None, NOON, _only("text", 1.0, opening=0.5))
+    scores = weigh(found, "x", None, NOON, _only("text", 1.0, opening=0.5)).scores
     assert scores[0] > scores[1]
     assert scores[3] > scores[1]
 
@@ -92,7 +92,7 @@ def test_only_the_best_are_read_word_by_word_and_the_others_are_as_bad_as_the_wo
     reads = Reads()
     lanes = {"text": np.arange(count, 0, -1.0)}
     found = candidates(count, lanes=lanes, closely=reads)
-    scores = weigh(found, "x", None, NOON, _only("late", 1.0, text=1e-9))
+    scores = weigh(found, "x", None, NOON, _only("late", 1.0, text=1e-9)).scores
     assert reads.places == list(range(min(count, READ_CLOSELY)))
     assert scores.argmax() == len(reads.places) - 1
     assert np.allclose(scores[READ_CLOSELY:], scores[0], atol=1e-6)
@@ -104,8 +104,8 @@ def test_a_day_that_is_named_counts_more_than_one_that_is_counted_back() -> None
     starts[1] = starts[0] - 60 * day
     found = candidates(2, starts=starts)
     weights = _only("date", 1.0)
-    named = weigh(found, "What happened on 6 June 2023?", None, NOON, weights)
-    counted = weigh(found, "What happened two weeks ago?", None, NOON, weights)
+    named = weigh(found, "What happened on 6 June 2023?", None, NOON, weights).scores
+    counted = weigh(found, "What happened two weeks ago?", None, NOON, weights).scores
     assert named[0] - named[1] > counted[0] - counted[1] > 0
 
 
@@ -154,3 +154,23 @@ def test_a_memory_is_never_worth_less_than_a_turn_that_tells() -> None:
         with_it = [hit.node.id for hit in db.recall("red bicycle")]
         settings = RecallSettings(weighing=Weights(telling=0.0))
         assert with_it == [hit.node.id for hit in db.recall("red bicycle", settings=settings)]
+
+
+def test_a_score_is_the_sum_of_what_was_weighed_and_told_only_if_it_is_to_be_explained() -> None:
+    with worlddb.open(":memory:", embedder="none") as db:
+        with db.transaction(actor="test") as tx:
+            for session in range(3):
+                world = tx.create_node(type="Session", name=str(session)).id
+                for number, name in enumerate(("user", "assistant", "user")):
+                    text = f"I saw {number} whales near island {session} in May"
+                    tx.create_node(type="Turn", name=name, content=text, parent=world)
+        found = db.recall("How many whales did I see in May?")
+        assert len(found.hits) == 9
+        for hit in found:
+            assert sum(hit.weighed.values()) == pytest.approx(hit.score)
+        assert found[0].weighed["speaker"] == Weights().speaker
+        unexplained = db.recall("How many whales did I see in May?", explain=False)
+        assert [hit.score for hit in unexplained] == [hit.score for hit in found]
+        assert not any(hit.weighed for hit in unexplained)
+        by_rank = RecallSettings(weighing=None)
+        assert not any(hit.weighed for hit in db.recall("whales", settings=by_rank))

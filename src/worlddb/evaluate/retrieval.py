@@ -152,9 +152,10 @@ def ask(
 
 
 def why(hit: Hit) -> dict[str, Any]:
-    """Return why a hit is where it is: its scores, and its rank and score in each lane."""
+    """Return why a hit is where it is: its score, what that is the sum of, and its lanes."""
     return {
         "score": round(hit.score, 4),
+        "weighed": {part: round(value, 3) for part, value in hit.weighed.items()},
         "fused": round(hit.fused, 6),
         "lanes": {
             lane: {"rank": one.rank, "score": round(one.score, 4)}

@@ -47,7 +47,8 @@ class Hit(Plain):
     """A remembered node, its place in every lane, and what speaks against it.
 
     `score` is what hits are ordered by, except that what replaced a sentence of a hit (`outdated`)
-    comes before it; `fused` is the reciprocal rank fusion of the lanes alone. Its validity and
+    comes before it; `weighed` are the parts that it is the sum of, by the names of `Weights`;
+    `fused` is the reciprocal rank fusion of the lanes alone. Its validity and
     provenance are the node's.
     """
 
@@ -55,6 +56,7 @@ class Hit(Plain):
     score: float
     fused: float
     lanes: Mapping[str, LaneRank] = field(default_factory=dict, hash=False)
+    weighed: Mapping[str, float] = field(default_factory=dict, hash=False)
     conflicts: tuple[Conflict, ...] = ()
     outdated: tuple[Outdated, ...] = ()
     tokens: int = 0

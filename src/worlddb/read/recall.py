@@ -82,8 +82,8 @@ class Recaller:
             found = with_retention(found, self.reader, rows, self.moment, weighing)
             if found.retained is not None:
                 ranks["retention"] = ranked(found.retained, ids, len(ids))
-            order, scores = self._ordered(ids, found, vector, fused)
-        return self._recall(order, rows, scores, fused, ranks, found.explained)
+            order, scores, parts = self._ordered(ids, found, vector, fused)
+        return self._recall(order, rows, scores, fused, ranks, found.explained, parts)
 
     def _ordered(
         self,
@@ -91,17 +91,17 @@ class Recaller:
         found: Candidates,
         vector: NDArray[np.float32] | None,
         fused: Mapping[int, float],
-    ) -> tuple[list[int], Mapping[int, float]]:
-        """Return the places of candidates, best first, and the scores that say so."""
+    ) -> tuple[list[int], Mapping[int, float], Mapping[str, Scores]]:
+        """Return the places of candidates, best first, the scores that say so, and their parts."""
         settings = self.question.settings
         if settings.weighing is not None:
             weighed = weigh(found, self.question.text, vector, self._asked_at(), settings.weighing)
             matched = np.any(np.stack(list(found.lanes.values())) > 0, axis=0)
             # Above zero, as `ranked` wants it; the order is the same.
-            raised = np.where(matched, weighed - weighed.min() + 1.0, 0.0)
+            raised = np.where(matched, weighed.scores - weighed.scores.min() + 1.0, 0.0)
             order = ranked(raised, ids, self._most())
-            return order, {place: float(weighed[place]) for place in order}
-        return sorted(fused, key=lambda place: (-fused[place], ids[place])), fused
+            return order, {place: float(weighed.scores[place]) for place in order}, weighed.parts
+        return sorted(fused, key=lambda place: (-fused[place], ids[place])), fused, {}
 
     def _most(self) -> int:
         """Return how many hits to order: some more than asked for, because some are left out."""
@@ -247,6 +247,7 @@ class Recaller:
         fused: Mapping[int, float],
         ranks: Mapping[str, Sequence[int]],
         lanes: Mapping[str, Scores],
+        parts: Mapping[str, Scores],
     ) -> Recall:
         """Return places as hits, as many as were asked for and the budget of tokens allows."""
         question = self.question
@@ -280,12 +281,14 @@ class Recaller:
                 if place in found and question.explain
             }
             node = nodes[rows[place]]
+            weighed = {part: float(values[place]) for part, values in parts.items()}
             hits.append(
                 Hit(
                     node=node,
                     score=scores.get(place, 0.0),
                     fused=fused.get(place, 0.0),
                     lanes=explained,
+                    weighed=weighed if question.explain and place in scores else {},
                     conflicts=tuple(conflicts.get(rows[place], ())),
                     outdated=tuple(old.told for old in outdated.get(rows[place], ())),
                     tokens=tokens_in(node),

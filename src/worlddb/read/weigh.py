@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,57 +147,71 @@ def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDAr
     return before
 
 
+class Weighed(NamedTuple):
+    """The final score of each candidate, and the parts that make it up, by name."""
+
+    scores: Scores
+    parts: Mapping[str, Scores]
+
+
 def weigh(
     found: Candidates,
     question: str,
     vector: NDArray[np.float32] | None,
     asked_at: datetime,
     weights: Weights,
-) -> Scores:
-    """Return the final score of each candidate."""
+) -> Weighed:
+    """Return the final score of each candidate, and why."""
     named, side = speakers_of(question, weights.asker)
-    known = weights.speaker * _said_by(found, named, side, weights.asker)
-    known += weights.date * _dated(found.starts, question, asked_at)
+    known = {
+        "speaker": weights.speaker * _said_by(found, named, side, weights.asker),
+        "date": weights.date * _dated(found.starts, question, asked_at),
+    }
     if side is None or not side.startswith("not "):
         # "What did you suggest" asks for no tale.
-        known += weights.telling * standing_out(found.telling, 0.0)
+        known["telling"] = weights.telling * standing_out(found.telling, 0.0)
+    if found.retained is not None:
+        known["retention"] = weights.retention * found.retained
     lanes = dict(found.lanes)
-    scores = _combined(found, lanes, known, weights)
+    weighed = _combined(found, lanes, known, weights)
     if weights.feedback and vector is not None and found.cosines is not None:
-        best = _best_of_worlds(scores, found.parents)
+        best = _best_of_worlds(weighed.scores, found.parents)
         # Of one or two worlds, the first answer would only repeat itself.
         if len(best) == FEEDBACK_FROM:
             drawn = vector + weights.feedback * found.cosines.mean(best)
             lanes["vector"] = found.cosines.of(drawn)
-            scores = _combined(found, lanes, known, weights)
+            weighed = _combined(found, lanes, known, weights)
     if weights.late and found.closely is not None:
-        best = np.argsort(-scores, kind="stable")[:READ_CLOSELY].tolist()
+        best = np.argsort(-weighed.scores, kind="stable")[:READ_CLOSELY].tolist()
         read = found.closely.read(best)
-        lanes["late"] = np.full(len(scores), read.min())
+        lanes["late"] = np.full(len(weighed.scores), read.min())
         lanes["late"][best] = read
-        scores = _combined(found, lanes, known, weights)
-    return scores
+        weighed = _combined(found, lanes, known, weights)
+    return weighed
 
 
 def _combined(
-    found: Candidates, lanes: Mapping[str, Scores], known: Scores, weights: Weights
-) -> Scores:
+    found: Candidates,
+    lanes: Mapping[str, Scores],
+    known: Mapping[str, Scores],
+    weights: Weights,
+) -> Weighed:
     """Return what the lanes, the worlds and the turns before say, beside what is `known`."""
-    nothing = np.zeros(len(found.parents))
-    sums = {True: nothing, False: nothing}
+    parts: dict[str, Scores] = {}
+    said: Scores = np.zeros(len(found.parents))
     for lane, scores in lanes.items():
-        by_meaning = lane in ("vector", "late") or "vector" not in lanes
-        stands_out = standing_out(scores, USUAL_SPREAD.get(lane, 0.0))
-        sums[by_meaning] = sums[by_meaning] + getattr(weights, lane) * stands_out
-    total: Scores = sums[True] + sums[False] + known
-    meaning = standing_out(sums[True])
+        parts[lane] = getattr(weights, lane) * standing_out(scores, USUAL_SPREAD.get(lane, 0.0))
+        if lane in ("vector", "late") or "vector" not in lanes:
+            said = said + parts[lane]
+    meaning = standing_out(said)
+    parts |= known
     if weights.world:
-        total = total + weights.world * standing_out(_share_of_world(meaning, found.parents))
+        parts["world"] = weights.world * standing_out(_share_of_world(meaning, found.parents))
     if weights.opening:
-        total = total - weights.opening * _said_before(meaning, found.before)
+        parts["opening"] = -weights.opening * _said_before(meaning, found.before)
     if weights.reply and "text" in lanes:
-        total = total + weights.reply * _said_before(lanes["text"], found.before)
-    return total if found.retained is None else total + weights.retention * found.retained
+        parts["reply"] = weights.reply * _said_before(lanes["text"], found.before)
+    return Weighed(sum(parts.values(), start=np.zeros(len(found.parents))), parts)
 
 
 def _said_before(scores: Scores, before: NDArray[np.intp]) -> Scores:

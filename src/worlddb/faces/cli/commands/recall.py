@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from worlddb.model.id import Id
 
 WIDTH = 240
+LEAST = 0.005
+"""What would be shown as 0.00 is not shown."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -144,5 +146,14 @@ def _print_hit(number: int, found: Recall, hit: Hit, explain: bool, whose: str) 
     if explain:
         lanes = [f"{lane} #{at.rank} ({at.score:.3f})" for lane, at in hit.lanes.items()]
         print(f"   score {hit.score:.3f}, fused {hit.fused:.4f}: {', '.join(lanes)}")
+        if parts := _parts(hit):
+            print(f"   score = {parts}")
         if node.provenance:
             print(f"   from {one_line(', '.join(node.provenance))}")
+
+
+def _parts(hit: Hit) -> str:
+    """Return what a score is the sum of, the most important first."""
+    told = {part: f"{value:+.2f}" for part, value in hit.weighed.items() if abs(value) >= LEAST}
+    order = sorted(told, key=lambda part: -abs(hit.weighed[part]))
+    return " ".join(f"{told[part]} {part}" for part in order)
