@@ -103,7 +103,7 @@ def main() -> None:
     drawn = [Weights()]
     for _ in range(args.tries):
         factors = np.exp(rng.uniform(-SPREAD, SPREAD, len(FITTED)))
-        near = {name: float(getattr(Weights(), name) * factors[i]) for i, name in enumerate(FITTED)}
+        near: dict[str, Any] = {name: float(getattr(Weights(), name) * factors[i]) for i, name in enumerate(FITTED)}
         drawn.append(replace(Weights(), **near))
     # One array for each file: tries x questions x figures.
     results = [np.array([[figures(one, w) for one in kept] for w in drawn]) for kept in sets]

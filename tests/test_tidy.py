@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"language", "model"},
     "index": {"embed", "store", "language", "model"},
     "write": {"index", "store", "ontology", "language", "model"},
-    "read": {"index", "embed", "resolve", "store", "ontology", "language", "model"},
+    "read": {"index", "embed", "extract", "resolve", "store", "ontology", "language", "model"},
     "sleep": {"write", "read", "extract", "store", "ontology", "model"},
     "api": {
         *("sleep", "write", "read", "extract", "resolve", "index", "embed", "store"),

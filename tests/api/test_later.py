@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -15,8 +15,10 @@ import worlddb
 from worlddb import Id, Proposal, WorldDB
 from worlddb.api import later
 from worlddb.api.later import Later, Nodes
+from worlddb.resolve.settings import ResolverSettings
 
 PATIENCE_S = 60
+BRIEFLY_S = 0.3
 ONE, TWO, THREE = ((Id(bytes([number]) * 32),) for number in (1, 2, 3))
 NAMES = ("Jonathan Smyth", "Jonathon Smyth", "Kathryn Cole", "Katherine Cole", "Jon Smyth")
 
@@ -93,8 +95,11 @@ def test_a_thread_that_rests_gathers_and_who_waits_wakes_it(queue: Later) -> Non
     queue.put("first", ONE, first)
     assert first.began.wait(PATIENCE_S)
     first.go_on.set()
-    for nodes in (ONE, TWO):
-        queue.put("key", nodes, many)
+    with queue._state:
+        assert queue._state.wait_for(lambda: queue.done, PATIENCE_S)
+    queue.put("key", ONE, many)
+    assert not many.began.wait(BRIEFLY_S), "it rests"
+    queue.put("key", TWO, many)
     assert queue.wait(PATIENCE_S)
     assert many.calls == [[ONE, TWO]]
 
@@ -181,3 +186,11 @@ def test_a_process_that_ends_without_closing_finishes_it(tmp_path: Path) -> None
     subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True)
     with worlddb.open(path, embedder="none") as db:
         assert frozenset(NAMES[:2]) in proposed(db)
+
+
+def test_settings_given_as_a_plain_set_are_looked_again_by_as_well() -> None:
+    loose: Any = {"exact", "fuzzy"}
+    with worlddb.open(":memory:") as db:
+        db.ingest("Ada met Charles in Turin.", resolver=ResolverSettings(tiers=loose))
+        assert db.wait(PATIENCE_S)
+        assert [done.error for done in db.reclustered] == [None]

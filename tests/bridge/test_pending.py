@@ -189,6 +189,30 @@ def test_an_endpoint_that_answered_is_asked_again_at_the_next_write(
     assert [item.attempts for item in db.pending()] == [1, 1]
 
 
+def test_an_endpoint_that_refuses_is_no_longer_down(db: WorldDB) -> None:
+    with serving(in_turn(Fault(503), Fault(401))) as server:
+        extractor = LlmExtractor(chat_at(server, retries_max=0))
+        assert db.ingest(TEXT, extractor=extractor, at=NOON).pending
+        assert extractor.resting()
+        assert len(db.extract_pending(extractor).failed) == 1
+        assert extractor.resting() is None
+
+
+def test_one_asks_for_all_and_the_others_go_on_without_until_it_has() -> None:
+    now = 0.0
+    rest = Rest("chat", 30.0, clock=lambda: now)
+    rest.failed("busy")
+    now = 31.0
+    assert rest.reason() is None
+    assert rest.is_asked_for_all
+    assert str(rest.reason()).endswith("busy")
+    now = 62.0
+    assert rest.reason() is None, "who was to ask never came back"
+    rest.answered()
+    assert not rest.is_asked_for_all
+    assert rest.reason() is None
+
+
 def test_without_a_rest_every_write_asks(db: WorldDB) -> None:
     with serving(in_turn(Fault(503))) as server:
         extractor = LlmExtractor(chat_at(server, retries_max=0, rest_s=0))

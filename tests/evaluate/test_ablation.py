@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -12,11 +13,14 @@ import pytest
 from bridge.server import Answer, Seen, serving
 from faces.command import in_process
 from worlddb import InvalidInputError
-from worlddb.evaluate.ablation import BASE, changes, differences
+from worlddb.evaluate.ablation import BASE, changes, differences, table_of
+from worlddb.evaluate.benchmark import Finished
 from worlddb.evaluate.settings import RunSettings
+from worlddb.evaluate.summary import summarise
+from worlddb.faces.cli.roles import turned
 
 from .models import model, role_of, roles_asked
-from .running import asked
+from .running import asked, records, timeless
 from .samples import TOPICS, longmemeval, save
 
 
@@ -44,13 +48,20 @@ def test_each_row_differs_from_the_first_in_one_thing() -> None:
 
 
 def test_without_an_answerer_only_knobs_of_recall_are_turned() -> None:
-    found = titles([])
+    found = titles([], reading="rules")
     assert "without the graph lane" in found
     assert "no facts and entities" in found
     assert "mean pooling" in found
     assert not {"no summaries", "k = 10", "turns alone (flat)"} & set(found)
     with pytest.raises(InvalidInputError, match="only changes what is answered"):
         titles(["k"])
+
+
+def test_where_nothing_is_read_there_is_nothing_to_leave_out() -> None:
+    assert "no facts and entities" not in titles([])
+    assert "no summaries" not in titles([], mode="qa")
+    with pytest.raises(InvalidInputError, match=r"knob facts: .*; give --extractor rules"):
+        titles(["facts"])
 
 
 def test_knobs_can_be_chosen_and_given_values() -> None:
@@ -83,9 +94,56 @@ def test_the_table_shows_what_retrieval_loses(data: Path) -> None:
     assert "(+0.000)" in rows[0]
     alone = next(row for row in rows if row.startswith("the graph lane alone"))
     assert alone.count("(-1.000)") > 3
-    assert "n: 2 questions, the same in every row" in done.out
+    assert "questions: all 2 of the file; the same in every row" in done.out
     data_rows = in_process(*common, "--json").data["rows"]
     assert data_rows["the graph lane alone"]["all@5"] == 0.0
+
+
+@pytest.mark.parametrize("more", [(), ("--extractor", "rules", "--sample", 1)])
+def test_the_first_row_is_the_run_without_ablate(
+    data: Path, tmp_path: Path, more: tuple[object, ...]
+) -> None:
+    common = ("--data", data, "--embedder", "hash", *more)
+    once = in_process("eval", "longmemeval", *common, "--out", tmp_path / "once")
+    table = in_process("eval", "ablate", *common, "--knob", "weighing", "--out", tmp_path / "runs")
+    assert (once.code, table.code) == (0, 0), once.err + table.err
+    first = tmp_path / "runs" / "as-asked-for"
+    assert (first / "run.json").read_bytes() == (tmp_path / "once" / "run.json").read_bytes()
+    assert timeless(records(first)) == timeless(records(tmp_path / "once"))
+
+
+def test_the_page_of_a_table_has_one_heading_each_and_whole_lines(
+    data: Path, tmp_path: Path
+) -> None:
+    common = ("eval", "ablate", "--data", data, "--embedder", "hash", "--sample", 1)
+    assert in_process(*common, "--knob", "lanes", "--out", tmp_path / "runs").code == 0
+    lines = (tmp_path / "runs" / "ablation.md").read_text().splitlines()
+    heads = [line for line in lines if line.startswith("#")]
+    assert heads == ["# longmemeval: retrieval, ablated", "## One knob at a time"]
+    notes = [line.partition(":")[0] for line in lines if line.startswith("- ")]
+    assert notes == ["- *questions*", "- *in parentheses*", "- *star*"]
+    assert "a sample of 1 of the 2 of the file" in "".join(lines)
+    assert "fewer than 20" in lines[-1]
+
+
+@pytest.mark.parametrize(("n", "shown"), [(19, "0.000 (-1.000)"), (20, "0.000 (-1.000)*")])
+def test_a_few_questions_bear_nothing_out(n: int, shown: str) -> None:
+    def finished(value: float) -> Finished:
+        found = [
+            {
+                "id": str(number),
+                "category": "one",
+                "figures": {"all@5": value, "tokens@10": 1.0},
+                "recall_s": 0.1,
+                "write_s": 0.1,
+                "sessions_unread": 0,
+            }
+            for number in range(n)
+        ]
+        return Finished(records=found, summary=summarise(found))
+
+    table = table_of({BASE: finished(1.0), "worse": finished(0.0)}, f"all {n}")
+    assert table.rows[1][1] == shown
 
 
 def test_with_models_what_was_read_is_paid_for_once(data: Path, tmp_path: Path) -> None:
@@ -145,3 +203,11 @@ def test_a_difference_is_marked_only_if_questions_bear_it_out() -> None:
     many = differences(lines(*[1.0] * 40), lines(*[0.0] * 10, *[1.0] * 30))["all@5"]
     assert many.high < 0
     assert differences(lines(1.0), lines(1.0, 0.0))["all@5"].n == 1, "pairs alone"
+
+
+def test_a_model_of_the_same_name_elsewhere_does_not_take_the_place_of_the_one_asked_for() -> None:
+    base = RunSettings(benchmark="locomo", mode="qa", roles={"answerer": "openai:m"})
+    knobs = ["answerer=openai:m@http://far/v1,openai:n@http://far/v1"]
+    args = argparse.Namespace(knob=knobs, answerer="openai:m@http://near/v1")
+    found = [turned(args, base, one).answerer for _, one in changes(base, knobs)]
+    assert found == ["openai:m@http://near/v1", "openai:n@http://far/v1"]

@@ -51,6 +51,7 @@ def test_a_sample_has_its_share_of_every_category() -> None:
     assert counts(choose(planned(97, 2, 1), sample=11, limit=None, seed=1)) == [9, 1, 1]
     assert counts(choose(planned(97, 2, 1), sample=2, limit=None, seed=1)) == [1, 1]
     assert counts(choose(planned(50, 50, 1), sample=3, limit=None, seed=1)) == [1, 1, 1]
+    assert counts(choose(planned(9, 2, 2, 2, 1), sample=14, limit=None, seed=1)) == [8, 2, 2, 1, 1]
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_in_the_order_of_the_file() -> None:
@@ -63,6 +64,35 @@ def test_a_sample_is_the_same_for_the_same_seed_and_in_the_order_of_the_file() -
     assert choose(everything, sample=500, limit=None, seed=5) == everything
     assert choose(everything, sample=20, limit=7, seed=5) == first[:7]
     assert choose(everything, sample=None, limit=3, seed=5) == everything[:3]
+
+
+@pytest.mark.parametrize("sizes", [(60, 30, 10), (97, 2, 1), (9, 2, 2, 2, 1), (1, 1), (7,)])
+def test_a_larger_sample_holds_every_smaller_one(sizes: tuple[int, ...]) -> None:
+    everything = planned(*sizes)
+    before: set[str] = set()
+    for count in range(1, len(everything) + 1):
+        now = {one.id for one in choose(everything, sample=count, limit=None, seed=3)}
+        assert len(now) == count
+        assert before < now
+        before = now
+
+
+def test_a_plan_says_which_questions_of_the_file_it_has(tmp_path: Path) -> None:
+    path = str(save(tmp_path / "stacks.json", longmemeval(6)))
+
+    def told(**options: Any) -> tuple[str, bool]:
+        plan = plan_of(path, RunSettings(benchmark="longmemeval"), **options)
+        return plan.told, plan.is_part
+
+    assert told() == told(sample=6) == told(sample=9) == ("all 6 of the file", False)
+    assert told(limit=7) == ("all 6 of the file", False)
+    assert told(sample=4) == ("a sample of 4 of the 6 of the file (--sample)", True)
+    assert told(limit=2) == ("the first 2 of the file, which may have more (--limit 2)", True)
+    assert told(sample=9, limit=2) == ("the first 2 of the 6 of the file (--limit 2)", True)
+    assert told(sample=4, limit=2) == (
+        "the first 2 (--limit) of a sample of 4 of the 6 of the file (--sample)",
+        True,
+    )
 
 
 def test_retrieval_asks_what_can_be_found_and_qa_what_can_be_answered(tmp_path: Path) -> None:
@@ -97,7 +127,7 @@ def test_with_a_limit_the_rest_of_the_file_is_not_read(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-500])
     settings = RunSettings(benchmark="longmemeval")
     seen: list[int] = []
-    chosen = plan_of(str(path), settings, limit=2, on_found=seen.append)
+    chosen = plan_of(str(path), settings, limit=2, on_found=seen.append).questions
     assert [one.id for one in chosen] == ["question-0", "question-1"]
     assert seen == [1, 2]
     with pytest.raises(FormatError, match="is damaged after item 6"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import threading
 from pathlib import Path
 
 from bridge.server import Answer, Fault, Seen, serving
-from faces.command import COMMAND, environment, worlddb
+from faces.command import COMMAND, environment, in_process, worlddb
+from worlddb.evaluate.code import code_digest, digest_of
 from worlddb.evaluate.lines import append_line, read_lines
 
 from .models import model, role_of, roles_asked
@@ -89,6 +91,64 @@ def test_other_data_or_settings_need_another_folder(tmp_path: Path) -> None:
     save(data, longmemeval(3))
     assert "sha256 was" in worlddb(*common, "--data", data).err
     assert (out / "questions.jsonl").read_bytes() == before
+
+
+def test_figures_of_other_code_need_another_folder(tmp_path: Path) -> None:
+    data = save(tmp_path / "data.json", longmemeval(2))
+    out = tmp_path / "run"
+    common = ("eval", "retrieval", "--embedder", "hash", "--data", data, "--out", out)
+    assert in_process(*common, "--limit", 1).code == 0
+    told = json.loads((out / "run.json").read_text())
+    assert told["code"] == code_digest()
+    assert told["questions"].startswith("the first 1 of the file")
+    (out / "run.json").write_text(json.dumps(told | {"code": "0" * 64}))
+    before = (out / "questions.jsonl").read_bytes()
+    other = in_process(*common)
+    assert other.code == 4
+    assert "another state of WorldDB's code made" in other.err
+    assert "choose another --out" in other.err
+    assert (out / "questions.jsonl").read_bytes() == before
+    del told["code"]
+    (out / "run.json").write_text(json.dumps(told))
+    assert in_process(*common).code == 4, "nothing says by which code"
+
+
+def test_the_digest_of_the_code_is_of_what_decides_figures(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    (package / "read").mkdir(parents=True)
+    (package / "faces").mkdir()
+    (package / "read" / "weigh.py").write_text("WEIGHT = 1\n")
+    (package / "tokens.npy").write_bytes(b"1")
+    first = digest_of(package)
+    (package / "faces" / "page.py").write_text("TITLE = 1\n")
+    (package / "read" / "weigh.pyc").write_bytes(b"made of it")
+    assert digest_of(package) == first
+    found = {first}
+    (package / "tokens.npy").write_bytes(b"2")
+    found.add(digest_of(package))
+    (package / "read" / "weigh.py").write_text("WEIGHT = 2\n")
+    found.add(digest_of(package))
+    (package / "read" / "weigh.py").rename(package / "read" / "fuse.py")
+    found.add(digest_of(package))
+    assert len(found) == 4
+
+
+def test_extending_a_sample_asks_nothing_again(tmp_path: Path) -> None:
+    data = save(tmp_path / "data.json", longmemeval(6))
+    out = tmp_path / "run"
+    common = ("eval", "retrieval", "--embedder", "hash", "--data", data, "--out", out)
+    assert in_process(*common, "--sample", 3).code == 0
+    small = records(out)
+    for name in ("report.md", "report.html", "run.json"):
+        assert "a sample of 3 of the 6 of the file" in (out / name).read_text()
+    shown = in_process(*common, "--sample", 4)
+    assert "questions: a sample of 4 of the 6 of the file" in shown.out
+    large = records(out)
+    assert len(large) == 4
+    assert [line for line in large if line in small] == small, "with their times"
+    assert in_process(*common).code == 0
+    assert "all 6 of the file" in (out / "run.json").read_text()
+    assert (out / "report.md").read_text().startswith("# longmemeval: retrieval\n")
 
 
 def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:

@@ -237,6 +237,15 @@ He lives in Rome and works at Google.
 My sister lives in Rome and works at Google.
 My friend Anna lives in Rome and works at Google.
 A user lives in Rome and works at Kolibri.
+I work at Kolibri as of next month.
+I work at Google effective tomorrow.
+I live in Rome from next week.
+In my novel, I live in Rome and work at Kolibri.
+In 2010, I moved to Rome.
+Years ago, I moved to Rome and joined Google as a nurse.
+After college, I moved to Rome, and I work for Google.
+According to my passport, I live in Rome.
+She texted me: I moved to Rome, and I work at Google.
 """.strip().splitlines()
 
 
@@ -371,6 +380,32 @@ def test_two_claims_of_one_text_that_exclude_each_other_are_none(
     text: str, values: list[str]
 ) -> None:
     assert [claim.value for claim in found(text)] == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I moved to Oslo in 2019 but no longer live in Oslo.",
+        "I've lived in Oslo for two years. I don't live in Oslo anymore.",
+        "I no longer live in Oslo. I don't live in Oslo any more.",
+    ],
+)
+def test_what_a_text_says_to_be_over_by_its_end_is_over_and_no_more(text: str) -> None:
+    assert {told(claim) for claim in found(text)} == {(ME, "lives in", "", "Oslo")}
+
+
+def test_what_a_text_says_to_be_over_and_then_to_be_so_is_neither() -> None:
+    assert found("I no longer live in Oslo. I moved to Oslo.") == []
+
+
+def test_what_is_told_of_another_time_does_not_hide_what_is_so_now() -> None:
+    (claim,) = found("As a child, I moved to Rome, but I live in Oslo now.")
+    assert claim.value == "Oslo"
+
+
+def test_a_day_that_lies_ahead_is_a_value_like_any_other() -> None:
+    (claim,) = found("My birthday is on June 5.")
+    assert claim.value
 
 
 def test_each_speaker_claims_for_themselves_and_an_assistant_nothing() -> None:

@@ -110,7 +110,9 @@ def test_each_question_is_a_line_that_can_be_audited(data: Path, tmp_path: Path)
     assert first["hits"][0]["lanes"]["text"]["rank"] == 1
     assert first["hits"][0]["lanes"]["text"]["score"] > 0
     assert first["hits"][0]["text"] == "My gardening teacher is called Person0."
-    assert set(first["hits"][0]) == {"turn", "score", "fused", "lanes", "tokens", "text"}
+    assert set(first["hits"][0]) == {
+        *("turn", "score", "weighed", "fused", "lanes", "tokens", "text")
+    }
     assert "answer_" not in (out / "questions.jsonl").read_text()
     assert {path.name for path in out.iterdir()} == {
         *("questions.jsonl", "run.json", "report.md", "report.html"),

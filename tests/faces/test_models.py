@@ -32,7 +32,8 @@ def env(folder: Path) -> dict[str, str]:
 def test_the_list_shows_what_there_is_and_what_is_installed(tmp_path: Path) -> None:
     done = worlddb("models", "list", env=env(tmp_path))
     assert (done.code, done.err) == (0, "")
-    header, first, second = done.out.splitlines()
+    header, first, second, more = done.out.splitlines()
+    assert "wordllama+arctic-embed-s" in more
     assert header.split() == ["name", "dim", "size", "licence", "installed", "where"]
     assert first.split()[:6] == ["wordllama", "256", "18.2", "MB", "MIT", "yes"]
     assert second.split() == [

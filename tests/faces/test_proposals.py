@@ -56,6 +56,13 @@ def test_what_waits_is_listed_surest_first(staged: Staged) -> None:
     assert "Sarah Chen" in done.out
 
 
+def test_where_there_are_none_that_is_said(staged: Staged) -> None:
+    done = inside("proposals", "--status", "rejected", "--db", staged.path)
+    assert (done.code, done.out, done.err) == (0, "", "no proposals\n")
+    none = inside("proposals", "reject", "--tier", "exact", "--yes", "--db", staged.path)
+    assert (none.code, none.out) == (0, "0 decided: reject\n")
+
+
 def test_filters_choose(staged: Staged) -> None:
     assert chosen(staged, "--tier", "phonetic") == ["Filip Roth"]
     assert chosen(staged, "--min-score", "0.6") == ["Sara Chen", "Jon Smyth"]

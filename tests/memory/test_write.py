@@ -71,6 +71,61 @@ def test_what_is_known_is_not_written_twice_but_gains_source_scope_and_metadata(
     assert third.root_state == memory.db.root_state
 
 
+@pytest.mark.parametrize(
+    ("there", "again"),
+    [
+        ("Tea  is good", "Tea is good"),
+        ("Anna met Bob in Oslo.", "\tAnna met\n Bob  in Oslo.\r\n"),
+        ("I moved to Rome.", "I\u00a0moved to  Rome."),
+        ("Sarah loves the café in Zürich", "Sarah loves the cafe\u0301 in Zu\u0308rich"),
+        ("Sarah loves the cafe\u0301 in Zu\u0308rich", "Sarah loves the  café in Zürich\n"),
+    ],
+)
+def test_the_same_text_but_for_white_space_and_how_accents_are_made_is_one_memory(
+    memory: Memory, there: str, again: str
+) -> None:
+    first = memory.write(there, user_id="ada")
+    for _ in range(2):
+        twice = memory.write(again, user_id="ada", idempotency_key="k")
+        assert (twice.id, twice.created, twice.superseded) == (first.id, False, ())
+    assert memory.read(first.id).text == there, "as it was written"
+    assert [one.text for one in memory.list(user_id="ada")] == [there]
+    # It says nothing new, nor at another place of the text.
+    edges = [edge for edge in memory.db.edges(first.id) if edge.source == first.id]
+    assert {edge.known_from for edge in edges} <= {memory.read(first.id).known_from}
+    assert memory.amend(first.id, again, user_id="ada").id == first.id
+    assert memory.write(again, user_id="bob").created, "of somebody else it is another"
+    assert memory.db.check() == []
+
+
+def test_of_two_memories_that_say_the_same_the_very_text_is_taken(memory: Memory) -> None:
+    scope = memory.write("Tea is good", user_id="ada").scopes[0].id()
+    with memory.db.transaction() as tx:
+        spaced = tx.create_node(type="Memory", content="Tea  is good", parent=scope).id
+    assert memory.write("Tea  is good", user_id="ada").id == spaced
+    assert memory.write("Tea  is  good", user_id="ada").id != spaced
+    assert memory.write("tea is good", user_id="ada").created, "letters count"
+
+
+def test_a_message_without_a_time_was_said_when_the_one_before_it_was(memory: Memory) -> None:
+    home = memory.write("I live in Rome.", at="2024-01-01T00:00:00Z", user_id="ada")
+    old = [
+        {"role": "user", "content": "Hello.", "at": "2019-03-02T10:00:00Z"},
+        {"role": "assistant", "content": "Where do you live?"},
+        {"role": "user", "content": "I moved to Oslo."},
+        {"role": "user", "content": "I like it.", "at": "2019-03-05T10:00:00Z"},
+        {"role": "assistant", "content": "Fine."},
+    ]
+    done = memory.write(messages=old, user_id="ada")
+    turns = memory.db.children(done.id, include_superseded=True)
+    assert [turn.valid_from.day for turn in turns] == [2, 2, 2, 5, 5]
+    assert {turn.valid_from.year for turn in turns} == {2019}
+    assert memory.read(home.id).superseded_by == (), "an old chat ends nothing of today"
+    later = [{"role": "user", "content": "Good morning."}, *old]
+    begun = memory.write(messages=later, user_id="ada", at="2018-01-01T00:00:00Z")
+    assert memory.read(begun.id).valid_from.year == 2018
+
+
 def test_a_value_of_metadata_that_comes_back_is_the_latest_again(memory: Memory) -> None:
     for value in (1, 2, 1):
         done = memory.write("The gate code is 4711", metadata={"seen": value})

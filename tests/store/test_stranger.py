@@ -9,10 +9,15 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 import worlddb
+from worlddb.store.sqlite import store
+from worlddb.store.sqlite.connection import migrate
+from worlddb.store.sqlite.hold import ALONE_BYTE, USED_BYTE
 
 from .processes import StartChild, commit_one
 
@@ -123,3 +128,79 @@ def test_stores_leave_no_open_files_behind_closed_or_dropped(path: Path) -> None
         del dropped
         gc.collect()
     assert open_files() == before
+
+
+def test_a_store_that_opens_while_another_one_closes_is_safe_as_well(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = worlddb.open(path)
+    commit_one(one, "one")
+    opened: list[worlddb.WorldDB] = []
+    writer = one._store._writer
+
+    class Closing:
+        def close(self) -> None:
+            writer.close()
+            opened.append(worlddb.open(path))
+
+    monkeypatch.setattr(one._store, "_writer", Closing())
+    one.close()
+    other = opened[0]
+    commit_one(other, "two")
+    log = os.stat(f"{path}-wal").st_ino
+    look_and_go(path)
+    assert os.stat(f"{path}-wal").st_ino == log
+    commit_one(other, "three")
+    other.close()
+    assert files_of(path) == {path.name}
+
+
+def test_a_store_that_closes_leaves_one_that_opens_its_locks(
+    path: Path, start: StartChild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = worlddb.open(path)
+    commit_one(one, "one")
+    child = start("make", path, "of another process")
+    assert child.hear() == "ready"
+    logs: list[int] = []
+
+    def migrate_slowly(con: apsw.Connection, *args: Any) -> None:
+        migrate(con, *args)
+        one.close()
+        logs.append(os.stat(f"{path}-wal").st_ino)
+        child.go()
+        child.rest()
+        logs.append(os.stat(f"{path}-wal").st_ino)
+
+    monkeypatch.setattr(store, "migrate", migrate_slowly)
+    with worlddb.open(path) as other:
+        assert logs[0] == logs[1]
+        commit_one(other, "two")
+    assert files_of(path) == {path.name}
+
+
+def test_a_store_that_is_dropped_while_another_one_is_held_does_not_wait_for_itself(
+    path: Path,
+) -> None:
+    program = (
+        "import gc, sys, worlddb\n"
+        "from worlddb.store.sqlite.hold import HOLDS\n"
+        "db = worlddb.open(sys.argv[1])\n"
+        "with HOLDS._lock:  # Where the collector may well find what is dropped.\n"
+        "    del db\n"
+        "    gc.collect()\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True, timeout=60)
+    assert files_of(path) == {path.name}
+
+
+def test_a_store_behind_a_link_is_held_where_its_log_lies(path: Path) -> None:
+    worlddb.open(path).close()
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    with worlddb.open(link) as db:
+        commit_one(db, "one")
+        for name, byte in ((path.name, ALONE_BYTE), (f"{path.name}-shm", USED_BYTE)):
+            held = f":{path.with_name(name).stat().st_ino} {byte} {byte}\n"
+            locks = Path("/proc/locks").read_text().splitlines(keepends=True)
+            assert [line for line in locks if "OFDLCK" in line and line.endswith(held)]

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from worlddb.api.judging import new_guesses, sorted_out
-from worlddb.api.later import Reclustered
+from worlddb.api.judging import letters_of, new_guesses, sorted_out
+from worlddb.api.later import Reclustered, unless
 from worlddb.api.messages import Input as Input
 from worlddb.api.messages import messages_of as messages_of
+from worlddb.api.neighbourhoods import Neighbourhoods
 from worlddb.api.opened import Opened
 from worlddb.api.replacing import Replacing, ended_by
 from worlddb.api.waiting import Waits, drafted, enqueue
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import ROOT_ID
-from worlddb.model.drafts import Draft, Extractor
+from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, from_micros, to_micros
 from worlddb.model.values import NOW, Commit, Plain, Proposal
@@ -99,13 +100,14 @@ class Ingesting(Opened):
             raise InvalidInputError(f"recluster {recluster!r}: use 'later', 'now' or 'off'")
         when = self._clock() if at is None else to_micros(at, "at")
         messages = messages_of(text_or_messages)
+        with self._store.read() as reader:
+            home = _world_id(reader, world)
+        messages = self._as_known(messages, home)
         draft, waits = drafted(extractor_of(extractor), messages, from_micros(when))
 
         def after(tx: Transaction, outcome: Outcome) -> None:
             enqueue(tx, draft, outcome.ids, waits)
 
-        with self._store.read() as reader:
-            home = _world_id(reader, world)
         outcome, commit = self._land(
             draft,
             home,
@@ -119,6 +121,21 @@ class Ingesting(Opened):
         self._look_again(home, outcome.created, recluster, resolver)
         return self._told(draft, outcome, commit, waits)
 
+    def _as_known(self, messages: list[Message], home: Id) -> list[Message]:
+        """Return a text in the letters of the memory of `home` that says the same; a chat as it is.
+
+        So what is read out of it is the same again, to the place where it stands.
+        """
+        if len(messages) != 1:
+            return messages
+        self._catch_up()
+        with self._store.read() as reader:
+            row = reader.node_row(home)
+            if row is None:
+                return messages  # A world that is still to be made.
+            resolving = self._resolving(reader, home, None, None)
+            return [replace(messages[0], text=letters_of(resolving, messages[0].text, row))]
+
     def _look_again(
         self,
         world: Id,
@@ -130,14 +147,14 @@ class Ingesting(Opened):
         nodes = tuple(created)
 
         def again(puts: Sequence[Sequence[Id]]) -> list[Proposal]:
-            return self._recluster(puts, world, settings)
+            return self._recluster(puts, world, settings, self._later.is_over)
 
         if not nodes or when == "off":
             return
         if when == "later":
             self._later.put((world, settings), nodes, again)
         else:
-            again([nodes])
+            self._recluster([nodes], world, settings)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the work in the background is done; return whether it was in time."""
@@ -229,15 +246,19 @@ class Ingesting(Opened):
         groups: Sequence[Sequence[bytes | str]],
         world: bytes | str | None,
         settings: ResolverSettings | None,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> list[Proposal]:
         """Recluster around several groups of nodes, as if one after the other.
 
         What was proposed once lets the next look at a node find what is less like it. So a node
         that is near several groups is looked at as often, as long as that finds anything.
+
+        Raises:
+            LeftError: it is over before the end.
         """
         outcome = Outcome()
         for turn in range(1, len(groups) + 1):
-            found = self._guesses(groups, turn, world, settings)
+            found = self._guesses(groups, turn, world, settings, is_over)
             if not found:
                 break
             with transact(
@@ -253,6 +274,7 @@ class Ingesting(Opened):
         turn: int,
         world: bytes | str | None,
         settings: ResolverSettings | None,
+        is_over: Callable[[], bool],
     ) -> list[tuple[Id, Guess]]:
         """Return what the nodes that are near at least `turn` of the groups may be the same as."""
         self._catch_up()
@@ -260,11 +282,13 @@ class Ingesting(Opened):
         with self._store.read() as reader:
             inside = _world_id(reader, world)
             resolving = self._resolving(reader, inside, settings, None, meaning)
+            around = Neighbourhoods(reader, resolving.view.moment.known)
             near: Counter[int] = Counter()
-            for ids in groups:
+            for ids in unless(is_over, groups):
                 rows = {lookup.find(reader, ident, "nodes") for ident in ids}
-                near.update(resolving.neighbourhood(rows))
-            return new_guesses(resolving, [row for row, times in near.items() if times >= turn])
+                near.update(around.of(rows))
+            often = [row for row, times in near.items() if times >= turn]
+            return new_guesses(resolving, unless(is_over, often))
 
     def _catch_up(self) -> Lookups:
         """Bring the index of names, attributes and contents to the last commit, and return it."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
+from worlddb.api.messages import said_as
+from worlddb.index.lookups import content_key
 from worlddb.model.drafts import Draft
 from worlddb.model.id import Id
 from worlddb.read import identity
@@ -13,6 +16,8 @@ from worlddb.write.ingest import Guess
 if TYPE_CHECKING:
     from worlddb.read.resolving import Resolving
     from worlddb.resolve.values import Outcome as Verdict
+
+MEMORY = "Memory"
 
 
 def sorted_out(
@@ -37,6 +42,25 @@ def sorted_out(
                 known[node.key] = Id(resolving.reader.world(found).id)
                 known.update(_same_parts(resolving, draft, node.key, found))
     return known, guesses
+
+
+def letters_of(resolving: Resolving, text: str, parent: int) -> str:
+    """Return a text in the letters of the live memory of `parent` that says the same, if any does.
+
+    The text itself comes before one that has other white space or composes accents otherwise.
+    """
+    from worlddb.read.resolving import SAME_MAX
+
+    # The index knows texts as they were written, but for white space: ask for either spelling.
+    forms = {text, *(normalize(form, text) for form in ("NFC", "NFD"))}
+    found = resolving.reader.lookups.find([content_key(MEMORY, form) for form in forms], SAME_MAX)
+    seen = resolving.view.keep(row for rows in found.values() for row in rows)
+    there = [
+        body.content
+        for body in resolving.reader.bodies(sorted(seen))
+        if (body.parent, body.type) == (parent, MEMORY) and said_as(body.content) == said_as(text)
+    ]
+    return there[0] if there and text not in there else text
 
 
 def _same_parts(resolving: Resolving, draft: Draft, key: str, row: int) -> dict[str, Id]:

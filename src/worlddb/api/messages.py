@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -60,3 +62,23 @@ def _message(item: Mapping[str, Any]) -> Message:
 
 def _time(at: Instant) -> datetime:
     return from_micros(to_micros(at, "at"))
+
+
+def dated(messages: Sequence[Message], at: datetime) -> list[Message]:
+    """Return messages that all have a time: their own, else that of the one before, else `at`.
+
+    An old chat often says only when it began; what follows was not said today.
+    """
+    found: list[Message] = []
+    for message in messages:
+        at = at if message.at is None else message.at
+        found.append(replace(message, at=at))
+    return found
+
+
+def said_as(text: str) -> str:
+    """Return the form in which two texts are equal if they say the same to the letter.
+
+    White space at the ends is none, every other run of it is one space; accents are composed.
+    """
+    return " ".join(unicodedata.normalize("NFC", text).split())

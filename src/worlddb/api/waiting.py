@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from worlddb.api.messages import dated
 from worlddb.errors import ProviderError
 from worlddb.model.address import ROOT_ID
 from worlddb.model.drafts import Draft, Extractor, Message
@@ -67,8 +68,10 @@ def drafted(
     """Return the draft of some messages; where the model failed, its fallback's, and that it waits.
 
     The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
-    extractor that says by `resting()` why it should not be asked now is not waited for.
+    extractor that says by `resting()` why it should not be asked now is not waited for. A message
+    without a time has that of the one before it; the first has `at`.
     """
+    messages = dated(messages, at)
     resting: Callable[[], str | None] = getattr(extractor, "resting", lambda: None)
     reason = resting()
     if reason is not None:

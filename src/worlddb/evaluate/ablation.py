@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 BASE = "as asked for"
 K_VALUES = ("10", "20", "50", "100")
 RANK_COLUMNS = ("all@5", "all@10", "ndcg@10", "turns@10", "turns@50", "tokens@10")
+STAR_QUESTIONS_MIN = 20
+"""With fewer, a bootstrap's interval is too narrow to be believed."""
 ANSWER_COLUMNS = ("correct", "match", "f1", "evidence", "tokens")
 
 Change = tuple[str, RunSettings]
@@ -30,11 +32,15 @@ Turn = Callable[[RunSettings, Sequence[str]], Iterator[Change]]
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """Something to turn. `asks` knobs change answers alone; some cannot do without values."""
+    """Something to turn; some cannot do without values.
+
+    `asks` knobs change answers alone, `reads` knobs what is read out of conversations.
+    """
 
     what: str
     turn: Turn
     asks: bool = False
+    reads: bool = False
     needs_values: bool = False
 
 
@@ -101,8 +107,8 @@ def model_name(spec: str) -> str:
 
 KNOBS: Mapping[str, Knob] = {
     "lanes": Knob("each lane off, and each alone", _lanes),
-    "facts": Knob("facts and entities off", _facts),
-    "summaries": Knob("session summaries off", _summaries, asks=True),
+    "facts": Knob("facts and entities off", _facts, reads=True),
+    "summaries": Knob("session summaries off", _summaries, asks=True, reads=True),
     "k": Knob("how many memories the answerer gets", _k, asks=True),
     "embedder": Knob("which embedder", _embedder),
     "pooling": Knob("worlds' vectors by attention or by mean", _pooling),
@@ -126,7 +132,9 @@ def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
     asked = given or [
         name
         for name, knob in KNOBS.items()
-        if (base.asks_model or not knob.asks) and not knob.needs_values
+        if (base.asks_model or not knob.asks)
+        and (base.reading != "verbatim" or not knob.reads)
+        and not knob.needs_values
     ]
     rows: list[Change] = [(BASE, base)]
     for text in asked:
@@ -136,6 +144,11 @@ def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
             raise InvalidInputError(f"knob {name!r:.40}: use one of {', '.join(KNOBS)}")
         if knob.asks and not base.asks_model:
             raise InvalidInputError(f"knob {name}: only changes what is answered; use --mode qa")
+        if knob.reads and base.reading == "verbatim":
+            raise InvalidInputError(
+                f"knob {name}: turns are kept as they were said, so nothing is read that could be "
+                "left out; give --extractor rules"
+            )
         chosen = [value.strip() for value in values.split(",") if value.strip()]
         if knob.needs_values and not chosen:
             raise InvalidInputError(f"knob {name}: give values, such as {name}=openai:MODEL")
@@ -185,8 +198,11 @@ def _columns(record: Mapping[str, Any]) -> dict[str, float]:
     return {**record.get("figures", {}), **(answer_figures(record) if "qa" in record else {})}
 
 
-def table_of(runs: Mapping[str, Finished], n: int) -> Table:
-    """Return the rows of a table; a star marks a difference whose interval leaves out 0."""
+def table_of(runs: Mapping[str, Finished], questions: str) -> Table:
+    """Return the rows of a table; a star marks a difference whose interval leaves out 0.
+
+    `questions` says which they are.
+    """
     rows = {title: row_of(one.summary) for title, one in runs.items()}
     first = rows[BASE]
     lines = []
@@ -200,10 +216,10 @@ def table_of(runs: Mapping[str, Finished], n: int) -> Table:
         headers=["what", *first],
         rows=lines,
         notes={
-            "n": f"{n} questions, the same in every row",
+            "questions": f"{questions}; the same in every row",
             "in parentheses": "the difference to the first row",
-            "*": "the 95 % interval of that difference, by a bootstrap over the questions, leaves "
-            "out 0",
+            "star": "the 95 % interval of that difference, by a bootstrap over the questions, "
+            f"leaves out 0; there is none where fewer than {STAR_QUESTIONS_MIN} are compared",
         },
     )
 
@@ -217,5 +233,9 @@ def _cell(
         return f"{row[name]:,.0f}"
     if name not in first:
         return f"{row[name]:.3f}"
-    star = "*" if changed is not None and (changed.low > 0 or changed.high < 0) else ""
+    star = "*" if changed is not None and _is_borne_out(changed) else ""
     return f"{row[name]:.3f} ({row[name] - first[name]:+.3f}){star}"
+
+
+def _is_borne_out(changed: Mean) -> bool:
+    return changed.n >= STAR_QUESTIONS_MIN and (changed.low > 0 or changed.high < 0)

@@ -5,7 +5,7 @@ survey ──▶ choose ──▶ what the ledger lacks ──run──▶ ledge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.evaluate.answering import Roles
 from worlddb.evaluate.cases import load_cases
 from worlddb.evaluate.ledger import Ledger
-from worlddb.evaluate.plan import Planned, choose, survey, works_of
+from worlddb.evaluate.plan import Plan, Planned, choose, survey, works_of
 from worlddb.evaluate.report import write_report
 from worlddb.evaluate.running import run
 from worlddb.evaluate.settings import RunSettings
@@ -36,7 +36,7 @@ def plan_of(
     sample: int | None = None,
     limit: int | None = None,
     on_found: Callable[[int], None] = lambda found: None,
-) -> list[Planned]:
+) -> Plan:
     """Return the questions of a file that a run will ask.
 
     Raises:
@@ -48,20 +48,23 @@ def plan_of(
     found = survey(cases, settings, limit=enough, on_found=on_found)
     if not found:
         raise InvalidInputError(f"{data}: has no question with an answer")
-    return choose(found, sample=sample, limit=limit, seed=settings.seed)
+    return Plan(
+        questions=choose(found, sample=sample, limit=limit, seed=settings.seed),
+        found=len(found) if enough is None or len(found) < enough else None,
+        sample=sample,
+        limit=limit,
+    )
 
 
-def left_of(
-    data: str, settings: RunSettings, *, chosen: Sequence[Planned], out: str | None
-) -> list[Planned]:
-    """Return the chosen questions that the folder of a run has no answer to yet.
+def left_of(data: str, settings: RunSettings, *, plan: Plan, out: str | None) -> list[Planned]:
+    """Return the questions of a plan that the folder of a run has no answer to yet.
 
     Raises:
         ConflictError: the folder holds a run with other settings.
         FormatError: what the folder holds is damaged.
     """
     done = Ledger(out, settings, data).done
-    return [one for one in chosen if one.id not in done]
+    return [one for one in plan.questions if one.id not in done]
 
 
 def run_benchmark(
@@ -69,14 +72,14 @@ def run_benchmark(
     settings: RunSettings,
     roles: Roles | None,
     *,
-    chosen: Sequence[Planned],
+    plan: Plan,
     out: str | None = None,
     workers: int = 1,
     on_begin: Callable[[int], None] = lambda left: None,
     on_done: Callable[[int], None] = lambda done: None,
     more: Callable[[], Mapping[str, str]] = dict,
 ) -> Finished:
-    """Ask the chosen questions that are not answered yet; report on all of them.
+    """Ask the questions of a plan that are not answered yet; report on all of them.
 
     `out` is the folder of the run; `more` is told in the report beside the settings.
 
@@ -86,14 +89,14 @@ def run_benchmark(
         ProviderError: the embedder failed, or models failed too often in a row.
     """
     ledger = Ledger(out, settings, data)
-    ledger.begin()
-    left = [one for one in chosen if one.id not in ledger.done]
+    ledger.begin(plan.told)
+    left = [one for one in plan.questions if one.id not in ledger.done]
     on_begin(len(left))
     works = works_of(load_cases(data, settings.benchmark), left)
     for number, record in enumerate(run(works, settings, roles, workers=workers), 1):
         ledger.add(record)
         on_done(number)
-    ids = [one.id for one in chosen]
+    ids = [one.id for one in plan.questions]
     records = ledger.finish(ids)
     finished = Finished(
         records=records,
@@ -102,8 +105,10 @@ def run_benchmark(
     )
     if ledger.folder is not None:
         told = {
-            "questions": f"{len(records)} of {len(chosen)}, {len(finished.failed)} failed",
+            "done": f"{len(records)} of {len(ids)}, {len(finished.failed)} failed",
             **{name: f"{value:,.1f}" for name, value in finished.summary.spent.items()},
         }
-        write_report(ledger.folder, ledger.run, finished.summary, records, {**told, **more()})
+        told |= more()
+        part = plan.told if plan.is_part else ""
+        write_report(ledger.folder, ledger.run, finished.summary, records, told, part=part)
     return finished

@@ -1,12 +1,13 @@
 """Ledger: the folder of a run. What is in it is done; the next run goes on from there.
 
-    run.json          the settings, and the digest of the file that was asked
+    run.json          the settings, digests of the file that was asked and of the code, and which
+                      questions were chosen the last time
     questions.jsonl   one line per question, written the moment it is done
     calls.jsonl       every reply of a model (see `calls`)
     report.md, report.html
 
-A question whose line has an `error` counts as not done. A folder whose settings differ is refused,
-so that no table mixes two runs; which and how many questions are asked may differ.
+A question whose line has an `error` counts as not done. A folder whose settings or code differ is
+refused, so that no table mixes two runs; which and how many questions are asked may differ.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ from typing import Any
 
 from worlddb import __version__
 from worlddb.errors import ConflictError, FormatError
+from worlddb.evaluate.code import code_digest
 from worlddb.evaluate.lines import append_line, read_lines, write_lines
 from worlddb.evaluate.settings import RunSettings
 
 RUN, QUESTIONS, CALLS = "run.json", "questions.jsonl", "calls.jsonl"
 CHUNK_BYTES = 1 << 20
+CODE = ("worlddb", "code")
+MAY_DIFFER = ("data", "questions")
+"""A file may be moved, and a run may be extended."""
 
 Record = dict[str, Any]
 
@@ -46,6 +51,7 @@ class Ledger:
             "data": Path(data).name,
             "sha256": digest(data) if folder is not None else "",
             "worlddb": __version__,
+            "code": code_digest() if folder is not None else "",
             **settings.to_dict(),
         }
         self.done: dict[str, Record] = {}
@@ -55,16 +61,16 @@ class Ledger:
             for record in read_lines(self.folder / QUESTIONS):
                 self._note(record)
 
-    def begin(self) -> None:
-        """Write down what this run is.
+    def begin(self, questions: str) -> None:
+        """Write down what this run is, and which questions it asks this time.
 
         Raises:
             OSError: the folder cannot be written.
         """
+        self.run["questions"] = questions
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not (self.folder / RUN).exists():
-                write_lines(self.folder / RUN, [self.run])
+            write_lines(self.folder / RUN, [self.run])
 
     def add(self, record: Record) -> None:
         """Keep what came out of a question."""
@@ -99,9 +105,15 @@ class Ledger:
         try:
             before = json.loads(path.read_text("utf-8"))
             names = [name for name in before | self.run if before.get(name) != self.run.get(name)]
-            names = [name for name in names if name != "data"]  # A file may be moved.
+            names = [name for name in names if name not in MAY_DIFFER]
         except (ValueError, TypeError):
             raise FormatError(f"{path}: is no run; move it away, or choose another --out") from None
+        if names and set(names) <= set(CODE):
+            raise ConflictError(
+                f"{path.parent}: holds a run that another state of WorldDB's code made, whose "
+                f"figures may be others; choose another --out ({CALLS}, if there is one, can be "
+                "copied there: what models replied is not asked again)"
+            )
         if names:
             told = "; ".join(
                 f"{name} was {before.get(name)!r:.60}, now {self.run.get(name)!r:.60}"

@@ -2,7 +2,8 @@
 
 One pass over the file sees every question and how long its conversation is; with `limit` alone it
 ends at the last that is asked. `sample` takes some of each category, as many as its share (at least
-one while there is room), by a seed; `limit` takes the first. Both keep the order of the file.
+one while there is room), by a seed; a larger sample holds every smaller one of the same seed.
+`limit` takes the first. Both keep the order of the file.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from worlddb.evaluate.cases import ADVERSARIAL, Asked, Case
 from worlddb.evaluate.retrieval import is_measured
@@ -30,6 +32,35 @@ class Planned:
     sessions: int
     turn_tokens: float
     """About how many one turn of it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The questions of a run, and how many there were to choose from."""
+
+    questions: list[Planned]
+    found: int | None
+    """Those of the file that this kind of run can ask; None if not all of it was read."""
+    sample: int | None = None
+    limit: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there are, or may be, questions that were not chosen."""
+        return self.found is None or len(self.questions) < self.found
+
+    @property
+    def told(self) -> str:
+        """Which questions these are, in words."""
+        count = len(self.questions)
+        if not self.is_part:
+            return f"all {count} of the file"
+        if self.found is None:
+            return f"the first {count} of the file, which may have more (--limit {self.limit})"
+        if self.sample is None or self.sample >= self.found:
+            return f"the first {count} of the {self.found} of the file (--limit {self.limit})"
+        drawn = f"a sample of {self.sample} of the {self.found} of the file (--sample)"
+        return drawn if count == self.sample else f"the first {count} (--limit) of {drawn}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,32 +116,34 @@ def choose(
     """Return the questions to ask, in the order of the file."""
     chosen = list(found)
     if sample is not None and sample < len(chosen):
-        groups: dict[str, list[int]] = {}
-        for number, one in enumerate(chosen):
-            groups.setdefault(one.category, []).append(number)
-        dice = random.Random(seed)
-        kept: set[int] = set()
-        for name, count in _shares({name: len(group) for name, group in groups.items()}, sample):
-            kept.update(dice.sample(groups[name], count))
+        kept = set(islice(_drawn(chosen, seed), sample))
         chosen = [one for number, one in enumerate(chosen) if number in kept]
     return chosen[:limit]
 
 
-def _shares(sizes: dict[str, int], wanted: int) -> list[tuple[str, int]]:
-    """Return how many to take of each: its share rounded down, then the largest remainders.
+def _drawn(found: Sequence[Planned], seed: int) -> Iterator[int]:
+    """Yield the places of all questions in the order in which samples take them.
 
-    As long as there are as many as names, each gets one, if need be from the largest.
+    First one of each category, the largest first; then always of the one that is the furthest
+    behind its share. A sample is the beginning of this, so a larger one holds every smaller one.
     """
-    total = sum(sizes.values())
-    names = sorted(sizes)
-    least = int(wanted >= len(names))
-    taken = {name: max(wanted * sizes[name] // total, least) for name in names}
-    while sum(taken.values()) > wanted:
-        taken[max(names, key=lambda name: taken[name])] -= 1
-    first = sorted(names, key=lambda name: (taken[name] > 0, -(wanted * sizes[name] % total), name))
-    for name in first[: wanted - sum(taken.values())]:
+    groups: dict[str, list[int]] = {}
+    for number, one in enumerate(found):
+        groups.setdefault(one.category, []).append(number)
+    names = sorted(groups, key=lambda name: (-len(groups[name]), name))
+    dice = random.Random(seed)
+    for name in names:
+        dice.shuffle(groups[name])
+    taken = dict.fromkeys(names, 0)
+    for count in range(1, len(found) + 1):
+        behind = {
+            name: len(groups[name]) * count - taken[name] * len(found)
+            for name in names
+            if taken[name] < len(groups[name])
+        }
+        name = names[count - 1] if count <= len(names) else max(behind, key=behind.__getitem__)
+        yield groups[name][taken[name]]
         taken[name] += 1
-    return [(name, taken[name]) for name in names]
 
 
 def works_of(cases: Iterable[Case], chosen: Iterable[Planned]) -> Iterator[Work]:

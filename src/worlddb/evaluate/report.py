@@ -190,9 +190,14 @@ def write_report(
     summary: Summary,
     records: Sequence[Mapping[str, Any]],
     more: Mapping[str, str],
+    *,
+    part: str = "",
 ) -> None:
-    """Write `report.md` with its drawings, and `report.html`, into the folder of a run."""
-    title = f"{run['benchmark']}: {run['mode']}"
+    """Write `report.md` with its drawings, and `report.html`, into the folder of a run.
+
+    `part` says which of a file's questions these are, if not all: that belongs into the title.
+    """
+    title = f"{run['benchmark']}: {run['mode']}{part and f', {part}'}"
     wrong = _wrong(records)
     tables = [*tables_of(summary), *([wrong] if wrong else []), _run_table(run, more)]
     write_pages(folder, "report", title, tables)

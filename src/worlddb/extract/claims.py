@@ -8,7 +8,8 @@
 C1  A claim is a whole sentence or clause that fits one of a few forms from its first word on:
     what is asked, supposed, planned, quoted, told by another, or was so once, fits none.
 C2  What one can have several of is never a claim: places visited, friends, languages, likes.
-C3  Two claims of one message that exclude each other are none.
+C3  Two claims of one message that exclude each other are none; what it says to be over by its end
+    is over, and no more.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from worlddb.extract.clauses import Clauses, Found
 from worlddb.extract.dates import Dated
 from worlddb.extract.mentions import Mention
 from worlddb.extract.statements import sentences_in
-from worlddb.model.claims import agree
+from worlddb.model.claims import agree, value_key
 
 
 def claims_in(
@@ -64,4 +65,9 @@ def _without_subject(
 def _clash(one: Found, other: Found) -> bool:
     if (one.owner, one.relation) != (other.owner, other.relation) or one.yields < other.yields:
         return False
-    return bool(one.value and other.value) and not agree(one.value, other.value)
+    if one.value and other.value:
+        return not agree(one.value, other.value)
+    if one.value:
+        return value_key(one.value) == value_key(other.was)
+    # "I moved to Oslo but no longer live in Oslo": the last word is that it is over.
+    return other.start >= one.start and value_key(one.was) == value_key(other.value)

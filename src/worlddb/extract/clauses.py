@@ -18,6 +18,7 @@ from typing import NamedTuple
 from worlddb.extract import forms
 from worlddb.extract.dates import Dated
 from worlddb.extract.lexicon import relations as known
+from worlddb.extract.lexicon.relations import relation_of
 from worlddb.extract.mask import BLOT, in_quotes
 from worlddb.extract.mentions import Mention
 from worlddb.extract.naming import SPEAKER
@@ -364,9 +365,3 @@ class Clauses:
         if rest is not None and (rest.lasting or rest.bounded if lasts else not rest.lasting):
             start = self._start(place)
             yield Found(place.owner, relation, value, was, start, rest.end, rest.since)
-
-
-def relation_of(words: str) -> str:
-    """Return the one name of a relation that has several."""
-    said = " ".join(words.lower().split())
-    return known.SAME_RELATION.get(said, said)

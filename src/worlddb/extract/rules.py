@@ -20,7 +20,8 @@ from collections.abc import Sequence, Set
 from datetime import datetime
 
 from worlddb.extract.claims import claims_in
-from worlddb.extract.dates import Dated, dates_in
+from worlddb.extract.clauses import Found
+from worlddb.extract.dates import dates_in
 from worlddb.extract.english import reads_as_english
 from worlddb.extract.forms import USER_POSSESSIVE, USER_SUBJECT
 from worlddb.extract.gather import Entity, Gathered, Turn, key_of
@@ -64,10 +65,15 @@ class RulesExtractor:
         for turn, mentions in zip(read, found, strict=True):
             sure = [each for each in mentions if each.sure or key_of(each.text) in certain]
             entities = _read_names(gathered, turn, sure, spoken)
-            dates = list(dates_in(turn.plain, (turn.message.at or at).date()))
+            said = (turn.message.at or at).date()
+            dates = list(dates_in(turn.plain, said))
             for dated in dates:
                 gathered.add_date(turn, dated)
-            _read_claims(gathered, turn, sure, entities, dates, note)
+            ahead = {dated.last for dated in dates if dated.first > said}
+            for claim in claims_in(turn.message.text, turn.plain, sure, dates, note=note):
+                # "I work at Tern as of next month" says nothing of now.
+                if claim.since not in ahead:
+                    _read_claim(gathered, turn, entities, claim)
         nodes, edges = gathered.drafts()
         return Draft(nodes=verbatim.nodes + nodes, edges=edges)
 
@@ -128,34 +134,25 @@ def _read_names(
     return entities
 
 
-def _read_claims(
-    gathered: Gathered,
-    turn: Turn,
-    mentions: Sequence[Mention],
-    entities: Sequence[Entity],
-    dates: Sequence[Dated],
-    note: bool,
-) -> None:
+def _read_claim(gathered: Gathered, turn: Turn, entities: Sequence[Entity], claim: Found) -> None:
     """Gather what a message claims; of what an assistant says of itself, nothing."""
     speaker = turn.message.speaker
-    machine = key_of(speaker) in _NAMELESS - _USERS
-    for found in claims_in(turn.message.text, turn.plain, mentions, dates, note=note):
-        if isinstance(found.owner, int):
-            subject = entities[found.owner]
-        elif machine:
-            continue
-        else:
-            subject = gathered.speaker(speaker)
-        said = claim_metadata(
-            found.relation,
-            found.value,
-            True,
-            was=found.was,
-            since=found.since,
-            vague=found.vague,
-            yields=found.yields,
-        )
-        gathered.claim(turn, subject, said, found.start, found.end)
+    if isinstance(claim.owner, int):
+        subject = entities[claim.owner]
+    elif key_of(speaker) in _NAMELESS - _USERS:
+        return
+    else:
+        subject = gathered.speaker(speaker)
+    said = claim_metadata(
+        claim.relation,
+        claim.value,
+        True,
+        was=claim.was,
+        since=claim.since,
+        vague=claim.vague,
+        yields=claim.yields,
+    )
+    gathered.claim(turn, subject, said, claim.start, claim.end)
 
 
 def _read_role(

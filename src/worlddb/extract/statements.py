@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
+from itertools import dropwhile
 from typing import NamedTuple
 
 from worlddb.extract.dates import Dated
@@ -37,6 +38,15 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _LATER = re.compile(r"[,;]\s+(?:(?:and|but|so)\s+)?(?=(?:I|I['’][a-z]+|we|we['’][a-z]+|my|our)\s)")
+# What begins like this is told of another time, by another, or of no time at all.
+_FRAME = re.compile(
+    r"(?:in(?!\s+(?:other|related|fact|short|the\s+(?:last|past))\b)|during|while|after|before|until"
+    r"|once|back|growing\s+up|according|originally|initially|as\s+an?|for\s+(?:an?|some|many|years)"
+    r"|at\s+(?:first|(?:the|that)\s+time|school|college|university)"
+    r"|(?:[\w-]+\s+){0,3}(?:years|decades)\s+(?:ago|before|earlier))\b[^;]*,\s+\Z"
+    r"|[^;]*:\s[^;]*,\s+(?:and\s+|but\s+|so\s+)?\Z",
+    re.IGNORECASE,
+)
 _WORDS = re.compile(r"[a-z]+(?:[-'][a-z]+)*")
 _NEGATED = re.compile(r"n['’]t\b|\bno longer\b|\?")
 _OVER = re.compile(
@@ -120,9 +130,12 @@ def _sentence(plain: str, start: int, end: int) -> Iterator[Sentence]:
     if not 6 <= end - start <= SENTENCE_CHARS_MAX or "?" in plain[start:end]:
         return
     opening = _OPENING.match(plain, start, end)
-    begins = [opening.end() if opening else start]
-    begins += [match.end() for match in _LATER.finditer(plain, begins[0], end)]
-    yield Sentence(start, end, tuple(begins))
+    begin = opening.end() if opening else start
+    later = list(_LATER.finditer(plain, begin, end))
+    if later and _FRAME.match(plain, begin, later[0].end()):
+        # "As a child, I moved to Rome, but I live in Oslo now."
+        later = list(dropwhile(lambda match: "but" not in match[0], later))
+    yield Sentence(start, end, (begin, *(match.end() for match in later)))
 
 
 def is_doubtful(plain: str) -> bool:

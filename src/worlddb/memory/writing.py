@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.api.ingesting import extractor_of
-from worlddb.api.messages import either
+from worlddb.api.messages import either, said_as
 from worlddb.api.replacing import ended_by
 from worlddb.api.waiting import Waits, drafted, enqueue
 from worlddb.errors import ConflictError, InvalidInputError
@@ -77,7 +77,7 @@ class WritingMemories(Scoping):
         """Remember a text, or the messages of a chat, for the scopes that are given.
 
         A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
-        known; it may also be given as `text`.
+        known: one without has that of the one before. It may also be given as `text`.
 
         It lives in the first of them (user before agent, app and run) and is a member of the
         others. What is known already is not written twice: the memory that says so gets the
@@ -103,7 +103,7 @@ class WritingMemories(Scoping):
                 known = key.written(reader) if key else None
             if known is not None:
                 return self._known(known)
-            drafted = drafted or self._draft(said, at, extractor)
+            drafted = drafted or self._draft(self.db._as_known(said, home), at, extractor)
             into = _Into(seen, worlds, home, key or None, metadata)
             try:
                 return self._put(into, *drafted, source)
@@ -196,7 +196,7 @@ class WritingMemories(Scoping):
             _refuse_ended(view, row, old)
             home, around, others = _homes(view, row)
             scopes = scopes_of(view.reader, [row], view.moment)[row]
-        if text.split() == old.content.split():
+        if said_as(text) == said_as(old.content):
             return self._told(old.id, scopes)
         speaker = old.name if old.type == "Turn" else "user"
         draft, waits = self._draft([Message(text=text, speaker=speaker)], at, extractor)

@@ -112,6 +112,29 @@ def _members(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, l
     return found
 
 
+def claiming(
+    reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
+) -> set[int]:
+    """Return the rows of nodes that claim, at a moment, a value of one of some relations.
+
+    A sentence of a longer text that was replaced is no claim of that text any more.
+    """
+    if moment.known is None:
+        texts = [f'"relation":{json.dumps(word, ensure_ascii=False)}' for word in sorted(relations)]
+        edges = reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts))
+    else:
+        edges = reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known)
+    said = [(item, one) for item, one in _functional(edges) if one.relation in relations]
+    moved = {(one.stands_for, one.relation, one.value) for _, one in said if one.stands_for}
+    return {
+        item.source
+        for item, one in said
+        if one.value
+        and moment.holds(item.edge)
+        and (str(item.edge.source), one.relation, one.value) not in moved
+    }
+
+
 def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
     """Return those nodes among `ids` that are there already."""
     rows = [row for ident in ids if (row := reader.node_row(ident)) is not None]

@@ -2,7 +2,8 @@
 
 text     BM25 over names and contents
 vector   cosine of effective vectors
-graph    the names said in the question → their accepted class → what refers to them
+graph    the names said in the question → their accepted class → what refers to them; and what
+         it asks for of somebody ("Where do I live?") → the claim of that which stands
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.extract.asking import asked_claims
 from worlddb.index.tokens import Tokens, read_closely
 from worlddb.index.vectors import Vectors
 from worlddb.language.question import weights_of
 from worlddb.language.words import asked, folded
+from worlddb.read.claims import claiming
 from worlddb.read.identity import accepted_class
 from worlddb.read.interior import Interior, Mask
 from worlddb.read.moment import Moment
@@ -25,6 +28,7 @@ from worlddb.store.protocol import Reader
 Scores = NDArray[np.float64]
 REFERENCES = ("refers_to",)
 BEARERS_MAX = 100
+SUBJECTS = frozenset({"Entity", "Person"})
 
 
 def text_scores(interior: Interior, question: str) -> Scores:
@@ -78,13 +82,16 @@ def graph_scores(
     question: str,
     classes: bool,
     seen: Mask,
+    claims: Sequence[int] = (),
 ) -> Scores:
     """Return how much each place that is seen has to do with what the question names.
 
     Each name counts once, and less the more places it leads to. What it is the same as counts only
-    if it is in here, too.
+    if it is in here, too. Places that state what is asked for (`claims`) count as a name does.
     """
     scores = np.zeros(len(interior))
+    if stated := [place for place in claims if seen[place]]:
+        scores[stated] += 1.0 / np.log2(1 + len(stated))
     parents = np.array(interior.parents)
     for rows in _named(interior, reader, moment, question, classes):
         if classes:
@@ -121,6 +128,26 @@ def _named(
             if rows := one_person(reader, bearers, moment, classes):
                 yield rows
         at += 1
+
+
+def claimed_places(
+    interior: Interior, reader: Reader, moment: Moment, question: str, asker: str, classes: bool
+) -> list[int]:
+    """Return the places that state what the question asks for, of whom it asks that."""
+    found: set[int] = set()
+    for owner, relations in asked_claims(question):
+        name = folded(" ".join(said_words(owner or asker)))
+        rows = {
+            interior.rows[place]
+            for place in interior.names.get(name, ())
+            if interior.types[place] in SUBJECTS
+        }
+        if owner and not rows:
+            rows = one_person(reader, interior.firsts.get(name, ()), moment, classes)
+        if classes and rows:
+            rows = accepted_class(reader, rows, moment)
+        found |= claiming(reader, rows, relations, moment) if rows else set()
+    return [interior.place[row] for row in found if row in interior.place]
 
 
 def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: bool) -> set[int]:

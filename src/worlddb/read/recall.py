@@ -29,14 +29,22 @@ from worlddb.read.find import View
 from worlddb.read.hits import Hit, LaneRank, Recall, tokens_in
 from worlddb.read.identity import conflict_values
 from worlddb.read.interior import Interior, speaker_of, telling_of
-from worlddb.read.lanes import Closely, Held, Scores, graph_scores, ranked, text_scores
+from worlddb.read.lanes import (
+    Closely,
+    Held,
+    Scores,
+    claimed_places,
+    graph_scores,
+    ranked,
+    text_scores,
+)
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
 from worlddb.read.outdated import Replaced, in_order, replaced, stale_summaries
 from worlddb.read.pipeline import rewrite, shows_ended
 from worlddb.read.retaining import with_retention
 from worlddb.read.search import Search
-from worlddb.read.weigh import Candidates, turns_before, weigh
+from worlddb.read.weigh import Candidates, Weights, turns_before, weigh
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
 
 SKIPPED_TIMES = 4
@@ -160,7 +168,8 @@ class Recaller:
         allowed: Sequence[NDArray[np.int64] | None],
     ) -> tuple[list[int], list[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
-        view, text, weights = self.view, self.question.text, self.question.settings.weights
+        view, text, settings = self.view, self.question.text, self.question.settings
+        weights = settings.weights
         seen = interior.seen(self.moment, ended=view.ended, types=view.types)
         seen &= interior.are_answers()
         for group, rows_inside in zip(view.within, allowed, strict=True):
@@ -176,9 +185,13 @@ class Recaller:
         if vector is not None:
             cosines = Held(interior.vectors(self.reader, self.search.vectors()), places)
             lanes["vector"] = cosines.of(vector)
+        claims: list[int] = []
         if weights.get("graph"):
+            classes = self.query.follows_classes
+            asker = Weights().asker if settings.weighing is None else settings.weighing.asker
+            claims = claimed_places(interior, self.reader, self.moment, text, asker, classes)
             lanes["graph"] = graph_scores(
-                interior, self.reader, self.moment, text, self.query.follows_classes, seen
+                interior, self.reader, self.moment, text, classes, seen, claims
             )[places]
         chosen = places.tolist()
         rows = [interior.rows[place] for place in chosen]
@@ -194,6 +207,7 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             telling=interior.chosen(interior.telling, places).astype(np.float64),
+            claims=np.isin(places, claims) if claims else None,
         )
         return rows, [interior.ids[place] for place in chosen], found
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from worlddb.errors import InvalidInputError
 from worlddb.language.dates import spans_of
 from worlddb.language.question import speakers_of
+from worlddb.language.telling import DONE
 from worlddb.model.instant import from_micros
 from worlddb.model.retention import RetentionSettings
 
@@ -52,7 +53,7 @@ class Weights:
     text: float = 0.25
     graph: float = 0.3
     speaker: float = 2.0
-    world: float = 0.5
+    world: float = 0.65
     opening: float = 0.3
     """How much it counts that a turn opens a topic, and does not follow a turn just like it."""
     reply: float = 0.22
@@ -60,6 +61,9 @@ class Weights:
     telling: float = 0.35
     """How much it counts that a turn tells of the one who speaks, and does not only ask."""
     date: float = 1.5
+    claim: float = 1.0
+    """How far what states the very thing that is asked for ("Where do I live?") is lifted above
+    all else: 1 is above it, 0 not at all."""
     feedback: float = 0.5
     asker: str = "user"
     """The name under which turns of the one who asks are kept."""
@@ -111,7 +115,8 @@ class Candidates:
 
     `speakers` are the names of those who spoke, and `spoken` says by number who said what.
     `before` is the place of the turn before, the own one if there is none, and -1 for what is no
-    turn of a conversation. `telling` says how much each tells of the one who speaks.
+    turn of a conversation. `telling` says how much each tells of the one who speaks,
+    `claims` which of them state what is asked for.
     """
 
     lanes: Mapping[str, Scores]
@@ -123,6 +128,7 @@ class Candidates:
     spoken: NDArray[np.int64]
     before: NDArray[np.intp]
     telling: Scores
+    claims: NDArray[np.bool_] | None = None
     retained: Scores | None = None
 
     @property
@@ -169,7 +175,7 @@ def weigh(
     }
     if side is None or not side.startswith("not "):
         # "What did you suggest" asks for no tale.
-        known["telling"] = weights.telling * standing_out(found.telling, 0.0)
+        known["telling"] = weights.telling * _telling(found)
     if found.retained is not None:
         known["retention"] = weights.retention * found.retained
     lanes = dict(found.lanes)
@@ -187,7 +193,16 @@ def weigh(
         lanes["late"] = np.full(len(weighed.scores), read.min())
         lanes["late"][best] = read
         weighed = _combined(found, lanes, known, weights)
-    return weighed
+    return _lifted(weighed, found.claims, weights.claim)
+
+
+def _lifted(weighed: Weighed, claims: NDArray[np.bool_] | None, weight: float) -> Weighed:
+    """Return the scores with what states the very answer lifted above what does not."""
+    if claims is None or not weight or not claims.any() or claims.all():
+        return weighed
+    short = weighed.scores[~claims].max() - weighed.scores[claims].min() + 1.0
+    lift: Scores = np.where(claims, weight * max(0.0, short), 0.0)
+    return Weighed(weighed.scores + lift, {**weighed.parts, "claim": lift})
 
 
 def _combined(
@@ -206,12 +221,24 @@ def _combined(
     meaning = standing_out(said)
     parts |= known
     if weights.world:
-        parts["world"] = weights.world * standing_out(_share_of_world(meaning, found.parents))
+        parts["world"] = weights.world * _share_of_world(meaning, found.parents)
     if weights.opening:
         parts["opening"] = -weights.opening * _said_before(meaning, found.before)
     if weights.reply and "text" in lanes:
         parts["reply"] = weights.reply * _said_before(lanes["text"], found.before)
     return Weighed(sum(parts.values(), start=np.zeros(len(found.parents))), parts)
+
+
+def _telling(found: Candidates) -> Scores:
+    """Return how far each turn stands out among turns by what it tells; others as the best do."""
+    turns = np.flatnonzero(found.before >= 0)
+    out = np.zeros(len(found.telling))
+    if len(turns):
+        # One more that tells all, so that there is something to compare the others with.
+        stands_out = standing_out(np.r_[found.telling[turns], DONE], 0.0)
+        out[:] = stands_out[-1]
+        out[turns] = stands_out[:-1]
+    return out
 
 
 def _said_before(scores: Scores, before: NDArray[np.intp]) -> Scores:
@@ -240,7 +267,11 @@ def standing_out(scores: Scores, usual: float = 1.0) -> Scores:
 
 
 def _share_of_world(scores: Scores, parents: NDArray[np.int64]) -> Scores:
-    """Return for each node the mean of the best scores in the world it lives in."""
+    """Return how far the world each node lives in stands out, by the mean of its best scores.
+
+    Worlds are compared with worlds, not node by node: else the few nodes of a small one would
+    stand out from the many of a large one, whatever they say.
+    """
     if (parents == parents[0]).all():
         return np.zeros(len(scores))  # One world: it says nothing about who is ahead.
     order = np.lexsort((-scores, parents))
@@ -249,7 +280,7 @@ def _share_of_world(scores: Scores, parents: NDArray[np.int64]) -> Scores:
     sizes = np.diff(np.r_[starts, len(order)])
     rank = np.arange(len(order)) - np.repeat(starts, sizes)
     counted = np.where(rank < SHARE_OF, scores[order], 0.0)
-    shares = np.add.reduceat(counted, starts) / SHARE_OF
+    shares = standing_out(np.add.reduceat(counted, starts) / SHARE_OF)
     spread = np.empty(len(scores))
     spread[order] = np.repeat(shares, sizes)
     return spread

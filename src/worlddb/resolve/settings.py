@@ -64,6 +64,9 @@ class ResolverSettings:
                 raise InvalidInputError(f"{item.name}: give a number from 0 to 1, not {value}")
             if isinstance(value, int) and value < 0:
                 raise InvalidInputError(f"{item.name}: give a whole number from 0 on, not {value}")
+            if isinstance(value, set | list | tuple):
+                # So that settings can be told apart, whatever they were given as.
+                object.__setattr__(self, item.name, frozenset(value))
 
 
 DEFAULT_SETTINGS = ResolverSettings()

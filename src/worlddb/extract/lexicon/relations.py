@@ -28,6 +28,8 @@ TOKENS = (
 NAMES = ("name", "first name", "last name", "surname", "full name", "legal name", "employer")
 TITLES = ("job title", "title", "position", "role", "job", "occupation", "profession")
 
+THINGS = frozenset((*NUMBERS, *MAILS, *PLACES_OF, *DAYS, *TOKENS, *NAMES, *TITLES))
+
 # Spellings that mean the same relation.
 SAME_RELATION = {
     **dict.fromkeys(NUMBERS[:-3], "phone number"),
@@ -153,3 +155,9 @@ DOUBTFUL_PHRASES = (
     r"|for (?:a|an|one|the|this|two|three|\d+)(?: \w+)? (?:bit|day|days|month|months|night|season"
     r"|semester|summer|term|trip|week|weekend|weeks|while|winter|year|years)"
 )
+
+
+def relation_of(words: str) -> str:
+    """Return the one name of a relation that has several."""
+    said = " ".join(words.lower().split())
+    return SAME_RELATION.get(said, said)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from worlddb.evaluate.benchmark import Finished
     from worlddb.evaluate.calls import Calls
     from worlddb.evaluate.pages import Table
-    from worlddb.evaluate.plan import Planned
+    from worlddb.evaluate.plan import Plan
     from worlddb.evaluate.settings import RunSettings
 
 QA_WORKERS = 4
@@ -38,16 +38,21 @@ def measure(args: argparse.Namespace) -> int:
     from worlddb.evaluate.report import tables_of
 
     settings = _settings(args, reading_of(args))
-    chosen = _plan(args, settings)
+    plan = _plan(args, settings)
     roles = make_roles(args, settings, _calls(args, settings))
-    left = left_of(args.data, settings, chosen=chosen, out=args.out)
+    left = left_of(args.data, settings, plan=plan, out=args.out)
     if not agreed(args, [(settings, roles, left)]):
         return 1
-    finished = _run(args, settings, roles, chosen, args.out, "asking")
+    finished = _run(args, settings, roles, plan, args.out, "asking")
     tables = tables_of(finished.summary)
     if wants_json(args):
         notes = {name: text for table in tables for name, text in table.notes.items()}
-        told = {"data": args.data, "definitions": notes, **finished.summary.to_dict()}
+        told = {
+            "data": args.data,
+            "questions": plan.told,
+            "definitions": notes,
+            **finished.summary.to_dict(),
+        }
         print_json(told | _failures(finished))
     else:
         for table in tables:
@@ -56,8 +61,10 @@ def measure(args: argparse.Namespace) -> int:
             for name, text in table.notes.items():
                 print(f"  {name}: {text}")
             print()
+        if plan.is_part:
+            print(f"questions: {plan.told}")
         print(", ".join(f"{name} {value:,.1f}" for name, value in finished.summary.spent.items()))
-    _complain([finished], chosen)
+    _complain([finished], plan)
     return 0
 
 
@@ -71,16 +78,16 @@ def ablate(args: argparse.Namespace) -> int:
     from worlddb.evaluate.ablation import changes, table_of
     from worlddb.evaluate.benchmark import left_of
 
-    base = _settings(args, reading_of(args, default="rules"))
+    base = _settings(args, reading_of(args))
     rows = changes(base, args.knob)
-    chosen = _plan(args, base)
+    plan = _plan(args, base)
     calls = _calls(args, base)
     runs = [
-        (title, one, make_roles(turned(args, one), one, calls), _folder(args.out, title))
+        (title, one, make_roles(turned(args, base, one), one, calls), _folder(args.out, title))
         for title, one in rows
     ]
     left = [
-        (one, roles, left_of(args.data, one, chosen=chosen, out=folder))
+        (one, roles, left_of(args.data, one, plan=plan, out=folder))
         for _, one, roles, folder in runs
     ]
     if not agreed(args, left):
@@ -88,9 +95,12 @@ def ablate(args: argparse.Namespace) -> int:
     finished: dict[str, Finished] = {}
     for number, (title, settings, roles, folder) in enumerate(runs, 1):
         label = f"{number} of {len(runs)}: {title}"
-        finished[title] = _run(args, settings, roles, chosen, folder, label)
-    _show_table(args, finished, table_of(finished, len(chosen)), len(chosen))
-    _complain(list(finished.values()), chosen)
+        finished[title] = _run(args, settings, roles, plan, folder, label)
+    table = table_of(finished, plan.told)
+    if args.out:
+        _write_table(args.out, base, table)
+    _show_table(args, finished, table, plan)
+    _complain(list(finished.values()), plan)
     return 0
 
 
@@ -99,15 +109,19 @@ def _folder(out: str | None, title: str) -> str | None:
     return out and f"{out}/{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
 
 
-def _show_table(
-    args: argparse.Namespace, finished: Mapping[str, Finished], table: Table, n: int
-) -> None:
-    """Print the table of an ablation, and write it beside its runs."""
-    from worlddb.evaluate.ablation import BASE, differences, row_of
+def _write_table(out: str, base: RunSettings, table: Table) -> None:
+    """Write the table of an ablation beside its runs."""
     from worlddb.evaluate.pages import write_pages
 
-    if args.out:
-        write_pages(Path(args.out), "ablation", "One knob at a time", [table])
+    write_pages(Path(out), "ablation", f"{base.benchmark}: {base.mode}, ablated", [table])
+
+
+def _show_table(
+    args: argparse.Namespace, finished: Mapping[str, Finished], table: Table, plan: Plan
+) -> None:
+    """Print the table of an ablation."""
+    from worlddb.evaluate.ablation import BASE, differences, row_of
+
     if not wants_json(args):
         _print(table.headers, table.rows)
         print()
@@ -122,7 +136,8 @@ def _show_table(
     print_json(
         {
             "data": args.data,
-            "n": n,
+            "n": len(plan.questions),
+            "questions": plan.told,
             "rows": {title: row_of(one.summary) for title, one in finished.items()},
             "differences": {
                 title: {name: [one.value, one.low, one.high] for name, one in means.items()}
@@ -132,7 +147,7 @@ def _show_table(
     )
 
 
-def _plan(args: argparse.Namespace, settings: RunSettings) -> list[Planned]:
+def _plan(args: argparse.Namespace, settings: RunSettings) -> Plan:
     """Return the questions to ask; with a large file it takes a while to find them."""
     from worlddb.evaluate.benchmark import plan_of
 
@@ -206,14 +221,14 @@ def _run(
     args: argparse.Namespace,
     settings: RunSettings,
     roles: Roles | None,
-    chosen: Sequence[Planned],
+    plan: Plan,
     out: str | None,
     label: str,
 ) -> Finished:
     from worlddb.evaluate.benchmark import run_benchmark
 
     workers = args.workers or (QA_WORKERS if roles is not None else 1)
-    with Progress(label, unit="questions", total=len(chosen)) as progress:
+    with Progress(label, unit="questions", total=len(plan.questions)) as progress:
 
         def begin(left: int) -> None:
             # What was done before took no time now, so it must not count for the time left.
@@ -226,7 +241,7 @@ def _run(
             args.data,
             settings,
             roles,
-            chosen=chosen,
+            plan=plan,
             out=out,
             workers=workers,
             on_begin=begin,
@@ -252,11 +267,12 @@ def _failures(finished: Finished) -> dict[str, Any]:
     return {"failed": finished.failed} if finished.failed else {}
 
 
-def _complain(runs: Sequence[Finished], chosen: Sequence[Planned]) -> None:
+def _complain(runs: Sequence[Finished], plan: Plan) -> None:
     failed = [error for one in runs for error in one.failed.values()]
     if failed:
+        asked = len(plan.questions) * len(runs)
         raise ProviderError(
-            f"{len(failed)} of {len(chosen) * len(runs)} questions failed and are in no figure; "
+            f"{len(failed)} of {asked} questions failed and are in no figure; "
             f"run the same command to ask them again ({'; '.join(failed[:FAILED_SHOWN])})"
         )
 

@@ -27,7 +27,7 @@ PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 WORKERS_MAX = 64
 
 
-def reading_of(args: argparse.Namespace, *, default: str = "verbatim") -> str:
+def reading_of(args: argparse.Namespace) -> str:
     """Return what reads conversations: rules, nothing, or a model."""
     if args.reader in WITHOUT_MODEL:
         return str(args.reader)
@@ -36,7 +36,7 @@ def reading_of(args: argparse.Namespace, *, default: str = "verbatim") -> str:
     if args.mode == "retrieval":
         if args.reader is not None:
             raise InvalidInputError("--extractor: a model reads only with --mode qa or both")
-        return default
+        return "verbatim"
     return "model" if args.reader is not None or _is_configured(args) else "rules"
 
 
@@ -49,15 +49,22 @@ def names_of(args: argparse.Namespace, reading: str) -> dict[str, str]:
     return found
 
 
-def turned(args: argparse.Namespace, settings: RunSettings) -> argparse.Namespace:
-    """Return the options of one row of a table, whose models a knob may have changed."""
+def turned(
+    args: argparse.Namespace, base: RunSettings, settings: RunSettings
+) -> argparse.Namespace:
+    """Return the options of one row of a table, whose models a knob may have changed.
+
+    A model of the same name as in the first row is asked where that one is.
+    """
     from worlddb.evaluate.ablation import model_name
 
     changed = {}
     for text in args.knob:
         role, _, values = text.partition("=")
         for spec in map(str.strip, values.split(",")):
-            if role in ROLES and settings.roles.get(role) == model_name(spec):
+            if role in ROLES and base.roles.get(role) != model_name(spec) == settings.roles.get(
+                role
+            ):
                 changed["reader" if role == "extractor" else role] = spec
     return argparse.Namespace(**{**vars(args), **changed})
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from contextlib import suppress
-from threading import Lock
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import RLock
 
 try:
     import fcntl
@@ -41,8 +42,9 @@ class Hold:
         """Hold the file for one store more, whose connection is open already."""
         self._holding += 1
         self._open += 1
-        if self._files:
+        if self._holding > 1:
             return
+        # Anew, also while another store is being closed: the log may have a new index by now.
         for name, byte in ((path, ALONE_BYTE), (f"{path}-shm", USED_BYTE)):
             # A disk without such locks, or a log without an index: as safe as SQLite alone.
             with suppress(OSError):
@@ -56,12 +58,15 @@ class Hold:
             with suppress(OSError):
                 _lock_byte(file, byte, fcntl.F_UNLCK)
 
-    def forget(self) -> bool:
-        """Note that a store has closed its connections; return whether it was the last.
-
-        Only then are the files closed: that gives up the locks of every connection to them.
-        """
+    def forget(self) -> None:
+        """Note that a store has closed its connections."""
         self._open -= 1
+
+    def close(self) -> bool:
+        """Close the files if no store is open; return whether that is so.
+
+        Not before: closing them gives up the locks of every connection to them.
+        """
         while self._files and not self._open:
             os.close(self._files.pop()[0])
         return not self._open
@@ -78,16 +83,34 @@ class Holds:
 
     def __init__(self) -> None:
         self._by_file: dict[tuple[int, int], Hold] = {}
-        self._lock = Lock()
+        self._opening = 0
+        # A store that is dropped lets go wherever its thread happens to be, also in here.
+        self._lock = RLock()
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Close no file meanwhile: a connection that is being made has its locks, and no hold yet.
+
+        A store is opened, and takes its hold, inside.
+        """
+        with self._lock:
+            self._opening += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._opening -= 1
+                self._close_left()
 
     def take(self, path: str) -> tuple[int, int] | None:
         """Hold a file; return its key, or None where there are no such locks."""
         if not hasattr(fcntl, "F_OFD_SETLK") or sys.maxsize < 1 << 32:
             return None
-        about = os.stat(path)
+        real = os.path.realpath(path)  # That is where the log lies.
+        about = os.stat(real)
         key = about.st_dev, about.st_ino
         with self._lock:
-            self._by_file.setdefault(key, Hold()).take(path)
+            self._by_file.setdefault(key, Hold()).take(real)
         return key
 
     def release(self, key: tuple[int, int] | None) -> None:
@@ -99,8 +122,15 @@ class Holds:
     def forget(self, key: tuple[int, int] | None) -> None:
         """Forget a file, after the connections of a store are closed."""
         with self._lock:
-            if key is not None and key in self._by_file and self._by_file[key].forget():
-                del self._by_file[key]
+            if key is not None and key in self._by_file:
+                self._by_file[key].forget()
+                self._close_left()
+
+    def _close_left(self) -> None:
+        """Close the files of which no store is open."""
+        for key, hold in list(self._by_file.items()) if not self._opening else ():
+            if hold.close():
+                self._by_file.pop(key, None)
 
     def drop(self, key: tuple[int, int] | None) -> None:
         """Let go of a file and forget it, when a store is gone without having been closed."""
@@ -110,7 +140,8 @@ class Holds:
     def begin_anew(self) -> None:
         """Hold nothing: after a fork, what is held is the parent's business."""
         self._by_file = {}
-        self._lock = Lock()
+        self._opening = 0
+        self._lock = RLock()
 
 
 HOLDS = Holds()

@@ -94,10 +94,10 @@ class SqliteStore:
         self._file = MEMORY if path == MEMORY else os.path.abspath(path)
         if read_only and path == MEMORY:
             raise StorageError(":memory: is new and empty; open it to write")
-        with translated(path):
+        with HOLDS.opening(), translated(path):
             self._writer = self._open_writer(read_only, create, durability)
-        in_file = path != MEMORY and not self._immutable
-        hold = HOLDS.take(self._file) if in_file else None
+            in_file = path != MEMORY and not self._immutable
+            hold = HOLDS.take(self._file) if in_file else None
         # Also when the store is never closed: dropped, or left open when the program ends.
         self._hold = weakref.finalize(self, HOLDS.drop, hold)
         keeps_log = path != MEMORY and not self.read_only

@@ -65,9 +65,17 @@ def _add_choice_of_questions(parser: Parser) -> None:
     parser.add_argument(
         "--format", choices=FORMATS, help="of the file, for retrieval and ablate (default: seen)"
     )
-    parser.add_argument("--limit", type=count, metavar="N", help="only the first N questions")
     parser.add_argument(
-        "--sample", type=count, metavar="N", help="N questions, some of each category"
+        "--limit",
+        type=count,
+        metavar="N",
+        help="only the first N questions; with --sample, of those",
+    )
+    parser.add_argument(
+        "--sample",
+        type=count,
+        metavar="N",
+        help="N questions, some of each category; more of them hold those of fewer",
     )
     parser.add_argument("--seed", type=count, metavar="N", help="which ones --sample draws")
     parser.add_argument(
@@ -104,7 +112,10 @@ def _add_models(parser: Parser) -> None:
     parser.add_argument("--answerer", metavar="MODEL", help="who answers")
     parser.add_argument("--judge", metavar="MODEL", help="who judges; none: only scored")
     parser.add_argument(
-        "--extractor", metavar="MODEL", dest="reader", help="who reads; or rules, or verbatim"
+        "--extractor",
+        metavar="MODEL",
+        dest="reader",
+        help="who reads; or rules; or verbatim (default of retrieval)",
     )
     parser.add_argument("--prompts", metavar="FOLDER", help="extract.txt, answer.txt, judge.txt")
     parser.add_argument(

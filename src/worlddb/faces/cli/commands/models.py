@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
                 for row in rows
             ],
         )
+        print("With arctic-embed-s installed, --embedder wordllama+arctic-embed-s works, too.")
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
@@ -75,6 +76,17 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         print_json({"action": args.action, "decided": _was_done(args), "proposals": rows})
         return 0
+    if rows:
+        _print_rows(rows)
+    elif args.action == "list":
+        print("no proposals", file=sys.stderr)
+    if args.action != "list":
+        word = "decided" if _was_done(args) else "would be decided"
+        print(one_line(f"{len(rows)} {word}: {args.action}"))
+    return 0
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
     print_table(
         ("edge", "status", "tier", "score", "left", "right", "world"),
         [
@@ -90,10 +102,6 @@ def run(args: argparse.Namespace) -> int:
             for row in rows
         ],
     )
-    if args.action != "list":
-        word = "decided" if _was_done(args) else "would be decided"
-        print(one_line(f"{len(rows)} {word}: {args.action}"))
-    return 0
 
 
 def _check_tier(db: WorldDB, tier: str | None) -> None:

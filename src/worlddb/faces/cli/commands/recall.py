@@ -40,8 +40,9 @@ def add_parser(subparsers: Subparsers) -> None:
         summary="find what is remembered about a question",
         description=(
             "Rank what can be seen by its words, by its meaning and by the names the question\n"
-            "says, and show the best with its place in each of the three. No model is asked but\n"
-            "the embedder, which runs on this machine unless you chose another.\n"
+            "says, and show the best; --explain adds its place and score in each of the three\n"
+            "and where it is from. No model is asked but the embedder, which runs on this\n"
+            "machine unless you chose another.\n"
             "\n"
             "A hit is in a scope of every kind that is named. Without any it is one of the user\n"
             "that $WORLDDB_SCOPE or the settings file names, else of the user 'default', as in\n"

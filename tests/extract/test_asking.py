@@ -1,0 +1,59 @@
+"""Asking: which questions ask for what somebody has one of at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from worlddb.extract.asking import AskedClaim, asked_claims
+
+
+@pytest.mark.parametrize(
+    ("question", "owner", "relation"),
+    [
+        ("Where do I live?", "", "lives in"),
+        ("where do i live now", "", "lives in"),
+        ("Hey, which city are we based in these days?", "", "lives in"),
+        ("Do you remember where I live?", "", "lives in"),
+        ("Where's my home?", "", "lives in"),
+        ("Where does Anna live?", "Anna", "lives in"),
+        ("Where does Sarah Chen work?", "Sarah Chen", "works at"),
+        ("Which company employs me?", "", "works at"),
+        ("Who do I work for?", "", "works at"),
+        ("What's my job?", "", "job title"),
+        ("What is my favourite colour?", "", "favorite color"),
+        ("What is Anna's e-mail?", "Anna", "email"),
+        ("What’s my mobile number?", "", "phone number"),
+        ("Who is my dentist?", "", "dentist"),
+        ("How old am I?", "", "age"),
+    ],
+)
+def test_a_question_for_what_one_has_one_of_is_understood(
+    question: str, owner: str, relation: str
+) -> None:
+    found = asked_claims(question)
+    assert len(found) == 1
+    assert (found[0].owner, found[0].relations[0]) == (owner, relation)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "",
+        "Where did I live before Paris?",
+        "Where do I live in summer?",
+        "Where do my parents live?",
+        "How old is my cat?",
+        "Where do I work out?",
+        "What did I say about my job?",
+        "Who was my manager?",
+        "I live in Rome",
+        "Where do I live? " * 20,
+    ],
+)
+def test_what_goes_on_otherwise_is_left_to_its_words(question: str) -> None:
+    assert asked_claims(question) == []
+
+
+def test_a_question_for_work_is_answered_by_a_title_or_a_place_of_work() -> None:
+    asked = asked_claims("What do I do for a living?")
+    assert asked == [AskedClaim("", ("job title", "works at"))]
