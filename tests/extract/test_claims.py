@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from extract.scoring import drafted
+from worlddb.extract.claims import claims_in
 from worlddb.model.claims import Claim, claims_of
 
 ME = "entity:user"
@@ -423,3 +424,15 @@ def test_each_speaker_claims_for_themselves_and_an_assistant_nothing() -> None:
 @pytest.mark.parametrize("text", ["Ich wohne in Oslo.", "`I live in Oslo.`", "Vivo en Oslo."])
 def test_nothing_is_claimed_in_code_or_another_language(text: str) -> None:
     assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Translate this to French:\nI moved to Oslo.",
+        "Can you proofread my letter: I live in Rome and work at Acme.",
+        "Please rewrite the following:\n\nI now work at Tern.",
+    ],
+)
+def test_what_was_pasted_to_be_worked_on_claims_nothing(text: str) -> None:
+    assert claims_in(text, text, [], []) == []

@@ -6,7 +6,8 @@
     I no longer work at Tern.         the speaker   works at       no longer Tern
 
 C1  A claim is a whole sentence or clause that fits one of a few forms from its first word on:
-    what is asked, supposed, planned, quoted, told by another, or was so once, fits none.
+    what is asked, supposed, planned, quoted, told by another, or was so once, fits none; nor does
+    what follows "Translate this:" or "Proofread my letter:".
 C2  What one can have several of is never a claim: places visited, friends, languages, likes.
 C3  Two claims of one message that exclude each other are none; what it says to be over by its end
     is over, and no more.
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from worlddb.extract import forms
 from worlddb.extract.clauses import Clauses, Found
 from worlddb.extract.dates import Dated
+from worlddb.extract.mask import BLOT
 from worlddb.extract.mentions import Mention
 from worlddb.extract.statements import sentences_in
 from worlddb.model.claims import agree, value_key
@@ -36,6 +38,8 @@ def claims_in(
 
     In a `note` about the speaker the subject may be left out: "Lives in Oslo".
     """
+    if (pasted := forms.PASTED.search(plain)) is not None:
+        plain = plain[: pasted.end()] + BLOT * (len(plain) - pasted.end())
     if forms.HINT.search(plain) is None:
         return []
     found = list(dict.fromkeys(Clauses(text, plain, mentions, dates).found()))

@@ -27,6 +27,11 @@ HINT = form(
     r"|favou?rite|is\b|am\b|chang|updat|quit|left|resign)|['’][sm]\b"
 )
 """A quick look: no claim is without one of these."""
+PASTED = form(
+    r"\b(?:translate|proofread|rewrite|reword|rephrase|paraphrase|summari[sz]e|correct|edit|improve"
+    r"|shorten|polish|check|review|fix|analy[sz]e)\b[^\n.!?]{0,120}:"
+)
+"""What follows was given to be worked on; who speaks in it is not known."""
 WHO = form(r"(?:I|we)(?=[\s'’])")
 WHOSE = form(r"(?:my|our)\s+")
 BARE = form(

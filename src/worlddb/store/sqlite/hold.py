@@ -104,7 +104,7 @@ class Holds:
 
     def take(self, path: str) -> tuple[int, int] | None:
         """Hold a file; return its key, or None where there are no such locks."""
-        if not hasattr(fcntl, "F_OFD_SETLK") or sys.maxsize < 1 << 32:
+        if sys.platform != "linux" or sys.maxsize < 1 << 32:
             return None
         real = os.path.realpath(path)  # That is where the log lies.
         about = os.stat(real)
