@@ -183,9 +183,13 @@ class Later:
             raise
 
     def _join(self) -> None:
-        thread = self._thread
-        if thread is not None:
-            thread.join()
+        """Wait until the thread is no more.
+
+        Not by joining it: that, interrupted once, takes it for ended though it still runs.
+        """
+        with self._state:
+            while self._thread is not None and self._thread.is_alive():
+                self._state.wait(IDLE_S)
 
 
 def unless(is_over: Callable[[], bool], items: Iterable[_Item]) -> Iterator[_Item]:
