@@ -299,3 +299,12 @@ def test_a_summary_is_left_out_while_a_detail_of_it_has_ended(memory: Memory) ->
     memory.db.consolidate()
     found = memory.recall("Where do I live, in Paris?", user_id="ada")
     assert {hit.node.type for hit in found} == {"Memory", "Summary"}
+
+
+def test_a_memory_that_many_others_have_too_is_not_written_twice() -> None:
+    with worlddb.Memory(":memory:", embedder="none") as memory:
+        for number in range(250):
+            assert memory.write("I like tea", user_id=f"user {number}").created
+        for number in (0, 10, 249):
+            assert not memory.write("I like tea", user_id=f"user {number}").created
+            assert not memory.write("I  like tea ", user_id=f"user {number}").created

@@ -23,7 +23,7 @@ from worlddb.resolve.keys import attribute_keys, block_keys
 from worlddb.resolve.resolver import Resolver
 from worlddb.resolve.settings import ResolverSettings
 from worlddb.resolve.values import Named, Outcome, Population
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
+from worlddb.store.protocol import BodyRow, Reader
 
 if TYPE_CHECKING:
     from worlddb.read.meaning import Meaning
@@ -97,7 +97,7 @@ class Resolving:
         """Return the row of a live node of `parent` that says the same already."""
         if node.content:
             number = content_key(node.type, node.content)
-            rows = self.reader.lookups.find([number], SAME_MAX)[number] + self._unindexed()
+            rows = self.reader.lookups.find_in(parent, [number], SAME_MAX) + self._unindexed()
         else:
             rows = self.reader.rows_named([node.name])
         seen = self.view.keep(rows)
@@ -106,21 +106,6 @@ class Resolving:
                 if body.name == node.name:
                     return body.row
         return None
-
-    def neighbourhood(self, rows: set[int]) -> list[int]:
-        """Return the rows within two hops, nearest first, no more than are looked at."""
-        seen = dict.fromkeys(sorted(rows))
-        frontier = set(rows)
-        for _ in range(HOPS):
-            found = self.reader.edges_at(frontier, "both", None, self.view.moment.known)
-            # Being in one scope says nothing about who is who, and the root refers to what waits.
-            linked = [item for item in found if item.edge.type != "contains"]
-            ends = {end for item in linked for end in (item.source, item.target)}
-            frontier = ends - seen.keys() - {ROOT_ROW}
-            seen.update(dict.fromkeys(sorted(frontier)))
-            if len(seen) > NEIGHBOURS_MAX:
-                break
-        return list(seen)[:NEIGHBOURS_MAX]
 
     def _rows(self, named: Named) -> set[int]:
         """Return what shares most keys with something named, and can be seen."""

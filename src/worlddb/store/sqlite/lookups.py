@@ -47,6 +47,15 @@ class Lookups:
         sql = "SELECT node FROM lookups WHERE key = ? ORDER BY node DESC LIMIT ?"
         return {key: [row for (row,) in self.con.execute(sql, (key, most))] for key in keys}
 
+    def find_in(self, world: int, keys: Sequence[int], most: int) -> list[int]:
+        """Return up to `most` nodes of some keys that live in a world, the newest first."""
+        # CROSS: those of a key are few, those of a world may be many.
+        sql = (
+            f"SELECT l.node FROM lookups l CROSS JOIN nodes n ON n.row = l.node WHERE l.key {IN} "
+            "AND n.parent = ? ORDER BY l.node DESC LIMIT ?"
+        )
+        return [row for (row,) in self.con.execute(sql, (among(list(keys)), world, most))]
+
     def count(self, key: int) -> int:
         """Return how many nodes have a key, counted up to `COUNTED_MAX`."""
         sql = "SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = ? LIMIT ?)"
