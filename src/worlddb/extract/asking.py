@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from worlddb.extract.lexicon.relations import ONE_PERSON, relation_of
+from worlddb.extract.lexicon.relations import ONE_PERSON, favourite_of, relation_of
 from worlddb.extract.lexicon.relations import THINGS as KNOWN_THINGS
 from worlddb.model.claims import JOB_TITLE, LIVES_IN
 
@@ -93,9 +93,7 @@ def _found(question: str) -> Iterator[AskedClaim]:
         if match := form.search(question):
             yield AskedClaim(_owner(match), relations)
     if match := _FAVOURITE.search(question):
-        kind = " ".join(match["kind"].lower().split())
-        relation = f"favorite {kind}".replace("colour", "color").replace("flavour", "flavor")
-        yield AskedClaim(_owner(match), (relation,))
+        yield AskedClaim(_owner(match), (favourite_of(match["kind"]),))
     if match := _THING.search(question):
         relation = relation_of(match["thing"])
         more = (WORKS_AT,) if relation == JOB_TITLE else ()

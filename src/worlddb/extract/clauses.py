@@ -18,7 +18,7 @@ from typing import NamedTuple
 from worlddb.extract import forms
 from worlddb.extract.dates import Dated
 from worlddb.extract.lexicon import relations as known
-from worlddb.extract.lexicon.relations import relation_of
+from worlddb.extract.lexicon.relations import favourite_of, relation_of
 from worlddb.extract.mask import BLOT, in_quotes
 from worlddb.extract.mentions import Mention
 from worlddb.extract.naming import SPEAKER
@@ -315,8 +315,7 @@ class Clauses:
         joined = forms.IS.match(self.plain, match.end(), place.sentence.end)
         if joined is None:
             return
-        kind = " ".join(match["kind"].lower().split())
-        relation = f"favorite {kind}".replace("colour", "color").replace("flavour", "flavor")
+        kind, relation = " ".join(match["kind"].lower().split()), favourite_of(match["kind"])
         at, end = joined.end(), place.sentence.end
         read = (self.values.named(at), self.values.title(at), self.values.plain(kind, at, end))
         for named in read:

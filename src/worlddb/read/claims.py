@@ -32,11 +32,22 @@ def standing_claims(
         if row is None:
             continue
         same = accepted_class(reader, [row], moment) if reader.has_proposals() else {row}
-        # Much is said about a user: the store picks what is of these relations.
-        texts = [f'"relation":{json.dumps(word, ensure_ascii=False)}' for word in sorted(relations)]
-        rows = reader.sweep.saying(sorted(same), CLAIM_EDGE, texts)
-        found[subject] = _standing(reader, _functional(reader.edges(rows)), home, moment)
+        found[subject] = _standing(reader, _about(reader, same, relations), home, moment)
     return found
+
+
+def _about(
+    reader: Reader, subjects: Collection[int], relations: Collection[str]
+) -> list[tuple[EdgeRow, Claimed]]:
+    """Return the functional claims about subjects of some relations, as of now."""
+    # Much is said about a user: the store picks what is of these relations.
+    texts = [f'"relation":{json.dumps(word, ensure_ascii=False)}' for word in sorted(relations)]
+    return _functional(reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)))
+
+
+def _moved(edges: Iterable[tuple[EdgeRow, Claimed]]) -> set[tuple[str, str, str]]:
+    """Return what a longer text said that is a fact of its own since it was replaced."""
+    return {(said.stands_for, said.relation, said.value) for _, said in edges if said.stands_for}
 
 
 def _functional(edges: Iterable[EdgeRow]) -> list[tuple[EdgeRow, Claimed]]:
@@ -51,8 +62,7 @@ def _standing(
     live = {row for row, node in nodes.items() if moment.holds(node) and not node.erased}
     placed = _lives_in(reader, {row: nodes[row] for row in live}, home)
     members = _members(reader, placed, moment)
-    # What a longer text said is a fact of its own since it was replaced.
-    moved = {(said.stands_for, said.relation, said.value) for _, said in edges if said.stands_for}
+    moved = _moved(edges)
     found = []
     for item, said in edges:
         if item.source not in placed or not moment.holds(item.edge):
@@ -120,12 +130,11 @@ def claiming(
     A sentence of a longer text that was replaced is no claim of that text any more.
     """
     if moment.known is None:
-        texts = [f'"relation":{json.dumps(word, ensure_ascii=False)}' for word in sorted(relations)]
-        edges = reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts))
+        told = _about(reader, subjects, relations)
     else:
-        edges = reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known)
-    said = [(item, one) for item, one in _functional(edges) if one.relation in relations]
-    moved = {(one.stands_for, one.relation, one.value) for _, one in said if one.stands_for}
+        told = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known))
+    said = [(item, one) for item, one in told if one.relation in relations]
+    moved = _moved(said)
     return {
         item.source
         for item, one in said

@@ -161,3 +161,9 @@ def relation_of(words: str) -> str:
     """Return the one name of a relation that has several."""
     said = " ".join(words.lower().split())
     return SAME_RELATION.get(said, said)
+
+
+def favourite_of(kind: str) -> str:
+    """Return the relation of somebody to their favourite of a kind."""
+    plain = " ".join(kind.lower().split())
+    return f"favorite {plain}".replace("colour", "color").replace("flavour", "flavor")
