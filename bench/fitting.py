@@ -3,7 +3,7 @@
 FORMAT is `longmemeval` or `locomo`. Every question is asked once and what was weighed is kept; then
 `Weights` near the present ones are drawn at random, and each is scored on all questions by the
 engine's own `weigh`. What is printed is cross-validated: the weights of each fold (questions; of
-LoCoMo, whole conversations) are those that were best on the others, and never saw it.
+LoCoMo, whole conversations) are the mean of those that were best on the others, and never saw it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,21 @@ from worlddb.read.weigh import Candidates, Scores, weigh
 
 FOLDS = 6
 SPREAD = 0.7
+BEST_OF = 10
+"""How many of the best draws are averaged: the very best of them owes much to luck."""
 DEPTH = 200
-FITTED = ("vector", "late", "text", "speaker", "world", "opening", "reply", "telling", "date")
+FITTED = (
+    "vector",
+    "late",
+    "text",
+    "speaker",
+    "world",
+    "opening",
+    "reply",
+    "telling",
+    "date",
+    "age",
+)
 FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@10")
 
 
@@ -75,9 +88,7 @@ def gather(given_file: str, embedder: str | None) -> list[Weighed]:
             for question in asked:
                 db.recall(question.text, types=["Turn"], at=asked_at(case, question))
                 # Candidates are in the order of writing, as places are.
-                kept.append(
-                    Weighed(number % FOLDS, question, *given[-1], places=list(places.values()))
-                )
+                kept.append(Weighed(number, question, *given[-1], places=list(places.values())))
     setattr(recalling, "weigh", weigh)  # noqa: B010
     return kept
 
@@ -92,37 +103,53 @@ def figures(one: Weighed, weights: Weights) -> list[float]:
     return [made.get(name, float("nan")) for name in FIGURES]
 
 
+def compare(sets: dict[str, list[Weighed]], tries: int) -> None:
+    """Draw weights near the present ones; print what the best of them find, cross-validated."""
+    rng = np.random.default_rng(5)
+    drawn = [Weights()]
+    for _ in range(tries):
+        factors = np.exp(rng.uniform(-SPREAD, SPREAD, len(FITTED)))
+        near: dict[str, Any] = {
+            name: float(getattr(Weights(), name) * factors[i]) for i, name in enumerate(FITTED)
+        }
+        drawn.append(replace(Weights(), **near))
+    # One array for each file: tries x questions x figures.
+    results = {
+        file: np.array([[figures(one, w) for one in kept] for w in drawn])
+        for file, kept in sets.items()
+    }
+    folds = {file: np.array([one.fold % FOLDS for one in kept]) for file, kept in sets.items()}
+
+    def best(left_out: int | None) -> Weights:
+        """Return the mean of the weights that do best on everything but one fold."""
+        means = [
+            np.nanmean(made[:, folds[file] != left_out], axis=1).mean(axis=1)
+            for file, made in results.items()
+        ]
+        order = np.mean(means, axis=0).argsort(kind="stable")[::-1][:BEST_OF]
+        logs = {name: [np.log(getattr(drawn[n], name)) for n in order] for name in FITTED}
+        mean: dict[str, Any] = {name: float(np.exp(np.mean(logs[name]))) for name in FITTED}
+        return replace(Weights(), **mean)
+
+    chosen = [best(fold) for fold in range(FOLDS)]
+    for file, kept in sets.items():
+        held = np.array([figures(one, chosen[one.fold % FOLDS]) for one in kept])
+        for name, values in (
+            ("present weights", results[file][0]),
+            ("fitted, cross-validated", held),
+        ):
+            means = dict(zip(FIGURES, np.nanmean(values, axis=0).round(4).tolist(), strict=True))
+            print(f"{file}: {name}: {means}")
+    print("best on everything:", best(None))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", metavar="FORMAT:FILE")
     parser.add_argument("--embedder")
     parser.add_argument("--tries", type=int, default=100)
     args = parser.parse_args()
-    sets = [gather(given, args.embedder) for given in args.files]
-    rng = np.random.default_rng(5)
-    drawn = [Weights()]
-    for _ in range(args.tries):
-        factors = np.exp(rng.uniform(-SPREAD, SPREAD, len(FITTED)))
-        near: dict[str, Any] = {name: float(getattr(Weights(), name) * factors[i]) for i, name in enumerate(FITTED)}
-        drawn.append(replace(Weights(), **near))
-    # One array for each file: tries x questions x figures.
-    results = [np.array([[figures(one, w) for one in kept] for w in drawn]) for kept in sets]
-    folds = [np.array([one.fold for one in kept]) for kept in sets]
-
-    def best(left_out: int | None) -> int:
-        means = [
-            np.nanmean(made[:, fold != left_out], axis=1).mean(axis=1)
-            for made, fold in zip(results, folds, strict=True)
-        ]
-        return int(np.mean(means, axis=0).argmax())
-
-    chosen = [best(fold) for fold in range(FOLDS)]
-    for given, made, fold in zip(args.files, results, folds, strict=True):
-        held = np.concatenate([made[chosen[i], fold == i] for i in range(FOLDS)])
-        for name, values in (("present weights", made[0]), ("fitted, cross-validated", held)):
-            means = dict(zip(FIGURES, np.nanmean(values, axis=0).round(4).tolist(), strict=True))
-            print(f"{given}: {name}: {means}")
-    print("best on everything:", drawn[best(None)])
+    compare({given: gather(given, args.embedder) for given in args.files}, args.tries)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
-"""Fit the projection of token vectors, in two steps; the second needs PyTorch, best on a GPU.
+"""Fit the projection of token vectors, in three steps; the second needs PyTorch, best on a GPU.
 
     python -m bench.projecting gather longmemeval:FILE locomo:FILE --out FOUND
-    python -m bench.projecting fit FOUND --models DIR --out PROJECTION [--folds 3]
+    python -m bench.projecting fit FOUND --models DIR --out PROJECTION --held HELD [--folds 6]
+    python -m bench.projecting weigh FOUND HELD [--tries 60]
 
 `gather` asks every question by the default embedder, and keeps what was weighed and the texts that
 would be read word by word. `fit` reads them by the model, begins with the directions in which their
 token vectors differ most, and turns these so that what is gold comes first. What it prints first is
 cross-validated: each question (of LoCoMo, each conversation) is weighed by the engine itself with
 a projection that was fitted on the others. The projection that it writes was fitted on everything,
-so its own figures on these files say little. It belongs beside the embedder, as
-`arctic-embed-s-tokens.npy`; a new projection needs a new model id.
+so its own figures on these files say little. `weigh` draws weights as `bench.fitting` does, by what
+was read with those other projections: so both are cross-validated. The projection belongs beside
+the embedder, as `arctic-embed-s-tokens.npy`; a new projection needs a new model id.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import worlddb.read.weigh as weighing
-from bench.fitting import FIGURES, Kept, Weighed, figures
+from bench.fitting import FIGURES, Kept, Weighed, compare, figures
 from worlddb import Weights, WorldDB
 from worlddb.embed.late import DIM
 from worlddb.evaluate.cases import asked_at, load_cases
@@ -91,12 +93,16 @@ def _weighed(db: WorldDB, question: str, at: Any) -> tuple[Candidates, Scores]:
     return given[-1]
 
 
-def fit(path: str, models_dir: str, out: str, folds: int, epochs: int) -> None:
+def _load(path: str) -> Any:
+    with lzma.open(path, "rb") as file:
+        return pickle.load(file)
+
+
+def fit(path: str, models_dir: str, out: str, held_out: str, folds: int, epochs: int) -> None:
     """Fit the projection, cross-validated and then on everything."""
     from bench.training import Trainer
 
-    with lzma.open(path, "rb") as file:
-        questions, texts = pickle.load(file)
+    questions, texts = _load(path)
     start = time.perf_counter()
     trainer = Trainer(questions, texts, models_dir)
     print(
@@ -104,35 +110,53 @@ def fit(path: str, models_dir: str, out: str, folds: int, epochs: int) -> None:
         f"mean cosine with the engine's token vectors {trainer.likeness:.4f}",
         flush=True,
     )
-    _print("principal directions", questions, _outcomes(trainer, questions, trainer.principal))
-    held: dict[int, list[float]] = {}
+    readings = _readings(trainer, questions, trainer.principal)
+    _print("principal directions", questions, readings)
+    held: dict[int, Scores] = {}
     for fold in range(folds):
         others = [one for one in questions if one.weighed.fold % folds != fold]
         matrix = trainer.fitted(others, epochs)
         mine = [n for n, one in enumerate(questions) if one.weighed.fold % folds == fold]
-        held.update(
-            zip(mine, _outcomes(trainer, [questions[n] for n in mine], matrix), strict=True)
-        )
-    _print("fitted, cross-validated", questions, [held[n] for n in range(len(questions))])
+        readings = _readings(trainer, [questions[n] for n in mine], matrix)
+        held.update(zip(mine, readings, strict=True))
+    readings = [held[n] for n in range(len(questions))]
+    _print("fitted, cross-validated", questions, readings)
+    with lzma.open(held_out, "wb") as file:
+        pickle.dump(readings, file)
     matrix = trainer.fitted(questions, epochs)
     np.save(out, matrix.astype(np.float16))
-    _print("fitted on these very questions", questions, _outcomes(trainer, questions, matrix))
+    readings = _readings(trainer, questions, matrix)
+    _print("fitted on these very questions", questions, readings)
     print(f"{DIM} of {len(matrix)} dimensions: {out}; {time.perf_counter() - start:.0f} s")
 
 
-def _outcomes(trainer: Any, questions: list[Question], matrix: Matrix) -> list[list[float]]:
-    """Return the figures of questions by the engine, had it this projection."""
-    rows = []
-    for one in questions:
-        scores = np.zeros(len(one.weighed.places))
-        scores[one.read] = read_closely(*trainer.tokens_of(one, matrix))
-        found = replace(one.weighed.found, closely=Kept(scores))
-        rows.append(figures(one.weighed._replace(found=found), Weights()))
-    return rows
+def weigh(path: str, held_out: str, tries: int) -> None:
+    """Compare weights by what was read with projections that had not seen the question."""
+    sets: dict[str, list[Weighed]] = {}
+    for one, reading in zip(_load(path)[0], _load(held_out), strict=True):
+        sets.setdefault(one.file, []).append(_with_reading(one, reading))
+    compare(sets, tries)
 
 
-def _print(name: str, questions: list[Question], rows: list[list[float]]) -> None:
-    made = np.array(rows)
+def _readings(trainer: Any, questions: list[Question], matrix: Matrix) -> list[Scores]:
+    """Return what the engine reads in the texts of each question, had it this projection."""
+    return [read_closely(*trainer.tokens_of(one, matrix)) for one in questions]
+
+
+def _with_reading(one: Question, reading: Scores) -> Weighed:
+    scores = np.zeros(len(one.weighed.places))
+    scores[one.read] = reading
+    found = replace(one.weighed.found, closely=Kept(scores))
+    return one.weighed._replace(found=found)
+
+
+def _print(name: str, questions: list[Question], readings: list[Scores]) -> None:
+    made = np.array(
+        [
+            figures(_with_reading(one, reading), Weights())
+            for one, reading in zip(questions, readings, strict=True)
+        ]
+    )
     groups: dict[str, list[int]] = {}
     for number, one in enumerate(questions):
         for group in (one.file, f"{one.file}, {one.weighed.question.category}"):
@@ -152,13 +176,20 @@ def main() -> None:
     second.add_argument("found")
     second.add_argument("--models", required=True)
     second.add_argument("--out", required=True)
-    second.add_argument("--folds", type=int, default=3)
+    second.add_argument("--held", required=True)
+    second.add_argument("--folds", type=int, default=6)
     second.add_argument("--epochs", type=int, default=3)
+    third = steps.add_parser("weigh")
+    third.add_argument("found")
+    third.add_argument("held")
+    third.add_argument("--tries", type=int, default=60)
     args = parser.parse_args()
     if args.step == "gather":
         gather(args.files, args.out)
+    elif args.step == "fit":
+        fit(args.found, args.models, args.out, args.held, args.folds, args.epochs)
     else:
-        fit(args.found, args.models, args.out, args.folds, args.epochs)
+        weigh(args.found, args.held, args.tries)
 
 
 if __name__ == "__main__":

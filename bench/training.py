@@ -30,7 +30,7 @@ from worlddb.embed.catalog import ARCTIC_EMBED_S
 from worlddb.embed.late import DIM, SCALE, Tokens, says
 from worlddb.embed.onnx import OnnxEmbedder
 from worlddb.embed.wordpiece import WordPiece
-from worlddb.read.weigh import SHARE_OF, USUAL_SPREAD, standing_out, weigh
+from worlddb.read.weigh import SHARE_OF, USUAL_SPREAD, answers, standing_out, weigh
 
 if TYPE_CHECKING:
     from bench.projecting import Question
@@ -134,7 +134,9 @@ class Trainer:
             "fixed": fixed.astype(np.float32),
             "meaning": meaning.astype(np.float32),
             "sessions": sessions,
+            "worlds": np.unique(sessions, return_inverse=True)[1],
             "before": found.before,
+            "answers": answers(found),
             "read": one.read,
             "tokens": np.concatenate(spans),
             "where": where,
@@ -231,9 +233,10 @@ def _weighed(given: dict[str, torch.Tensor], late: torch.Tensor) -> torch.Tensor
     stands_out = _standing_out(meaning)
     before, own = given["before"], torch.arange(len(meaning), device=meaning.device)
     earlier = torch.where(before == own, stands_out.min(), stands_out[before])
-    worlds = _standing_out(_share(stands_out, given["sessions"]))
+    heard = torch.where(given["answers"], 0.0, _standing_out(earlier))
+    worlds = _share_of_world(stands_out, given["worlds"])
     total = given["fixed"] + meaning + WEIGHTS.world * worlds
-    return total - WEIGHTS.opening * _standing_out(earlier)
+    return total - WEIGHTS.opening * heard
 
 
 def _standing_out(scores: torch.Tensor, usual: float = 1.0) -> torch.Tensor:
@@ -243,8 +246,8 @@ def _standing_out(scores: torch.Tensor, usual: float = 1.0) -> torch.Tensor:
     return (scores - mean) / torch.sqrt((squares - mean * mean).clamp_min(1e-9))
 
 
-def _share(scores: torch.Tensor, worlds: torch.Tensor) -> torch.Tensor:
-    """Return for each the mean of the best scores in its world."""
+def _share_of_world(scores: torch.Tensor, worlds: torch.Tensor) -> torch.Tensor:
+    """Return for each how far the mean of the best scores in its world stands out."""
     order = torch.argsort(-scores.detach(), stable=True)
     order = order[torch.argsort(worlds[order], stable=True)]
     place = torch.arange(len(order), device=scores.device)
@@ -253,4 +256,4 @@ def _share(scores: torch.Tensor, worlds: torch.Tensor) -> torch.Tensor:
     rank = place - torch.cummax(torch.where(is_first, place, 0), 0).values
     counted = torch.where(rank < SHARE_OF, scores[order], 0.0)
     sums = torch.zeros(int(worlds.max()) + 1, device=scores.device)
-    return (sums.index_add(0, worlds[order], counted) / SHARE_OF)[worlds]
+    return _standing_out(sums.index_add(0, worlds[order], counted) / SHARE_OF)[worlds]

@@ -11,6 +11,7 @@ import pytest
 
 import worlddb
 from worlddb import RecallSettings, Weights, WorldDB
+from worlddb.language.form import Form
 from worlddb.read.weigh import READ_CLOSELY, Candidates, Scores, turns_before, weigh
 
 LEFT_OUT = (
@@ -24,6 +25,7 @@ LEFT_OUT = (
     "reply",
     "date",
     "telling",
+    "age",
 )
 NOON = datetime(2023, 6, 20, 12, tzinfo=UTC)
 
@@ -38,7 +40,7 @@ def candidates(count: int, **given: object) -> Candidates:
         "speakers": ["user"],
         "spoken": np.zeros(count, dtype=np.int64),
         "before": np.full(count, -1, dtype=np.intp),
-        "telling": np.zeros(count),
+        "forms": np.array([Form(0, 10, 0, 0)] * count),
     }
     return Candidates(**{**usual, **given})  # type: ignore[arg-type]
 
@@ -69,6 +71,47 @@ def test_a_turn_that_opens_a_topic_is_ahead_of_one_that_follows_a_turn_like_it()
     scores = weigh(found, "x", None, NOON, _only("text", 1.0, opening=0.5)).scores
     assert scores[0] > scores[1]
     assert scores[3] > scores[1]
+
+
+def test_what_was_asked_for_is_no_less_for_the_question() -> None:
+    lanes = {"text": np.array([4.0, 4.0, 4.0, 4.0])}
+    before = np.array([0, 0, 1, 2], dtype=np.intp)
+    forms = [Form(0, 30, 1, 0), Form(0, 30, 0, 0), Form(0, 4_000, 1, 0), Form(0, 30, 0, 0)]
+    found = candidates(4, lanes=lanes, before=before, forms=np.array(forms))
+    weights = _only("text", 1.0, opening=0.5)
+    scores = weigh(found, "x", None, NOON, weights).parts["opening"]
+    assert scores[1] == 0.0  # After a short question.
+    assert scores[2] < 0.0  # After a short statement.
+    assert scores[3] < 0.0  # After a long text, questions and all.
+
+
+def test_a_short_turn_is_answered_as_a_whole_and_a_long_one_in_part() -> None:
+    lanes = {"text": np.array([9.0, 0.0, 9.0, 0.0])}
+    before = np.array([0, 0, 2, 2], dtype=np.intp)
+    forms = [Form(0, 100, 1, 0), Form(0, 30, 0, 0), Form(0, 4_000, 1, 0), Form(0, 30, 0, 0)]
+    found = candidates(4, lanes=lanes, before=before, forms=np.array(forms))
+    scores = weigh(found, "x", None, NOON, _only("reply", 1.0)).scores
+    assert scores[1] > 2 * scores[3] > 0
+
+
+def test_who_asks_for_an_age_finds_who_says_one() -> None:
+    said = "I'm 32, and would like something that is not too expensive."
+    others = ("I baked a cake for my grandma", "We were at grandma's", "My dad grew old roses")
+    with worlddb.open(":memory:") as db:
+        with db.transaction(actor="test") as tx:
+            for number, text in enumerate((said, *others)):
+                world = tx.create_node(type="Session", name=str(number)).id
+                tx.create_node(type="Turn", name="user", content=text, parent=world)
+
+        def found(weights: Weights) -> list[str]:
+            settings = RecallSettings(weighing=weights)
+            question = "How many years older is my grandma than me?"
+            hits = db.recall(question, k=2, types=["Turn"], settings=settings)
+            return [hit.node.content for hit in hits]
+
+        assert said in found(Weights())
+        assert said not in found(Weights(age=0.0))
+        assert "age" not in db.recall("What did Grandma like?", types=["Turn"])[0].weighed
 
 
 def _only(name: str, value: float, **more: float) -> Weights:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from worlddb.index.bm25 import Bm25
 from worlddb.index.vectors import Vectors
-from worlddb.language.telling import DONE, telling
+from worlddb.language.form import Form, form_of
 from worlddb.language.words import words
 from worlddb.model.instant import to_micros
 from worlddb.model.journal import decode_changes
@@ -58,9 +58,15 @@ def speaker_of(body: BodyRow) -> str:
     return body.name.casefold() if body.type == "Turn" else ""
 
 
-def telling_of(body: BodyRow) -> int:
-    """Return how much it tells of somebody: in a conversation few turns do, a memory always."""
-    return telling(body.content) if body.type == "Turn" else DONE
+def form_of_body(body: BodyRow) -> Form:
+    """Return the form of what a node says."""
+    return form_of(body.content, is_turn=body.type == "Turn")
+
+
+def forms_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
+    """Return the forms of what nodes say, a row each."""
+    numbers = (number for body in bodies for number in form_of_body(body))
+    return np.fromiter(numbers, np.int64).reshape(-1, len(Form._fields))
 
 
 class Interior:
@@ -87,7 +93,7 @@ class Interior:
         self.answers = array("b")
         self.speakers: dict[str, int] = {}
         self.spoken = array("q")
-        self.telling = array("q")
+        self.forms = array("q")
         self.text = Bm25()
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
@@ -214,7 +220,7 @@ class Interior:
         self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
         self.answers.append(is_answer(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
-        self.telling.append(telling_of(body))
+        self.forms.extend(form_of_body(body))
         self.text.add(words(f"{body.name} {body.content}"))
         self._name(body.name, place)
         if first := first_name(body.type, body.name):
@@ -299,6 +305,10 @@ class Interior:
     def chosen(self, column: array[int], places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return a column at some places."""
         return np.frombuffer(column, dtype=np.int64)[places]
+
+    def chosen_forms(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the forms of some places, a row each."""
+        return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
 
     def seen(self, moment: Moment, *, ended: bool, types: Iterable[str] | None = None) -> Mask:
         """Return which places can be seen at `moment`; with `ended`, those that are over, too."""

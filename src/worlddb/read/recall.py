@@ -28,7 +28,7 @@ from worlddb.read.asking import DEFAULT_SETTINGS, Question, RecallSettings, Worl
 from worlddb.read.find import View
 from worlddb.read.hits import Hit, LaneRank, Recall, tokens_in
 from worlddb.read.identity import conflict_values
-from worlddb.read.interior import Interior, speaker_of, telling_of
+from worlddb.read.interior import Interior, forms_of, speaker_of
 from worlddb.read.lanes import (
     Closely,
     Held,
@@ -206,7 +206,7 @@ class Recaller:
             speakers=list(interior.speakers),
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
-            telling=interior.chosen(interior.telling, places).astype(np.float64),
+            forms=interior.chosen_forms(places),
             claims=np.isin(places, claims) if claims else None,
         )
         return rows, [interior.ids[place] for place in chosen], found
@@ -249,7 +249,7 @@ class Recaller:
             spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
-            telling=np.array([telling_of(body) for body in bodies], dtype=np.float64),
+            forms=forms_of(bodies),
         )
         return rows, [body.id for body in bodies], candidates
 

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
+from worlddb.language.ages import asks_age
 from worlddb.language.dates import spans_of
+from worlddb.language.form import ASKS, CHARS, SAYS_AGE, TELLING
 from worlddb.language.question import speakers_of
 from worlddb.language.telling import DONE
 from worlddb.model.instant import from_micros
@@ -36,7 +38,10 @@ FEEDBACK_FROM = 3
 LOOKED_AT = 1_000
 READ_CLOSELY = 400
 """How many of the best are read word by word."""
-RELATIVE = 0.4
+SHORT = 400
+"""How many characters a turn has that is answered as a whole."""
+BREVITY_MAX = 1.5
+RELATIVE = 0.3
 """What a day that is counted back ("two weeks ago") is worth beside one that is named."""
 TINY = 1e-9
 COMPANY = 50
@@ -48,19 +53,22 @@ USUAL_SPREAD = {"vector": 0.08}
 class Weights:
     """How much each thing counts; 0 leaves it out. `asker` is the name of the one who asks."""
 
-    vector: float = 0.45
+    vector: float = 0.4
     late: float = 0.95
-    text: float = 0.25
+    text: float = 0.22
     graph: float = 0.3
-    speaker: float = 2.0
-    world: float = 0.65
+    speaker: float = 3.0
+    world: float = 0.6
     opening: float = 0.3
-    """How much it counts that a turn opens a topic, and does not follow a turn just like it."""
-    reply: float = 0.22
-    """How much the words of the turn before count, which it may answer."""
-    telling: float = 0.35
+    """How much it counts that a turn opens a topic, and does not follow a turn just like it.
+    What was asked for in a word or two is no less for the question."""
+    reply: float = 0.18
+    """How much the words of the turn before count, which it may answer: of a short one most."""
+    telling: float = 0.3
     """How much it counts that a turn tells of the one who speaks, and does not only ask."""
-    date: float = 1.5
+    age: float = 3.0
+    """How much it counts that a text says an age, where one is asked for."""
+    date: float = 2.5
     claim: float = 1.0
     """How far what states the very thing that is asked for ("Where do I live?") is lifted above
     all else: 1 is above it, 0 not at all."""
@@ -115,8 +123,8 @@ class Candidates:
 
     `speakers` are the names of those who spoke, and `spoken` says by number who said what.
     `before` is the place of the turn before, the own one if there is none, and -1 for what is no
-    turn of a conversation. `telling` says how much each tells of the one who speaks,
-    `claims` which of them state what is asked for.
+    turn of a conversation. `forms` has a row for each, see `Form`; `claims` says which of them
+    state what is asked for.
     """
 
     lanes: Mapping[str, Scores]
@@ -127,7 +135,7 @@ class Candidates:
     speakers: Sequence[str]
     spoken: NDArray[np.int64]
     before: NDArray[np.intp]
-    telling: Scores
+    forms: NDArray[np.int64]
     claims: NDArray[np.bool_] | None = None
     retained: Scores | None = None
 
@@ -176,6 +184,8 @@ def weigh(
     if side is None or not side.startswith("not "):
         # "What did you suggest" asks for no tale.
         known["telling"] = weights.telling * _telling(found)
+    if asks_age(question):
+        known["age"] = weights.age * found.forms[:, SAYS_AGE].astype(np.float64)
     if found.retained is not None:
         known["retention"] = weights.retention * found.retained
     lanes = dict(found.lanes)
@@ -223,19 +233,21 @@ def _combined(
     if weights.world:
         parts["world"] = weights.world * _share_of_world(meaning, found.parents)
     if weights.opening:
-        parts["opening"] = -weights.opening * _said_before(meaning, found.before)
+        heard = np.where(answers(found), 0.0, _said_before(meaning, found.before))
+        parts["opening"] = -weights.opening * heard
     if weights.reply and "text" in lanes:
-        parts["reply"] = weights.reply * _said_before(lanes["text"], found.before)
+        heard = _said_before(lanes["text"], found.before)
+        parts["reply"] = weights.reply * np.where(heard > 0, heard * _brevity(found), heard)
     return Weighed(sum(parts.values(), start=np.zeros(len(found.parents))), parts)
 
 
 def _telling(found: Candidates) -> Scores:
     """Return how far each turn stands out among turns by what it tells; others as the best do."""
     turns = np.flatnonzero(found.before >= 0)
-    out = np.zeros(len(found.telling))
+    out = np.zeros(len(found.forms))
     if len(turns):
         # One more that tells all, so that there is something to compare the others with.
-        stands_out = standing_out(np.r_[found.telling[turns], DONE], 0.0)
+        stands_out = standing_out(np.r_[found.forms[turns, TELLING], DONE].astype(float), 0.0)
         out[:] = stands_out[-1]
         out[turns] = stands_out[:-1]
     return out
@@ -249,6 +261,21 @@ def _said_before(scores: Scores, before: NDArray[np.intp]) -> Scores:
         is_first = before[turns] == turns
         out[turns] = standing_out(np.where(is_first, scores.min(), scores[before[turns]]))
     return out
+
+
+def answers(found: Candidates) -> NDArray[np.bool_]:
+    """Return which turns follow a short question."""
+    before = found.forms[found.before]
+    is_later = (found.before >= 0) & (found.before != np.arange(len(found.before)))
+    answers: NDArray[np.bool_] = is_later & (before[:, ASKS] > 0) & (before[:, CHARS] < SHORT)
+    return answers
+
+
+def _brevity(found: Candidates) -> Scores:
+    """Return how much the words of the turn before each count: of a long one, few are answered."""
+    chars = np.maximum(found.forms[found.before, CHARS], 1)
+    brevity: Scores = np.minimum(BREVITY_MAX, np.sqrt(SHORT / chars))
+    return brevity
 
 
 def standing_out(scores: Scores, usual: float = 1.0) -> Scores:

@@ -1,0 +1,27 @@
+"""Form: what is seen of a text, whatever it is about. Found once for each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from worlddb.language.ages import says_age
+from worlddb.language.telling import DONE, telling
+
+
+class Form(NamedTuple):
+    """How much a text tells of its speaker, how long it is, whether it asks, or says an age."""
+
+    telling: int
+    chars: int
+    asks: int
+    says_age: int
+
+
+TELLING, CHARS, ASKS, SAYS_AGE = range(len(Form._fields))
+"""The columns of a table of forms."""
+
+
+def form_of(text: str, *, is_turn: bool) -> Form:
+    """Return the form of a text: few turns of a conversation tell of somebody, a memory always."""
+    tells = telling(text) if is_turn else DONE
+    return Form(tells, len(text), int("?" in text), int(says_age(text)))
