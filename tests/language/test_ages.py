@@ -62,6 +62,7 @@ def test_a_text_that_says_an_age_is_known(text: str) -> None:
         "I'm 5 minutes late",
         "It is 20 miles from here",
         "The train is at 9:30",
+        "We meet every Tuesday at 10.",
         "I turned left",
         "Chapter 32",
         "It was 20% off",

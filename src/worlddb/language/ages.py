@@ -20,7 +20,7 @@ _ROUND = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _GOES_ON = r"[,.;:!?)\u2014](?!\d)|\Z|\s+(?:and|but|so|now|this|next|in|today|when|years?\s+old)\b"
 """What comes after an age, and not after "I'm 5 minutes late"."""
 _SAID = re.compile(
-    rf"\b(?:i'm|i am|i was|he's|she's|am|is|was|be|being|at|only)\s+\d{{1,2}}(?={_GOES_ON})"
+    rf"\b(?:i'm|i am|i was|he's|she's|am|is|was|be|being)\s+\d{{1,2}}(?={_GOES_ON})"
     rf"|\b(?:turn|turns|turned|turning)\s+(?:\d{{1,2}}\b|(?:{_ROUND})\b)"
     r"|\b\d{1,3}[- ](?:years?|months?)[- ]old\b|\b\d{1,3} years of age\b|\bage[sd]? (?:of )?\d"
     r"|\b\d{1,2}(?:st|nd|rd|th) birthday\b|\bborn (?:in|on) (?:\w+ )?\d"
