@@ -114,6 +114,25 @@ def test_who_asks_for_an_age_finds_who_says_one() -> None:
         assert "age" not in db.recall("What did Grandma like?", types=["Turn"])[0].weighed
 
 
+def test_what_no_lane_has_found_is_found_by_what_it_says() -> None:
+    with worlddb.open(":memory:", embedder="none") as db:
+        with db.transaction(actor="test") as tx:
+            for text in ("I'm 32, by the way", "Red bicycles are rare"):
+                tx.create_node(type="Turn", name="user", content=text)
+        found = db.recall("How old would Ada be?", types=["Turn"])
+        assert [hit.node.content for hit in found] == ["I'm 32, by the way"]
+
+
+def test_what_no_lane_has_found_is_found_by_reading_it_word_by_word() -> None:
+    class Reads:
+        def read(self, places: Sequence[int]) -> Scores:
+            return np.array([float(place == 1) for place in places])
+
+    found = candidates(3, lanes={"text": np.array([1.0, 0.0, 0.0])}, closely=Reads())
+    weighed = weigh(found, "x", None, NOON, Weights())
+    assert weighed.matched(found.lanes).tolist() == [True, True, False]
+
+
 def _only(name: str, value: float, **more: float) -> Weights:
     """Return weights by which only what is given counts."""
     given: dict[str, Any] = {**dict.fromkeys(LEFT_OUT, 0.0), "feedback": 0.0, name: value, **more}

@@ -104,7 +104,7 @@ class Recaller:
         settings = self.question.settings
         if settings.weighing is not None:
             weighed = weigh(found, self.question.text, vector, self._asked_at(), settings.weighing)
-            matched = np.any(np.stack(list(found.lanes.values())) > 0, axis=0)
+            matched = weighed.matched(found.lanes)
             # Above zero, as `ranked` wants it; the order is the same.
             raised = np.where(matched, weighed.scores - weighed.scores.min() + 1.0, 0.0)
             order = ranked(raised, ids, self._most())
