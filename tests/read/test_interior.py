@@ -20,6 +20,7 @@ from .search_stage import (
     delete,
     edge,
     fact,
+    found,
     lanes,
     open_for,
     open_store,
@@ -91,6 +92,18 @@ def test_whatever_is_committed_an_open_store_answers_like_one_opened_afresh(
     assert answered > 400
     other.close()
     player.db.close()
+
+
+def test_what_has_left_leaves_the_form_of_its_text_to_nobody() -> None:
+    with open_store(embedder="none") as db:
+        with db.transaction() as tx:
+            world = tx.create_node(type="Topic", name="shelf").id
+        ages = [fact(db, "Ada is 41."), fact(db, "Tea is nice"), fact(db, "Tom is 9.")]
+        edges = [edge(db, "contains", world, ident) for ident in ages]
+        question = "How old would she be?"
+        assert set(found(db.recall(question, scope=world))) == {ages[0], ages[2]}
+        delete(db, edges[0])
+        assert found(db.recall(question, scope=world)) == [ages[2]]
 
 
 # -- one change, one case each ---------------------------------------------------------------------

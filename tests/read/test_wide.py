@@ -225,6 +225,16 @@ def test_common_words_reorder_what_rare_words_find(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("most", [HELD, WIDE])
+def test_what_says_an_age_counts_where_one_is_asked_for(most: int) -> None:
+    db = hold_at_most(open_store(embedder="none"), most)
+    with_age, *_ = facts(db, ("The old aunt is called Ada, and my aunt is 41.", "An old, old aunt"))
+    answer = db.recall("How old is my aunt?")
+    assert answer[0].node.id == with_age
+    assert answer[0].weighed["age"] > 0
+    assert answer[1].weighed["age"] == 0
+
+
+@pytest.mark.parametrize("most", [HELD, WIDE])
 def test_equal_texts_are_equally_near_and_ordered_by_id(most: int) -> None:
     db = hold_at_most(open_store(), most)
     same = facts(db, ("the same words" for _ in range(23)))

@@ -60,13 +60,13 @@ class Weights:
     speaker: float = 3.0
     world: float = 0.6
     opening: float = 0.3
-    """How much it counts that a turn opens a topic, and does not follow a turn just like it.
-    What was asked for in a word or two is no less for the question."""
+    """How much it counts that a turn opens a topic, and does not follow a turn just like it. What
+    answers a short question is no less for it."""
     reply: float = 0.18
     """How much the words of the turn before count, which it may answer: of a short one most."""
     telling: float = 0.3
     """How much it counts that a turn tells of the one who speaks, and does not only ask."""
-    age: float = 3.0
+    age: float = 2.0
     """How much it counts that a text says an age, where one is asked for."""
     date: float = 2.5
     claim: float = 1.0
@@ -279,7 +279,8 @@ def answers(found: Candidates) -> NDArray[np.bool_]:
 
 def _brevity(found: Candidates) -> Scores:
     """Return how much the words of the turn before each count: of a long one, few are answered."""
-    chars = np.maximum(found.forms[found.before, CHARS], 1)
+    is_first = found.before == np.arange(len(found.before))
+    chars = np.where(is_first, SHORT, np.maximum(found.forms[found.before, CHARS], 1))
     brevity: Scores = np.minimum(BREVITY_MAX, np.sqrt(SHORT / chars))
     return brevity
 
