@@ -169,7 +169,7 @@ class Weighed(NamedTuple):
 
     def matched(self, lanes: Mapping[str, Scores]) -> NDArray[np.bool_]:
         """Return what was found at all: by a lane, or since, by its words or by what it says."""
-        since = [self.parts[part] for part in ("late", "age", "claim") if part in self.parts]
+        since = [self.parts[part] for part in ("late", "age") if part in self.parts]
         found: NDArray[np.bool_] = np.any(np.stack([*lanes.values(), *since]) > 0, axis=0)
         return found
 
