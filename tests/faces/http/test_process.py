@@ -61,6 +61,27 @@ def test_a_signal_lets_what_was_begun_finish_and_then_ends_it_well(
         ]
 
 
+def test_a_second_signal_drops_what_is_not_answered_and_says_so(tmp_path: Path) -> None:
+    head = (
+        b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Expect: 100-continue\r\nContent-Length: 100\r\n\r\n"
+    )
+    with (
+        Process(tmp_path / "m.db") as process,
+        socket.create_connection(("127.0.0.1", process.site.port), DEADLINE_S) as made,
+    ):
+        made.sendall(head)
+        assert made.recv(100).startswith(b"HTTP/1.1 100")
+        process.signal(signal.SIGTERM)
+        while process.is_open():
+            pass
+        process.signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert "a second signal" in process.log()
+    assert "Traceback" not in process.log()
+    assert not (tmp_path / "m.db-wal").exists()
+
+
 def test_every_write_that_was_answered_is_there_after_a_signal_in_the_middle(
     tmp_path: Path,
 ) -> None:

@@ -68,8 +68,11 @@ class HttpServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take a signal: end well, or at once if it is the second."""
-        # A second one is impatience: what is not answered by now is dropped.
-        self.force_exit = self.should_exit
+        if self.should_exit:
+            # Impatience: what is not answered by now is dropped, which uvicorn takes for faults of
+            # the application, with a stack for each.
+            logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+            self.force_exit = True
         self.should_exit = True
 
 
@@ -100,7 +103,10 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
             warming.start()
             closing.callback(warming.join)
 
-        HttpServer(app, listening).run(sockets=[listener])
+        server = HttpServer(app, listening)
+        server.run(sockets=[listener])
+        if server.force_exit:
+            log.warning("a second signal: requests that were not answered yet are dropped")
         log.info("stopped")
 
 
