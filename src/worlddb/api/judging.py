@@ -53,8 +53,9 @@ def letters_of(resolving: Resolving, text: str, parent: int) -> str:
 
     # The index knows texts as they were written, but for white space: ask for either spelling.
     forms = {text, *(normalize(form, text) for form in ("NFC", "NFD"))}
-    keys = [content_key(MEMORY, form) for form in forms]
-    seen = resolving.view.keep(resolving.reader.lookups.find_in(parent, keys, SAME_MAX))
+    keys = sorted(content_key(MEMORY, form, parent) for form in forms)
+    found = resolving.reader.lookups.find(keys, SAME_MAX)
+    seen = resolving.view.keep(row for rows in found.values() for row in rows)
     there = [
         body.content
         for body in resolving.reader.bodies(sorted(seen))

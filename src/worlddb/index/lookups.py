@@ -1,16 +1,21 @@
 """Lookups: which nodes might be meant by a name, and which say the same already.
 
+Names are filed twice: among all, and among those of the world they are in. What thousands call by
+the same name is found in one's own world, and how common a name is elsewhere says nothing there.
+Contents are only ever asked for in one world.
+
 Derived: it is brought up to the last commit when somebody resolves, whoever wrote. Who resolves and
 then writes takes in what they wrote in the same transaction, and leaves nothing to bring up.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from blake3 import blake3
 
-from worlddb.store.protocol import Reader, Store
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
 
 BATCH = 50_000
 """Keys lie all over the index, so each batch touches most of it: better few and large."""
@@ -18,6 +23,7 @@ NAME_CHARS_MAX = 120
 NOT_NAMED = frozenset({"World", "Scope", "Session", "Turn"})
 """Types whose names say who speaks or whose it is, not what the node is."""
 
+Filed = list[tuple[int, int]]
 Keys = Callable[[str], Iterable[str]]
 AttributeKeys = Callable[[Mapping[str, str]], Iterable[str]]
 
@@ -28,14 +34,14 @@ def key_number(key: str) -> int:
     return int.from_bytes(hashed, "big", signed=True)
 
 
-def content_key(type_: str, content: str) -> int:
-    """Return the key of what a node says; equal contents of equal types have equal keys."""
-    return key_number(f"content\0{type_}\0{' '.join(content.split())}")
+def content_key(type_: str, content: str, world: int) -> int:
+    """Return the key of what a node of a world says; equal for equal contents of equal types."""
+    return key_number(f"content\0{world}\0{type_}\0{' '.join(content.split())}")
 
 
-def name_number(key: str) -> int:
-    """Return the number of a name's key; kept apart from contents'."""
-    return key_number(f"name\0{key}")
+def name_number(key: str, world: int = ROOT_ROW) -> int:
+    """Return the number of a name's key among the names of a world; among all, if of the root."""
+    return key_number(f"name\0{key}" if world == ROOT_ROW else f"name\0{world}\0{key}")
 
 
 class Lookups:
@@ -56,18 +62,22 @@ class Lookups:
             with self._store.read() as reader:
                 head = reader.head()
                 node, note = reader.lookups.reached()
-                if (node, note) == (head.nodes, head.notes):
+                moved = reader.lookups.moved()
+                if (node, note) == (head.nodes, head.notes) and not moved:
                     return
                 last = min(node + BATCH, head.nodes)
-                rows, named = self._of_nodes(reader, range(node + 1, last + 1))
+                filed, names = self._of_nodes(reader, range(node + 1, last + 1))
                 # Aliases and attributes come last, when all their nodes are in.
                 notes = note
                 if last == head.nodes:
-                    rows += self._of_notes(reader, note)
+                    filed += self._of_notes(reader, note)
                     notes = head.notes
+                filed += self._of_moved(reader, moved, names)
             with self._store.derive() as session:
-                if session.lookups.reached() == (node, note):  # Else somebody was faster.
-                    _put(session, rows, named, last, notes)
+                at = session.lookups
+                # Else somebody was faster.
+                if at.reached() == (node, note) and at.moved() == moved:
+                    _put(session, filed, names, last, notes)
 
     def take_in(self, session: Reader, last: int, notes: int) -> None:
         """Add what an open transaction has written: its nodes up to row `last`, and its notes.
@@ -76,38 +86,69 @@ class Lookups:
         """
         head = session.head()
         if session.lookups.reached() == (head.nodes, head.notes) != (last, notes):
-            rows, named = self._of_nodes(session, range(head.nodes + 1, last + 1))
-            _put(session, rows + self._of_notes(session, head.notes), named, last, notes)
+            filed, names = self._of_nodes(session, range(head.nodes + 1, last + 1))
+            filed += self._of_notes(session, head.notes)
+            filed += self._of_moved(session, session.lookups.moved(), names)
+            _put(session, filed, names, last, notes)
 
-    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[list[tuple[int, int]], int]:
-        """Return the keys of some nodes, and how many of them have a name of their own."""
-        found: list[tuple[int, int]] = []
-        named = 0
+    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[Filed, Counter[int]]:
+        """Return the keys of some nodes, and how many in each world have a name of their own."""
+        filed: Filed = []
+        names: Counter[int] = Counter()
         for body in reader.bodies(rows):
+            world = body.parent or ROOT_ROW
             if body.content:
-                found.append((content_key(body.type, body.content), body.row))
-            if 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED:
-                named += 1
-                found += [(name_number(key), body.row) for key in self._keys(body.name)]
-        return found, named
+                filed.append((content_key(body.type, body.content, world), body.row))
+            if _is_named(body):
+                names.update({ROOT_ROW, world})
+                filed += _filed(self._keys(body.name), body.row, world)
+        return filed, names
 
-    def _of_notes(self, reader: Reader, after: int) -> list[tuple[int, int]]:
+    def _of_notes(self, reader: Reader, after: int) -> Filed:
         """Return the keys of the aliases and attributes that were told after a note."""
-        aliases = [
-            (name_number(key), row)
-            for row, alias in reader.aliases_after(after)
-            if len(alias) <= NAME_CHARS_MAX
-            for key in self._keys(alias)
-        ]
-        return aliases + [
-            (name_number(key), row)
+        aliases = [(row, self._keys(alias)) for row, alias in _short(reader.aliases_after(after))]
+        told = [
+            (row, self._attribute_keys(attributes))
             for row, attributes in reader.lookups.attributes_after(after)
-            for key in self._attribute_keys(attributes)
+        ]
+        worlds = reader.parents({row for row, _ in aliases + told})
+        return [
+            number
+            for row, keys in aliases + told
+            for number in _filed(keys, row, worlds[row] or ROOT_ROW)
         ]
 
+    def _of_moved(self, reader: Reader, rows: list[int], names: Counter[int]) -> Filed:
+        """Return all keys of nodes that are in another world now, and count them there."""
+        if not rows:
+            return []
+        filed, came = self._of_nodes(reader, rows)
+        del came[ROOT_ROW]  # There they were counted before.
+        names += came
+        worlds = reader.parents(rows)
+        for row, alias in _short(reader.aliases(rows)):
+            filed += _filed(self._keys(alias), row, worlds[row] or ROOT_ROW)
+        for row, attributes in reader.lookups.attributes(rows):
+            filed += _filed(self._attribute_keys(attributes), row, worlds[row] or ROOT_ROW)
+        return filed
 
-def _put(session: Reader, rows: list[tuple[int, int]], named: int, last: int, notes: int) -> None:
+
+def _is_named(body: BodyRow) -> bool:
+    return 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED
+
+
+def _short(aliases: Iterable[tuple[int, str]]) -> Iterable[tuple[int, str]]:
+    return ((row, alias) for row, alias in aliases if len(alias) <= NAME_CHARS_MAX)
+
+
+def _filed(keys: Iterable[str], row: int, world: int) -> Filed:
+    """Return what a node of a world is filed under, by keys of its names."""
+    return [(name_number(key, among), row) for key in keys for among in {ROOT_ROW, world}]
+
+
+def _put(session: Reader, filed: Filed, names: Counter[int], last: int, notes: int) -> None:
     """Add keys, and say how far the index has come."""
-    rows.sort()
-    session.lookups.put(rows)
-    session.lookups.set_reached(last, notes, session.lookups.names() + named)
+    filed.sort()
+    session.lookups.put(filed)
+    session.lookups.add_names(names)
+    session.lookups.set_reached(last, notes)

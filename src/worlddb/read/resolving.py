@@ -23,7 +23,7 @@ from worlddb.resolve.keys import attribute_keys, block_keys
 from worlddb.resolve.resolver import Resolver
 from worlddb.resolve.settings import ResolverSettings
 from worlddb.resolve.values import Named, Outcome, Population
-from worlddb.store.protocol import BodyRow, Reader
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
 
 if TYPE_CHECKING:
     from worlddb.read.meaning import Meaning
@@ -63,7 +63,9 @@ class Resolving:
         self._resolver = resolver
         self._settings = settings
         self._meaning = meaning
-        self._population = Population(reader.lookups.names(), self._holding)
+        self._home = view.worlds[0]
+        # How many bear a name is counted where it is resolved: other worlds are other people's.
+        self._population = Population(reader.lookups.names(self._home), self._holding)
 
     def verdict(self, node: DraftNode) -> Outcome:
         """Return what the resolver says of a drafted node."""
@@ -91,13 +93,14 @@ class Resolving:
 
     def _holding(self, word: str) -> int:
         """Return about how many names hold a word."""
-        return self.reader.lookups.count(name_number(f"w:{word}"))
+        return self.reader.lookups.count(name_number(f"w:{word}", self._home))
 
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node of `parent` that says the same already."""
         if node.content:
-            number = content_key(node.type, node.content)
-            rows = self.reader.lookups.find_in(parent, [number], SAME_MAX) + self._unindexed()
+            number = content_key(node.type, node.content, parent)
+            found = self.reader.lookups.find([number], SAME_MAX)
+            rows = found[number] + self._unindexed()
         else:
             rows = self.reader.rows_named([node.name])
         seen = self.view.keep(rows)
@@ -112,17 +115,29 @@ class Resolving:
         settings = self._settings
         keys = attribute_keys(named.attributes, settings)
         keys.update(key for name in named.names for key in block_keys(name))
-        numbers = {key: name_number(key) for key in keys}
-        found = self.reader.lookups.find(sorted(numbers.values()), settings.key_names_max + 1)
+        telling = settings.key_names_max
+        here = self._filed_under(keys, self._home)
+        # For what is in worlds inside this one, and for its members.
+        everywhere = here if self._home == ROOT_ROW else self._filed_under(keys, ROOT_ROW)
         shared: Counter[int] = Counter()
-        for key, number in numbers.items():
+        for key in keys:
             # A key that finds more says nothing about who is meant, unless it is the name.
-            if len(found[number]) <= settings.key_names_max or key.startswith("="):
-                shared.update(found[number][: settings.key_names_max])
+            tells = len(here[key]) <= telling or key.startswith("=")
+            rows = set(here[key][:telling] if tells else ())
+            if len(everywhere[key]) <= telling:
+                rows.update(everywhere[key])
+            shared.update(rows)
         for body in self.reader.bodies(self._unindexed()):
             shared[body.row] = len(keys & block_keys(body.name))
         most = settings.options_max if named.attributes else settings.options_by_name_max
         return self._best_seen(sorted(shared, key=lambda row: (-shared[row], row)), most)
+
+    def _filed_under(self, keys: set[str], world: int) -> dict[str, list[int]]:
+        """Return the newest rows that are filed under keys in a world, one more than are read."""
+        numbers = {key: name_number(key, world) for key in sorted(keys)}
+        most = self._settings.key_names_max + 1
+        found = self.reader.lookups.find(sorted(numbers.values()), most)
+        return {key: found[number] for key, number in numbers.items()}
 
     def _best_seen(self, rows: list[int], most: int) -> set[int]:
         """Return the first of some rows that can be seen, up to `most`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -12,6 +12,11 @@ from worlddb.model.drafts import ATTRIBUTE, from_metadata
 from worlddb.store.sqlite.staged import IN, among
 
 COUNTED_MAX = 1_000
+LEFT_LOOKUPS = (
+    "INSERT OR IGNORE INTO lookups_moved SELECT node FROM (SELECT ?1 AS node) "
+    "WHERE node <= (SELECT node FROM lookups_reached)"
+)
+"""What is moved after it was filed is to be filed again."""
 HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}')"
 
 Attributes = list[tuple[int, dict[str, str]]]
@@ -28,15 +33,28 @@ class Lookups:
         found = self.con.execute("SELECT node, note FROM lookups_reached").fetchone()
         return (1, 0) if found is None else (int(found[0]), int(found[1]))
 
-    def names(self) -> int:
-        """Return how many nodes in the index have a name."""
-        found: int | None = self.con.execute("SELECT names FROM lookups_reached").get
+    def set_reached(self, node: int, note: int) -> None:
+        """Record how far the index has come; nothing is left that was moved."""
+        self.con.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
+        self.con.execute("DELETE FROM lookups_moved")
+
+    def moved(self) -> list[int]:
+        """Return the nodes that were moved to another world since they came into the index."""
+        return [row for (row,) in self.con.execute("SELECT node FROM lookups_moved")]
+
+    def names(self, world: int) -> int:
+        """Return how many nodes with a name have come into a world."""
+        sql = "SELECT names FROM lookups_worlds WHERE world = ?"
+        found: int | None = self.con.execute(sql, (world,)).get
         return found or 0
 
-    def set_reached(self, node: int, note: int, names: int) -> None:
-        """Record how far the index has come, and how many names that are."""
-        sql = "INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?, ?)"
-        self.con.execute(sql, (node, note, names))
+    def add_names(self, names: Mapping[int, int]) -> None:
+        """Count the names that have come into worlds."""
+        self.con.executemany(
+            "INSERT INTO lookups_worlds VALUES (?, ?) "
+            "ON CONFLICT DO UPDATE SET names = names + excluded.names",
+            names.items(),
+        )
 
     def put(self, rows: Iterable[tuple[int, int]]) -> None:
         """Add (key, node); what is there already stays."""
@@ -46,15 +64,6 @@ class Lookups:
         """Return up to `most` nodes of each key, the newest first."""
         sql = "SELECT node FROM lookups WHERE key = ? ORDER BY node DESC LIMIT ?"
         return {key: [row for (row,) in self.con.execute(sql, (key, most))] for key in keys}
-
-    def find_in(self, world: int, keys: Sequence[int], most: int) -> list[int]:
-        """Return up to `most` nodes of some keys that live in a world, the newest first."""
-        # CROSS: those of a key are few, those of a world may be many.
-        sql = (
-            f"SELECT l.node FROM lookups l CROSS JOIN nodes n ON n.row = l.node WHERE l.key {IN} "
-            "AND n.parent = ? ORDER BY l.node DESC LIMIT ?"
-        )
-        return [row for (row,) in self.con.execute(sql, (among(list(keys)), world, most))]
 
     def count(self, key: int) -> int:
         """Return how many nodes have a key, counted up to `COUNTED_MAX`."""

@@ -13,7 +13,8 @@
     texts      full-text index of analysed words (derived)
     models, vectors, pools   embeddings: of each text, and composed of each world (derived)
     tokens     embeddings of the single words of a text, where a model has them (derived)
-    lookups    keys of names and of contents, for finding what is there already (derived)
+    lookups    keys of names and of contents, for finding what is there already; how far they go,
+               the names of each world, and what was moved since (derived)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
 An id is looked up by `key`, its first 8 bytes as an integer: a third of the index of 32 bytes.
@@ -176,6 +177,10 @@ CREATE TABLE pools (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX pools_seq ON pools (model, seq);
 
+CREATE INDEX notes_alias ON notes (text COLLATE NOCASE) WHERE kind = 'alias';
+"""
+
+LOOKUPS = """
 CREATE TABLE lookups (
     key INTEGER NOT NULL,
     node INTEGER NOT NULL,
@@ -184,11 +189,15 @@ CREATE TABLE lookups (
 CREATE TABLE lookups_reached (
     number INTEGER PRIMARY KEY,
     node INTEGER NOT NULL,
-    note INTEGER NOT NULL,
+    note INTEGER NOT NULL
+) STRICT;
+CREATE TABLE lookups_worlds (
+    world INTEGER PRIMARY KEY,
     names INTEGER NOT NULL
 ) STRICT;
-
-CREATE INDEX notes_alias ON notes (text COLLATE NOCASE) WHERE kind = 'alias';
+CREATE TABLE lookups_moved (
+    node INTEGER PRIMARY KEY
+) STRICT;
 """
 
 # Not WITHOUT ROWID: there a body of more than 1,000 bytes takes a page of the file to itself.
@@ -314,7 +323,7 @@ def teach_words(con: apsw.Connection) -> None:
 
 def create(con: apsw.Connection) -> None:
     """Make a new store: every table, the root world, the indexes and the guards."""
-    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + TOKENS + SETS + TEXTS)
+    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + LOOKUPS + TOKENS + SETS + TEXTS)
     write_genesis(con)
     for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
         con.execute(statement)
@@ -361,7 +370,20 @@ def from_2_to_3(con: apsw.Connection) -> None:
         con.execute(guards()[name])
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (from_1_to_2, from_2_to_3)
+def from_3_to_4(con: apsw.Connection) -> None:
+    """File names and contents by the world they are in, too.
+
+    The index is derived: it is made anew when somebody needs it.
+    """
+    con.execute("DROP TABLE IF EXISTS lookups; DROP TABLE IF EXISTS lookups_reached")
+    con.execute(LOOKUPS)
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (
+    from_1_to_2,
+    from_2_to_3,
+    from_3_to_4,
+)
 """Never edited once released; a change of layout is a further function, and one in `create`."""
 
 FORMAT_VERSION = 1 + len(MIGRATIONS)

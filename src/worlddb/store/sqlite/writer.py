@@ -29,6 +29,7 @@ from worlddb.store.protocol import (
 from worlddb.store.sqlite.connection import CACHE_KIB
 from worlddb.store.sqlite.erasing import Erasing
 from worlddb.store.sqlite.kept import KeptPages
+from worlddb.store.sqlite.lookups import LEFT_LOOKUPS
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import (
     DEFERRED_INDEXES,
@@ -207,6 +208,7 @@ class SqliteWriter(Erasing, SqliteReader):
         self._remember("node.parent", row, was)
         self.con.execute("UPDATE nodes SET parent = ? WHERE row = ?", (parent, row))
         self.con.execute("UPDATE edges SET world = ? WHERE source = ?", (parent, row))
+        self.con.execute(LEFT_LOOKUPS, (row,))
         sql = "SELECT id FROM edges WHERE source = ? AND gone IS NULL"
         return [ident for (ident,) in self.con.execute(sql, (row,))]
 
