@@ -30,7 +30,14 @@ from worlddb.embed.catalog import ARCTIC_EMBED_S
 from worlddb.embed.late import DIM, SCALE, Tokens, says
 from worlddb.embed.onnx import OnnxEmbedder
 from worlddb.embed.wordpiece import WordPiece
-from worlddb.read.weigh import SHARE_OF, USUAL_SPREAD, answers, standing_out, weigh
+from worlddb.read.weigh import (
+    FOUND_COMPANY,
+    SHARE_OF,
+    USUAL_SPREAD,
+    answers,
+    standing_out,
+    weigh,
+)
 
 if TYPE_CHECKING:
     from bench.projecting import Question
@@ -123,7 +130,8 @@ class Trainer:
         found, at = one.weighed.found, one.weighed.asked_at
         rest = replace(WEIGHTS, vector=0.0, world=0.0, opening=0.0, late=0.0)
         fixed = weigh(found, one.weighed.question.text, None, at, rest).scores
-        meaning = WEIGHTS.vector * standing_out(found.lanes["vector"], USUAL_SPREAD["vector"])
+        near = standing_out(found.lanes["vector"], USUAL_SPREAD["vector"], FOUND_COMPANY)
+        meaning = WEIGHTS.vector * near
         sessions = [session for session, _ in one.weighed.places]
         spans = [np.arange(self._starts[n], self._starts[n + 1]) for n in one.texts]
         where = np.repeat(np.arange(len(spans)), [len(span) for span in spans])

@@ -354,3 +354,19 @@ def test_a_date_leads_to_answers_and_is_none() -> None:
         db.ingest("We fly to Japan on October 12, 2026.")
         found = db.recall("October 12, 2026", k=10)
         assert {hit.node.type for hit in found} == {"Memory"}
+
+
+@pytest.mark.parametrize("question", ["What is a walrus?", "walrus", "How heavy is a walrus?"])
+def test_in_a_short_chat_the_only_turn_that_has_the_word_is_first_whoever_said_it(
+    question: str,
+) -> None:
+    told = ["My bike is red.", "I love my garden.", "My sister lives in Oslo.", "I bought a lamp."]
+    chat = [
+        {"role": role, "content": text}
+        for one in told
+        for role, text in (("user", one), ("assistant", "I see."))
+    ]
+    chat[5]["content"] = "The walrus is a marine mammal that weighs up to 1700 kg."
+    with worlddb.open(":memory:") as db:
+        db.ingest(chat, extractor="verbatim")
+        assert db.recall(question, k=1)[0].node.content == chat[5]["content"]

@@ -45,6 +45,10 @@ RELATIVE = 0.3
 """What a day that is counted back ("two weeks ago") is worth beside one that is named."""
 TINY = 1e-9
 COMPANY = 50
+FOUND_COMPANY = 400
+"""In how large a company at least that what lanes found stands out. About as many turns had the
+worlds that weights were fitted in: among few, the only text that has the word would count for less
+than who said it."""
 USUAL_SPREAD = {"vector": 0.08}
 """How far cosines of unrelated texts spread; words and names that do not occur score 0."""
 
@@ -231,7 +235,10 @@ def _combined(
     parts: dict[str, Scores] = {}
     said: Scores = np.zeros(len(found.parents))
     for lane, scores in lanes.items():
-        parts[lane] = getattr(weights, lane) * standing_out(scores, USUAL_SPREAD.get(lane, 0.0))
+        # What was read word by word is relative to the others that were read: nobody is missing.
+        company = COMPANY if lane == "late" else FOUND_COMPANY
+        stands_out = standing_out(scores, USUAL_SPREAD.get(lane, 0.0), company)
+        parts[lane] = getattr(weights, lane) * stands_out
         if lane in ("vector", "late") or "vector" not in lanes:
             said = said + parts[lane]
     meaning = standing_out(said)
@@ -285,13 +292,13 @@ def _brevity(found: Candidates) -> Scores:
     return brevity
 
 
-def standing_out(scores: Scores, usual: float = 1.0) -> Scores:
+def standing_out(scores: Scores, usual: float = 1.0, company: int = COMPANY) -> Scores:
     """Return how many standard deviations each score is above the mean.
 
     Of three nodes one always stands out. So a small world is looked at in company: as if there
-    were `COMPANY` nodes, the others of no score, and of the `usual` spread around it.
+    were that many nodes, the others of no score, and of the `usual` spread around it.
     """
-    others = max(0, COMPANY - len(scores))
+    others = max(0, company - len(scores))
     count = len(scores) + others
     mean = scores.sum() / count
     # Not `scores @ scores`: BLAS gives that to several threads, which wait for each other.
