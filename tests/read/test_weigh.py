@@ -95,6 +95,40 @@ def test_a_short_turn_is_answered_as_a_whole_and_a_long_one_in_part() -> None:
     assert scores[1] > 2 * scores[3] > 0
 
 
+def test_what_answers_a_short_question_hears_what_that_asks_on_about() -> None:
+    chat = np.array([0, 0, 1, 2], dtype=np.intp)
+
+    def heard(asked: Form) -> list[float]:
+        found = candidates(
+            4,
+            lanes={"text": np.array([9.0, 0.0, 0.0, 0.0])},
+            before=chat,
+            forms=np.array([Form(0, 40, 0, 0), asked, Form(0, 40, 0, 0), Form(0, 40, 0, 0)]),
+        )
+        return weigh(found, "laptop", None, NOON, _only("reply", 1.0)).scores.tolist()
+
+    _, question, answer, later = heard(Form(0, 17, 1, 0))
+    assert answer == question > 0 > later
+    for other in (Form(0, 17, 0, 0), Form(0, 200, 1, 0)):  # No question; a long one.
+        _, second, third, _ = heard(other)
+        assert second > 0 > third
+
+
+def test_what_is_asked_on_about_is_found_two_turns_on() -> None:
+    chat = ["My laptop is slow.", "What model is it?", "A ThinkPad X1 from 2019."]
+    with worlddb.open(":memory:") as db:
+        for notes in ("The garden needs water.", "Lunch was late.", "Trains are on time."):
+            db.ingest([{"role": "user", "content": notes}, {"role": "assistant", "content": "OK."}])
+        db.ingest(
+            [
+                {"role": role, "content": text}
+                for role, text in zip(("user", "assistant", "user"), chat, strict=True)
+            ]
+        )
+        found = [hit.node.content for hit in db.recall("Which laptop do I have?", k=2)]
+        assert found == [chat[0], chat[2]]
+
+
 def test_who_asks_for_an_age_finds_who_says_one() -> None:
     said = "I'm 32, and would like something that is not too expensive."
     others = ("We were at grandma's", "My dad grew old roses", "I baked bread")

@@ -41,6 +41,8 @@ READ_CLOSELY = 400
 SHORT = 400
 """How many characters a turn has that is answered as a whole."""
 BREVITY_MAX = 1.5
+LINE = 80
+"""How many characters a question has at most that asks on ("What model is it?")."""
 RELATIVE = 0.3
 """What a day that is counted back ("two weeks ago") is worth beside one that is named."""
 TINY = 1e-9
@@ -249,7 +251,7 @@ def _combined(
         heard = np.where(answers(found), 0.0, _said_before(meaning, found.before))
         parts["opening"] = -weights.opening * heard
     if weights.reply and "text" in lanes:
-        heard = _said_before(lanes["text"], found.before)
+        heard = _said_before(_asked_on(found, lanes["text"]), found.before)
         parts["reply"] = weights.reply * np.where(heard > 0, heard * _brevity(found), heard)
     return Weighed(sum(parts.values(), start=np.zeros(len(found.parents))), parts)
 
@@ -274,6 +276,16 @@ def _said_before(scores: Scores, before: NDArray[np.intp]) -> Scores:
         is_first = before[turns] == turns
         out[turns] = standing_out(np.where(is_first, scores.min(), scores[before[turns]]))
     return out
+
+
+def _asked_on(found: Candidates, scores: Scores) -> Scores:
+    """Return the scores, to those of short questions added what the turn before them has.
+
+    "My laptop is slow." "What model is it?" "A ThinkPad.": the last answers the first as well.
+    """
+    is_later = (found.before >= 0) & (found.before != np.arange(len(found.before)))
+    is_short = (found.forms[:, ASKS] > 0) & (found.forms[:, CHARS] <= LINE)
+    return scores + np.where(is_later & is_short, scores[found.before], 0.0)
 
 
 def answers(found: Candidates) -> NDArray[np.bool_]:
