@@ -30,8 +30,10 @@ class View:
         )
 
     def counts(self, thing: NaiveNode | NaiveEdge) -> bool:
-        """Return whether a thing is shown: it holds, or ended things are asked for too."""
-        return self.include_superseded or self.holds(thing)
+        """Return whether a thing is shown: it holds, or it is over and that was asked for."""
+        if not self.include_superseded:
+            return self.holds(thing)
+        return self.valid is None or thing.valid_from <= self.valid
 
     def interior(self, ident: Id) -> set[Id]:
         """Return everything inside a world: its children and members, and theirs."""

@@ -96,6 +96,9 @@ def test_as_of_answers_as_it_would_have_been_answered_then(db: WorldDB) -> None:
     assert seen(db, known=third) == {new}
     assert seen(db, known=first - timedelta(microseconds=1)) == set()
     assert seen(db, ended=True) == seen(db, ended=True, valid=day(9)) == {old, new}
+    assert seen(db, ended=True, valid=day(5)) == {old, new}
+    assert seen(db, ended=True, valid=day(3)) == {old}
+    assert seen(db, ended=True, valid=day(1) - timedelta(days=1)) == set()
     everything = db.recall("pear", include_superseded=True)
     assert hit_of(everything, old).node.valid_to == day(5)
     then = db.recall("pear", as_of=AsOf(known=second))

@@ -90,10 +90,10 @@ class View:
                 continue
             if self.answers and not is_answer(body):
                 continue
-            if not self.ended:
-                if valid is not None and body.valid_from > valid:
-                    continue
-                if body.valid_to is not None and body.valid_to <= (now if valid is None else valid):
+            if valid is not None and body.valid_from > valid:
+                continue  # Also for who asks for what has ended: it had not begun.
+            if not self.ended and body.valid_to is not None:
+                if body.valid_to <= (now if valid is None else valid):
                     continue
             kept.add(body.row)
         return kept

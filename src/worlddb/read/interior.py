@@ -313,13 +313,11 @@ class Interior:
     def seen(self, moment: Moment, *, ended: bool, types: Iterable[str] | None = None) -> Mask:
         """Return which places can be seen at `moment`; with `ended`, those that are over, too."""
         mask = np.ones(len(self), dtype=np.bool_)
+        at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
+        if moment.valid is not None:
+            mask &= np.frombuffer(self.starts, dtype=np.int64) <= at
         if not ended:
-            ends = np.frombuffer(self.ends, dtype=np.int64)
-            if moment.valid is None:
-                mask &= ends > to_micros(moment.now, "now")
-            else:
-                valid = to_micros(moment.valid, "valid")
-                mask &= (np.frombuffer(self.starts, dtype=np.int64) <= valid) & (ends > valid)
+            mask &= np.frombuffer(self.ends, dtype=np.int64) > at
         if types is not None:
             wanted = frozenset(types)
             mask &= np.fromiter((kind in wanted for kind in self.types), np.bool_, len(self))

@@ -188,7 +188,7 @@ class QueryBuilder:
         return self._with(as_of=AsOf(valid=valid, known=known))
 
     def include_superseded(self, include: bool = True) -> QueryBuilder:
-        """Show nodes that have ended, too."""
+        """Show nodes that have ended, too; never what had not begun by the valid time asked for."""
         return self._with(include_superseded=include)
 
     def prefer_summaries(self, prefer: bool = True) -> QueryBuilder:
