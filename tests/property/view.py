@@ -107,6 +107,8 @@ class View:
     def where_connected(self, rows: set[Id], type_: str, direction: Direction, to: Id) -> set[Id]:
         """Return those of `rows` with an edge to or from a node or its accepted class."""
         others = self.classes({to})
+        if type_ != "refers_to":
+            others &= self.visible()
         kept: set[Id] = set()
         for edge in self.world.live((type_,)):
             if self.counts(edge):

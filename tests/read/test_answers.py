@@ -7,9 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 import worlddb
-from worlddb import AsOf, Id, NodeDraft, Subgraph, WorldDB
+from worlddb import AsOf, Edge, Id, NodeDraft, Query, Subgraph, WorldDB, WriteContext
 
 AT = "2025-01-01T00:00:00+00:00"
+
+
+class Cites:
+    type = "cites"
+    pierces = True
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None: ...
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None: ...
+    def on_query_rewrite(self, query: Query) -> Query:
+        return query
 
 
 @pytest.fixture
@@ -117,10 +127,27 @@ def test_where_connected_shows_no_edge_of_what_is_outside(
     assert ends(found) <= inside
     for direction in ("out", "in", "both"):
         for type_ in ("implies", "causes", "contradicts"):
-            for node in ("near", "nearer"):
+            for node in ("near", "nearer", "far", "further", "world"):
                 answer = query.where_connected(type_, direction, border[node]).execute()
                 assert answer.ids <= inside
                 assert ends(answer) <= inside, (direction, type_, node)
+                assert node in ("near", "nearer") or answer == Subgraph()
+
+
+def test_where_connected_leaves_the_world_along_piercing_edges_alone(
+    db: WorldDB, border: dict[str, Id]
+) -> None:
+    near, far = border["near"], border["far"]
+    db.ontology().register(Cites())
+    with db.transaction() as tx:
+        for type_ in ("refers_to", "cites"):
+            tx.write_edge(type_, near, far)
+    query = db.query().in_world(border["world"])
+    for type_, expected in (("refers_to", ["near"]), ("cites", ["near"]), ("implies", [])):
+        found = query.where_connected(type_, "out", far).execute()
+        assert names(found) == expected
+        assert ends(found) == ({near, far} if expected else set())
+    assert names(db.query().where_connected("implies", "out", far).execute()) == ["near"]
 
 
 def test_where_connected_shows_the_edges_of_what_it_keeps_only(

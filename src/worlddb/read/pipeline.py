@@ -282,9 +282,14 @@ class _Run:
         return {row for row, node in self._read(rows).items() if _overlaps(node, start, end)}
 
     def _where_connected(self, rows: set[int], op: Op) -> set[int]:
-        """Keep the rows with an edge to or from the named node, which itself may lie outside."""
+        """Keep the rows with an edge to or from the named node.
+
+        As in a traversal, only a piercing edge may end outside the query's world.
+        """
         assert op.id is not None
         others = self._classes({self._row(op.id)})
+        if not self.query.pierces.issuperset(op.types):
+            others = self._inside(others)
         turned: Direction = _TURNED[op.direction]
         kept: set[int] = set()
         for item in self.reader.edges_at(others, turned, op.types, self.moment.known):

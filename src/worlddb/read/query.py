@@ -162,6 +162,8 @@ class QueryBuilder:
     def where_connected(self, type: str, direction: Direction, id: bytes | str) -> QueryBuilder:
         """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node.
 
+        From inside a world, a node outside counts for piercing types alone, such as refers_to.
+
         Raises:
             InvalidInputError: an unknown direction, or no type.
         """
