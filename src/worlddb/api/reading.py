@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from worlddb.api.opened import Opened
 from worlddb.model.address import ROOT_ID
@@ -100,12 +100,14 @@ class Reading(Opened):
         """Start a query: `db.query().seeds([id]).traverse("refers_to").execute()`."""
         return QueryBuilder(self._store, self._registry, self._search, self._clock)
 
-    def run(self, spec: QuerySpec) -> Subgraph:
-        """Run a query given as plain data.
+    def run(self, spec: QuerySpec | Mapping[str, Any]) -> Subgraph:
+        """Run a query given as plain data: a spec, or the JSON object that it comes from.
 
         Raises:
             InvalidInputError, NotFoundError: the spec is wrong, or names what is not there.
         """
+        if not isinstance(spec, QuerySpec):
+            spec = QuerySpec.from_dict(spec)
         return spec.apply(self.query()).execute()
 
     def recall(
