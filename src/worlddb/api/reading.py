@@ -130,8 +130,10 @@ class Reading(Opened):
         Lanes by words, by meaning and by names rank what can be seen inside `scope` (a world or
         several; the whole store if not given), and their ranks are fused. `within` are further
         worlds that a hit has to be inside of, one of each item, as well. At most `k` hits, of
-        together at most `max_tokens` tokens (a quarter of the characters). `at` is when the
-        question is asked, for words like "last week"; it hides nothing, as `as_of` does.
+        together at most `max_tokens` tokens (a quarter of the characters). With `types`, only
+        nodes of these types, also those that are only a name; without, a name alone is no hit.
+        `at` is when the question is asked, for words like "last week"; it hides nothing, as
+        `as_of` does.
 
         Raises:
             InvalidInputError: an empty or huge question, or an option is wrong.
