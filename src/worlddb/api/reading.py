@@ -172,6 +172,8 @@ class Reading(Opened):
 
         Searches do the first by themselves; after a large load it is better done at once. The
         second can be stopped and goes on at the next call; until it is done, the old vectors serve.
+        Either makes again what was lost of what is derived: words, vectors, composed worlds, keys
+        of names, indexes of the database.
 
         Raises:
             ProviderError: the embedder failed.
