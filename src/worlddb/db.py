@@ -70,7 +70,7 @@ class WorldDB(Writing, Reading, Extracting, Ingesting, Consolidating, Whole, Era
         check_options(path, durability, busy_timeout_s, limits, handlers, clock)
         self._clock = clock
         self._limits = limits or Limits()
-        self._registry = Registry([*plugged_handlers(), *map(check_handler, handlers)])
+        self._registry = Registry(map(check_handler, handlers), plugged_handlers())
         self._store = SqliteStore(
             os.fspath(path),
             clock=clock,

@@ -56,6 +56,50 @@ def entities(db: WorldDB) -> list[str]:
     return sorted(node.name for node in db.query().filter_type("Entity").execute())
 
 
+class Named:
+    """An extractor for tests: one person, and what else they are called."""
+
+    name = "named"
+
+    def __init__(self, **aliases: Any) -> None:
+        self.aliases = aliases
+
+    def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
+        robert = DraftNode(
+            key="robert", type="Entity", name="Robert Hale", aliases=("Rob Hale",), resolvable=True
+        )
+        memory = DraftNode(key="memory", type="Memory", content=messages[0].text, created_at=at)
+        return Draft(nodes=(memory, robert), **self.aliases)
+
+
+def test_aliases_of_a_draft_are_names_of_its_nodes(db: WorldDB) -> None:
+    for given in ({"robert": ["Bobby Hale", "Rob Hale"]}, {"robert": "Bobby Hale"}, {}):
+        db.ingest("Robert has a boat.", extractor=Named(aliases=given), recluster="off")
+    (robert,) = db.query().filter_type("Entity").execute()
+    assert robert.aliases == ("Rob Hale", "Bobby Hale")
+    again = take(db, "Bobby Hale has sold it.")
+    assert again.reused == (robert.id,)
+
+
+@pytest.mark.parametrize(
+    ("aliases", "said"),
+    [({"bob": ["Bobby"]}, "'bob'"), (["robert"], "mapping"), ({7: "Bobby"}, "'7'")],
+)
+def test_aliases_of_nobody_in_the_draft_are_refused(db: WorldDB, aliases: Any, said: str) -> None:
+    with pytest.raises(worlddb.InvalidInputError, match=f"aliases: .*{said}"):
+        db.ingest("Robert has a boat.", extractor=Named(aliases=aliases))
+    assert db.children() == []
+
+
+def test_an_extractor_that_needs_a_model_says_what_to_pass(db: WorldDB) -> None:
+    with pytest.raises(worlddb.InvalidInputError, match=r"pass LlmExtractor\(Chat\("):
+        db.ingest("Robert has a boat.", extractor="llm")
+    memory = worlddb.Memory(":memory:", extractor="llm", embedder="none")
+    with memory, pytest.raises(worlddb.InvalidInputError, match=r"pass LlmExtractor\(Chat\("):
+        memory.write("Robert has a boat.")
+    assert db.children() == []
+
+
 # -- what is written -------------------------------------------------------------------------------
 
 

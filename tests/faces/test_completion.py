@@ -50,6 +50,12 @@ def completed(script: Path, *words: str) -> list[str]:
     return done.stdout.split()
 
 
+def test_options_that_help_does_not_show_are_not_completed(script: Path) -> None:
+    assert completed(script, "list", "--as") == ["--as-of"]
+    assert completed(script, "list", "--known") == ["--known-at"]
+    assert completed(script, "list", "--valid") == []
+
+
 def test_bash_completes_commands(script: Path) -> None:
     assert completed(script, "re") == ["recall", "read", "retire", "reindex"]
     assert completed(script, "--db", "write", "doc") == ["doctor"]

@@ -179,8 +179,8 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (["scopes", "list", "user:ada"], 2, "takes no SCOPE"),
         (["recall", "x", "--scope", "ffff", "--user-id", "a"], 2, "only one of"),
         (["recall", "x", "--everyone", "--agent-id", "a"], 2, "only one of"),
-        (["recall", "x", "--valid", "yesterday"], 2, "--valid"),
-        (["list", "--known", "2026-01-01"], 2, "--known"),
+        (["recall", "x", "--as-of", "yesterday"], 2, "--as-of"),
+        (["list", "--known-at", "2026-01-01"], 2, "--known-at"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_a_code(
@@ -213,6 +213,21 @@ def test_list_shows_a_page_at_a_time_and_where_the_next_begins(store: Store) -> 
     assert done.err == f"there are more: --cursor {cursor}\n"
     assert store.texts("--limit", 2, "--cursor", cursor) == ["fact 2", "fact 1"]
     assert store.texts() == [f"fact {number}" for number in (4, 3, 2, 1, 0)]
+
+
+def test_the_clocks_have_the_names_of_the_other_faces_and_their_old_ones(store: Store) -> None:
+    for year in (2024, 2025):
+        store.data("write", f"It is {year}", "--at", f"{year}-01-01T00:00:00Z")
+    then = "2024-06-01T00:00:00Z"
+    assert store.texts("--as-of", then) == store.texts("--valid", then) == ["It is 2024"]
+    assert store.texts("--known-at", then) == store.texts("--known", then) == []
+    assert store.texts("--as-of", then, "--include-retired") == ["It is 2024"]
+    for command in ("recall", "list", "read", "children"):
+        told = in_process(command, "--help").out
+        assert "--as-of TIME" in told
+        assert "--known-at TIME" in told
+        assert "--valid" not in told
+        assert "--known " not in told
 
 
 def test_an_empty_list_says_whose_memories_there_are(store: Store) -> None:

@@ -50,11 +50,11 @@ def test_read_answers_as_of_both_clocks(sample: Sample) -> None:
     before = sample.new.known_from.replace(microsecond=0).isoformat()
     assert sample.old.known_from < sample.new.known_from
     earlier = sample.old.known_from.isoformat()
-    then = worlddb("read", sample.old.id, "--known", earlier, "--json", "--db", sample.path)
+    then = worlddb("read", sample.old.id, "--known-at", earlier, "--json", "--db", sample.path)
     assert then.data["valid_to"] is None
-    now = worlddb("read", sample.old.id, "--known", before, "--json", "--db", sample.path)
+    now = worlddb("read", sample.old.id, "--known-at", before, "--json", "--db", sample.path)
     assert now.data["valid_to"] is not None
-    gone = worlddb("read", sample.old.id, "--valid", "2025-06-01T00:00:00Z", "--db", sample.path)
+    gone = worlddb("read", sample.old.id, "--as-of", "2025-06-01T00:00:00Z", "--db", sample.path)
     assert (gone.code, gone.out) == (3, "")
 
 
@@ -87,12 +87,12 @@ def test_children_leaves_out_what_has_ended_unless_asked(sample: Sample) -> None
                 "children", sample.topic.id.short, "--json", *flag, "--db", sample.path
             ).data
         ]
-        for flag in [(), ("--include-superseded",), ("--valid", "2024-01-01T00:00:00Z")]
+        for flag in [(), ("--include-superseded",), ("--as-of", "2024-01-01T00:00:00Z")]
     }
     assert str(sample.old.id) not in ids[()]
     assert len(ids[()]) == 41
     assert set(ids["--include-superseded",]) == {*ids[()], str(sample.old.id)}
-    assert ids["--valid", "2024-01-01T00:00:00Z"] == [str(sample.old.id)]
+    assert ids["--as-of", "2024-01-01T00:00:00Z"] == [str(sample.old.id)]
 
 
 def test_log_lists_commits_oldest_first_with_short_ids(sample: Sample) -> None:

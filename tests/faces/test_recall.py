@@ -105,9 +105,9 @@ def test_recall_answers_what_was_true_and_what_was_known_at_a_time(asked: Sample
 
     assert first() == ["the CEO is B"]
     assert sorted(first("--ended")) == ["the CEO is A", "the CEO is B"]
-    assert first("--valid", "2021-01-01T00:00Z") == ["the CEO is A"]
-    assert first("--known", asked.old.known_from.isoformat()) == ["the CEO is A"]
-    assert first("--known", "1999-01-01T00:00Z") == []
+    assert first("--as-of", "2021-01-01T00:00Z") == ["the CEO is A"]
+    assert first("--known-at", asked.old.known_from.isoformat()) == ["the CEO is A"]
+    assert first("--known-at", "1999-01-01T00:00Z") == []
 
 
 def test_recall_of_hostile_content_cannot_forge_a_hit_or_move_the_cursor(tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_what_is_in_no_scope_is_found_for_everyone_and_an_empty_answer_says_so(
         (("CEO", "--max-tokens", "0"), 2, "max_tokens"),
         (("CEO", "--scope", "ffff"), 3, "ffff"),
         (("CEO", "--scope", "zz"), 2, "zz"),
-        (("CEO", "--valid", "yesterday"), 2, "valid"),
-        (("CEO", "--known", "2026-01-01"), 2, "known"),
+        (("CEO", "--as-of", "yesterday"), 2, "--as-of"),
+        (("CEO", "--known-at", "2026-01-01"), 2, "--known-at"),
     ],
 )
 def test_a_wrong_question_is_one_line_and_a_code(

@@ -99,7 +99,8 @@ def test_without_an_embedder_words_are_searched_and_vectors_refused(path: Path) 
         hits = db.recall("text 3").hits
         assert "vector" not in hits[0].lanes
         with pytest.raises(InvalidInputError, match="embedder='none'"):
-            db.reindex()
+            db.query().vector([1.0]).execute()
+        assert db.reindex() == "none"
         with pytest.raises(InvalidInputError, match="no such embedder"):
             db.reindex("none")
     with pytest.raises(InvalidInputError, match="pooling"):

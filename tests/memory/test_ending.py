@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import worlddb
 from worlddb import Memory
+from worlddb.read.interiors import Interiors
 
 
 def _texts(memory: Memory, **options: object) -> set[str]:
@@ -224,3 +227,25 @@ def test_one_word_confirms_one_scope(memory: Memory) -> None:
     with pytest.raises(worlddb.InvalidInputError, match="confirm=True"):
         memory.retire_all(user_id=["ada", "bob"], confirm="ada")
     assert len(memory.retire_all(user_id=["ada", "bob"], confirm=True)) == 1
+
+
+@pytest.mark.parametrize("held_max", [1 << 20, 0], ids=["held", "wide"])
+def test_what_had_not_begun_by_then_is_not_among_what_had_ended(held_max: int) -> None:
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        memory.db._search._interiors = Interiors(held_max=held_max)
+        memory.write("I live in Rome.", user_id="ada", at="2024-01-01T00:00:00Z")
+        memory.write("I live in Oslo.", user_id="ada", at="2025-01-01T00:00:00Z")
+
+        def seen(year: int) -> list[int]:
+            when: Any = {"as_of": f"{year}-06-01T00:00:00Z", "user_id": "ada"}
+            return [
+                len(call(include_retired=ended, **when))
+                for call in (partial(memory.recall, "Where do I live?"), memory.list)
+                for ended in (False, True)
+            ]
+
+        assert [seen(year) for year in (2020, 2024, 2025)] == [
+            [0, 0, 0, 0],
+            [1, 1, 1, 1],
+            [1, 2, 1, 2],
+        ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, fields
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pytest
 
 import worlddb
-from worlddb import NOW, AsOf, Proof, QuerySpec, WorldDB
+from worlddb import NOW, AsOf, InvalidInputError, Proof, QuerySpec, WorldDB
 
 AT = "2026-01-31T09:30:00+00:00"
 
@@ -116,6 +118,43 @@ def test_a_query_spec_survives_json(db: WorldDB) -> None:
     again = QuerySpec.from_dict(json.loads(json.dumps(spec.to_dict())))
     assert again.to_dict() == json.loads(json.dumps(spec.to_dict()))
     assert db.run(again) == db.run(spec)
+
+
+def test_a_query_spec_of_ids_times_and_numbers_survives_json(db: WorldDB) -> None:
+    node = db.children()[0].id
+    noon = datetime(2030, 1, 1, 14, tzinfo=timezone(timedelta(hours=2)))
+    spec = QuerySpec(
+        seeds=(node,),
+        vector=np.array([1, 0.5], dtype=np.float32),  # type: ignore[arg-type]
+        steps=(
+            {"op": "traverse", "types": {"refers_to", "contains"}, "direction": "both"},
+            {"op": "filter_time", "end": noon},
+            {"op": "where_connected", "type": "refers_to", "direction": "both", "id": node},
+        ),
+        world=db.root_id,
+        valid=noon,
+        known=noon,
+    )
+    plain = json.loads(json.dumps(spec.to_dict()))
+    assert QuerySpec.from_dict(spec.to_dict()).to_dict() == spec.to_dict()
+    assert (plain["seeds"], plain["world"]) == ([str(node)], str(db.root_id))
+    assert plain["valid"] == plain["known"] == "2030-01-01T12:00:00+00:00"
+    assert plain["steps"][1] == {"op": "filter_time", "end": plain["valid"]}
+    assert plain["vector"] == [1.0, 0.5]
+    assert plain["steps"][0]["types"] == ["contains", "refers_to"]
+    assert QuerySpec.from_dict(plain).to_dict() == plain
+    assert db.run(plain) == db.run(QuerySpec.from_dict(plain)) == db.run(spec)
+    assert QuerySpec(seeds=bytes(node)).to_dict()["seeds"] == str(node)
+    with pytest.raises(InvalidInputError, match="time zone"):
+        QuerySpec(valid=noon.replace(tzinfo=None)).to_dict()
+
+
+def test_a_query_is_run_from_a_plain_object_too(db: WorldDB) -> None:
+    assert db.run({"text": "n5"}) == db.run(QuerySpec(text="n5"))
+    assert len(db.run({"text": "n5"})) > 0
+    for wrong in ({"texts": "n0"}, ["text"], "n0", None):
+        with pytest.raises(InvalidInputError, match="quer"):
+            db.run(wrong)  # type: ignore[arg-type]
 
 
 def test_the_time_of_a_question_is_now_unless_it_says() -> None:

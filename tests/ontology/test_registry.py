@@ -342,6 +342,15 @@ class Greets:
         return query
 
 
+class Endless(Greets):
+    version = "9" * 1_000
+
+
+class Fails(Greets):
+    def __init__(self):
+        raise OSError("no such greeting")
+
+
 waves = Greets()
 waves.type = "waves"
 nothing = 5
@@ -387,10 +396,77 @@ def test_a_class_of_handlers_is_no_handler() -> None:
         db.ontology().register(Quiet)  # type: ignore[arg-type]
 
 
-def test_an_entry_point_that_is_no_handler_is_named(site: Path) -> None:
-    install(site, "nothing = toy_greetings:nothing")
-    with pytest.raises(InvalidInputError, match="5 is no edge handler"):
-        open_store()
+@pytest.mark.parametrize(
+    ("point", "cause"),
+    [
+        ("toy_greetings:nothing", "5 is no edge handler"),
+        ("toy_greetings:absent", "AttributeError"),
+        ("toy_absent:Greets", "ModuleNotFoundError: No module named 'toy_absent'"),
+        ("toy_broken:Greets", "ZeroDivisionError"),
+        ("toy_greetings:Fails", "OSError: no such greeting"),
+        ("toy_greetings:Endless", "version"),
+    ],
+)
+def test_an_entry_point_that_cannot_be_loaded_keeps_only_its_type_from_being_written(
+    site: Path, caplog: pytest.LogCaptureFixture, point: str, cause: str
+) -> None:
+    install(site, f"greets = {point}\nwaves = toy_greetings:waves\nrefers_to = {point}")
+    (site / "toy_broken.py").write_text("1 / 0")
+    with open_store() as db:
+        assert cause in caplog.text
+        assert "'greets'" in caplog.text
+        a, b = facts(db, "ab")
+        write(db, "waves", a, b)
+        for type_ in ("greets", "refers_to"):
+            with pytest.raises(InvalidInputError, match=f"{type_!r} .*not loaded.*{cause}"):
+                write(db, type_, a, b)
+        with pytest.raises(InvalidInputError, match=f"unknown edge type 'bows'.*{cause}"):
+            write(db, "bows", a, b)
+        db.ontology().register(Quiet("greets"))
+        write(db, "greets", a, b)
+        assert names(db.query().seeds(a).traverse("greets").execute()) == ["b"]
+        assert db.check() == []
+
+
+def test_a_type_of_a_package_is_recorded_with_its_first_edge(site: Path, tmp_path: Path) -> None:
+    install(site, "greets = toy_greetings:Greets\nwaves = toy_greetings:waves")
+    path = tmp_path / "store.db"
+    with worlddb.open(path) as db:
+        a, b, c = facts(db, "abc")
+        assert db.ontology().types() == []
+        with pytest.raises(InvalidInputError, match="metadata"):
+            write(db, "greets", a, b, metadata=5)
+        assert db.ontology().types() == []
+        write(db, "greets", a, b)
+        write(db, "greets", a, c)
+        with db.transaction() as tx:
+            drafts = [worlddb.EdgeDraft(source=b, target=one) for one in (a, c)]
+            tx.write_edges("waves", drafts)
+        recorded = [(it.type, it.version, it.functional) for it in db.ontology().types()]
+        assert recorded == [("greets", "1", False), ("waves", "1", False)]
+        kinds = [change.kind for commit in db.log() for change in commit.changes]
+        assert kinds.count("register") == 2
+        assert db.check() == []
+    for file in (site / "toy_greetings-1.0.dist-info").iterdir():
+        file.unlink()
+    with worlddb.open(path) as db:
+        assert sorted(names(db.query().seeds(a).traverse("greets").execute())) == ["b", "c"]
+        with pytest.raises(InvalidInputError, match="recorded in this store, but its handler"):
+            write(db, "greets", b, c)
+
+
+def test_another_version_of_a_package_is_recorded_and_the_type_stays_functional(
+    site: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.db"
+    with worlddb.open(path) as db:
+        a, b = facts(db, "ab")
+        db.ontology().register(Quiet("greets", version="0"), functional=True)
+    install(site, "greets = toy_greetings:Greets")
+    with worlddb.open(path) as db:
+        write(db, "greets", a, b)
+        assert [(it.version, it.functional) for it in db.ontology().types()] == [("1", True)]
+        assert db.check() == []
 
 
 def test_a_registration_wins_over_a_package_and_a_package_over_nothing(site: Path) -> None:

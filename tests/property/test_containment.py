@@ -141,7 +141,8 @@ def _connected(rng: random.Random, question: Question, nodes: list[Id]) -> None:
     type_, direction, to = rng.choice(EDGE_TYPES), rng.choice(DIRECTIONS), rng.choice(nodes)
     question.asked = question.asked.where_connected(type_, direction, to)
     question.rows = question.view.where_connected(question.rows, type_, direction, to)
-    question.named.add(to)
+    if type_ == "refers_to":
+        question.named.add(to)
 
 
 def nested_worlds(seed: int, commits: int = 70) -> Player:

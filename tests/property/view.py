@@ -30,8 +30,10 @@ class View:
         )
 
     def counts(self, thing: NaiveNode | NaiveEdge) -> bool:
-        """Return whether a thing is shown: it holds, or ended things are asked for too."""
-        return self.include_superseded or self.holds(thing)
+        """Return whether a thing is shown: it holds, or it is over and that was asked for."""
+        if not self.include_superseded:
+            return self.holds(thing)
+        return self.valid is None or thing.valid_from <= self.valid
 
     def interior(self, ident: Id) -> set[Id]:
         """Return everything inside a world: its children and members, and theirs."""
@@ -105,6 +107,8 @@ class View:
     def where_connected(self, rows: set[Id], type_: str, direction: Direction, to: Id) -> set[Id]:
         """Return those of `rows` with an edge to or from a node or its accepted class."""
         others = self.classes({to})
+        if type_ != "refers_to":
+            others &= self.visible()
         kept: set[Id] = set()
         for edge in self.world.live((type_,)):
             if self.counts(edge):

@@ -7,9 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 import worlddb
-from worlddb import Id, NodeDraft, Subgraph, WorldDB
+from worlddb import AsOf, Edge, Id, NodeDraft, Query, Subgraph, WorldDB, WriteContext
 
 AT = "2025-01-01T00:00:00+00:00"
+
+
+class Cites:
+    type = "cites"
+    pierces = True
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None: ...
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None: ...
+    def on_query_rewrite(self, query: Query) -> Query:
+        return query
 
 
 @pytest.fixture
@@ -117,10 +127,27 @@ def test_where_connected_shows_no_edge_of_what_is_outside(
     assert ends(found) <= inside
     for direction in ("out", "in", "both"):
         for type_ in ("implies", "causes", "contradicts"):
-            for node in ("near", "nearer"):
+            for node in ("near", "nearer", "far", "further", "world"):
                 answer = query.where_connected(type_, direction, border[node]).execute()
                 assert answer.ids <= inside
                 assert ends(answer) <= inside, (direction, type_, node)
+                assert node in ("near", "nearer") or answer == Subgraph()
+
+
+def test_where_connected_leaves_the_world_along_piercing_edges_alone(
+    db: WorldDB, border: dict[str, Id]
+) -> None:
+    near, far = border["near"], border["far"]
+    db.ontology().register(Cites())
+    with db.transaction() as tx:
+        for type_ in ("refers_to", "cites"):
+            tx.write_edge(type_, near, far)
+    query = db.query().in_world(border["world"])
+    for type_, expected in (("refers_to", ["near"]), ("cites", ["near"]), ("implies", [])):
+        found = query.where_connected(type_, "out", far).execute()
+        assert names(found) == expected
+        assert ends(found) == ({near, far} if expected else set())
+    assert names(db.query().where_connected("implies", "out", far).execute()) == ["near"]
 
 
 def test_where_connected_shows_the_edges_of_what_it_keeps_only(
@@ -212,3 +239,29 @@ def test_a_text_cannot_pretend_to_be_a_line_of_the_answer(db: WorldDB) -> None:
         for end in ("\n", "\r", "\r\n", "\u2028", "\x85"):
             tx.create_node(type="Fact", name="a", content=f"b{end}{forged}")
     assert forged not in db.query().execute().to_text().splitlines()
+
+
+# -- when ------------------------------------------------------------------------------------------
+
+
+def test_what_had_not_begun_is_hidden_from_who_asks_for_what_has_ended_too(db: WorldDB) -> None:
+    times = [f"{year}-01-01T00:00:00+00:00" for year in (2019, 2020, 2021)]
+    with db.transaction() as tx:
+        old, new = (
+            tx.create_node(type="Fact", name=name, content="a pear", valid_from=time).id
+            for name, time in (("old", times[0]), ("new", times[2]))
+        )
+        tx.write_edge("refers_to", old, new, valid_from=times[2])
+        tx.retire(old, at=times[1])
+    for at, expected in zip(times, (["old"], ["old"], ["new", "old"]), strict=True):
+        query = db.query().as_of(valid=at).include_superseded()
+        as_of = AsOf(valid=at)
+        assert sorted(names(query.execute())) == expected
+        assert sorted(names(query.text("pear").execute())) == expected
+        children = db.children(as_of=as_of, include_superseded=True)
+        assert sorted(node.name for node in children) == expected
+        walked = query.seeds([old]).traverse("refers_to").execute()
+        assert names(walked) == (["new"] if at == times[2] else [])
+        edges = db.edges(old, as_of=as_of, include_superseded=True)
+        assert list(walked.edges) == edges
+        assert len(edges) == (at == times[2])

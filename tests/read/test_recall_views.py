@@ -42,6 +42,28 @@ def test_only_nodes_of_the_asked_types_are_found(db: WorldDB) -> None:
     assert len(db.recall("pear", types=["Unheard of"])) == 0
 
 
+def test_what_is_only_a_name_is_found_by_who_asks_for_its_type(db: WorldDB) -> None:
+    topic = fact(db, "", type="Topic", name="Tesla")
+    fact(db, "", type="Topic", name="Gardening")
+    fact(db, "", type="Topic", name="Tesla", valid_from=day(1), valid_to=day(2))
+    said = fact(db, "the Tesla is charged")
+    by_words: Any = {"settings": lanes("text")}
+    assert found(db.recall("Tesla", **by_words)) == [said]
+    assert found(db.recall("Tesla", types=["Topic"], **by_words)) == [topic]
+    assert set(found(db.recall("Tesla", types=["Topic", "Fact"], **by_words))) == {topic, said}
+    answer = db.recall("Tesla", types=["Topic"], k=1)
+    assert found(answer) == [topic]
+    assert answer.snippet(answer[0]).marked() == "**Tesla**"
+    assert "Tesla" in answer.to_text()
+
+
+def test_what_says_nothing_at_all_is_found_by_nobody(db: WorldDB) -> None:
+    erased = fact(db, "", type="Topic", name="Tesla")
+    fact(db, "the Tesla is charged", parent=erased)
+    db.erase(erased)
+    assert found(db.recall("Tesla", types=["Topic"])) == []
+
+
 def test_a_scope_is_a_world_or_several_and_all_that_is_inside(db: WorldDB) -> None:
     mine, yours = (fact(db, "", type="Scope", name=name) for name in ("mine", "yours"))
     inner = fact(db, "a pear of the inner world", type="Topic", name="inner", parent=mine)
@@ -96,6 +118,9 @@ def test_as_of_answers_as_it_would_have_been_answered_then(db: WorldDB) -> None:
     assert seen(db, known=third) == {new}
     assert seen(db, known=first - timedelta(microseconds=1)) == set()
     assert seen(db, ended=True) == seen(db, ended=True, valid=day(9)) == {old, new}
+    assert seen(db, ended=True, valid=day(5)) == {old, new}
+    assert seen(db, ended=True, valid=day(3)) == {old}
+    assert seen(db, ended=True, valid=day(1) - timedelta(days=1)) == set()
     everything = db.recall("pear", include_superseded=True)
     assert hit_of(everything, old).node.valid_to == day(5)
     then = db.recall("pear", as_of=AsOf(known=second))

@@ -81,14 +81,14 @@ class Ingesting(Opened):
     ) -> Ingested:
         """Remember a text or messages inside `world`, as one commit; say what that did.
 
-        The extractor ("rules" by default, or "verbatim", or your own) makes a draft of it. Names
-        are resolved: an exact match is used again, a likely one is proposed with its evidence and
-        never merged. The same text again in the same world is the same memory with one source
-        more. What the text surely replaces (where somebody lives, a phone number) is superseded,
-        with evidence, unless `supersede=False`. An extractor whose model fails loses nothing: the
-        text is written, and the rest waits for `extract_pending`. Afterwards the neighbourhood of
-        what is new is resolved again: by default in the background, which `db.wait()` waits for
-        and `db.reclustered` tells about.
+        The extractor ("rules" by default, or "verbatim", or an `LlmExtractor`, or your own) makes
+        a draft of it. Names are resolved: an exact match is used again, a likely one is proposed
+        with its evidence and never merged. The same text again in the same world is the same memory
+        with one source more. What the text surely replaces (where somebody lives, a phone number)
+        is superseded, with evidence, unless `supersede=False`. An extractor whose model fails loses
+        nothing: the text is written, and the rest waits for `extract_pending`. Afterwards the
+        neighbourhood of what is new is resolved again: by default in the background, which
+        `db.wait()` waits for and `db.reclustered` tells about.
 
         Raises:
             InvalidInputError: nothing to remember, or an argument is wrong.
@@ -358,9 +358,17 @@ def _world_id(reader: Reader, world: bytes | str | None) -> Id:
 def extractor_of(given: Extractor | str | None) -> Extractor:
     """Return an extractor from its name, or as it was given; by default the rules.
 
+    Which model is meant, only the command line and the servers read from settings.
+
     Raises:
         InvalidInputError: none has that name.
     """
+    if given == "llm":
+        raise InvalidInputError(
+            "extractor 'llm': which model is meant cannot be told by that; pass LlmExtractor(Chat("
+            "ChatSettings(provider='openai', base_url=…, model=…))), or LlmExtractor(function) "
+            "with a function from messages to text"
+        )
     if given is None or isinstance(given, str):
         from worlddb.extract import extractor_named
 

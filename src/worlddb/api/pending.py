@@ -125,7 +125,7 @@ class Extracting(Ingesting):
                 _unqueue(tx, queued)
             return False
         home = node.parent or ROOT_ID
-        draft = extractor.extract(_messages(node, turns), node.valid_from)
+        draft = extractor.extract(_messages(node, turns), node.valid_from).merged()
         given = _given(draft, node, turns)
         # What was said is there already; the rest is written around it.
         draft = replace(draft, nodes=tuple(it for it in draft.nodes if it.key not in given))

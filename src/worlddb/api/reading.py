@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from worlddb.api.opened import Opened
 from worlddb.model.address import ROOT_ID
@@ -100,12 +100,14 @@ class Reading(Opened):
         """Start a query: `db.query().seeds([id]).traverse("refers_to").execute()`."""
         return QueryBuilder(self._store, self._registry, self._search, self._clock)
 
-    def run(self, spec: QuerySpec) -> Subgraph:
-        """Run a query given as plain data.
+    def run(self, spec: QuerySpec | Mapping[str, Any]) -> Subgraph:
+        """Run a query given as plain data: a spec, or the JSON object that it comes from.
 
         Raises:
             InvalidInputError, NotFoundError: the spec is wrong, or names what is not there.
         """
+        if not isinstance(spec, QuerySpec):
+            spec = QuerySpec.from_dict(spec)
         return spec.apply(self.query()).execute()
 
     def recall(
@@ -128,8 +130,10 @@ class Reading(Opened):
         Lanes by words, by meaning and by names rank what can be seen inside `scope` (a world or
         several; the whole store if not given), and their ranks are fused. `within` are further
         worlds that a hit has to be inside of, one of each item, as well. At most `k` hits, of
-        together at most `max_tokens` tokens (a quarter of the characters). `at` is when the
-        question is asked, for words like "last week"; it hides nothing, as `as_of` does.
+        together at most `max_tokens` tokens (a quarter of the characters). With `types`, only
+        nodes of these types, also those that are only a name; without, a name alone is no hit.
+        `at` is when the question is asked, for words like "last week"; it hides nothing, as
+        `as_of` does.
 
         Raises:
             InvalidInputError: an empty or huge question, or an option is wrong.
@@ -168,6 +172,8 @@ class Reading(Opened):
 
         Searches do the first by themselves; after a large load it is better done at once. The
         second can be stopped and goes on at the next call; until it is done, the old vectors serve.
+        Either makes again what was lost of what is derived: words, vectors, composed worlds, keys
+        of names, indexes of the database.
 
         Raises:
             ProviderError: the embedder failed.

@@ -78,7 +78,7 @@ def drafted(
         waits = failed(extractor, reason, attempts=0)
     else:
         try:
-            return extractor.extract(messages, at), None
+            return extractor.extract(messages, at).merged(), None
         except ProviderError as error:
             waits = failed(extractor, error)
     fallback: Extractor | None = getattr(extractor, "fallback", None)
@@ -86,7 +86,7 @@ def drafted(
         from worlddb.extract import extractor_named
 
         fallback = extractor_named("verbatim")
-    return fallback.extract(messages, at), waits
+    return fallback.extract(messages, at).merged(), waits
 
 
 def enqueue(tx: Transaction, draft: Draft, ids: Mapping[str, Id], waits: Waits | None) -> None:

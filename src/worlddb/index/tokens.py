@@ -23,6 +23,11 @@ Tokens: TypeAlias = NDArray[np.int8]
 Scores: TypeAlias = NDArray[np.float64]
 
 
+def has_tokens(embedder: Embedder) -> bool:
+    """Return whether an embedder has vectors of single words."""
+    return getattr(embedder, "read_texts", None) is not None
+
+
 def tokens_of(embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
     """Return the token vectors of texts as the store keeps them; nothing if there are none.
 

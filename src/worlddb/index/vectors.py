@@ -16,7 +16,7 @@ from worlddb.embed.compose import Pooling, Vector
 from worlddb.embed.protocol import Embedder, checked
 from worlddb.errors import ConflictError, InvalidInputError, StorageError
 from worlddb.index.composed import STORED, compose, compose_held, damaged, stored
-from worlddb.index.tokens import Tokens, asked_tokens, loaded_tokens, tokens_of
+from worlddb.index.tokens import Tokens, asked_tokens, has_tokens, loaded_tokens, tokens_of
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader, Store
 
 EMBED_BATCH = 2048
@@ -157,7 +157,25 @@ class Vectors:
             self._keep({}, {}, None)
             with self._store.read() as reader:
                 if self._has_reached(self._own(reader), goal):
-                    return
+                    break
+        self._complete_tokens()
+
+    def _complete_tokens(self) -> None:
+        """Make token vectors that were lost; some texts have none, and are read in vain."""
+        after = ROOT_ROW
+        while has_tokens(self._embedder):
+            with self._store.read() as reader:
+                model = self._own(reader)
+                number = -1 if model is None else model.number
+                rows = reader.derived.without_tokens(number, after, EMBED_BATCH)
+                texts = [embedded_text(body) for body in reader.bodies(rows)]
+            if not rows:
+                return
+            made = zip(rows, tokens_of(self._embedder, texts), strict=True)
+            if found := [(row, body) for row, body in made if body]:
+                with self._store.derive() as session:
+                    session.derived.put_tokens(number, found)
+            after = rows[-1]
 
     def take_over(self, on_progress: Progress = lambda done, total: None) -> None:
         """Embed everything by this embedder beside the present one's vectors, then replace them.

@@ -7,10 +7,11 @@ that was read out of the text has the spans it was read from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from worlddb.errors import InvalidInputError
 from worlddb.model.values import Plain
 
 ATTRIBUTE = "attribute:"
@@ -71,10 +72,39 @@ class DraftEdge(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft(Plain):
-    """What would be written."""
+    """What would be written; `aliases` are more names of its nodes, by their keys.
+
+    Raises:
+        InvalidInputError: aliases of a node that is not in the draft.
+    """
 
     nodes: tuple[DraftNode, ...] = ()
     edges: tuple[DraftEdge, ...] = ()
+    aliases: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """Check that whoever has aliases is there."""
+        if not isinstance(self.aliases, Mapping):
+            raise InvalidInputError(
+                f"aliases: give a mapping from keys of nodes to names, not {self.aliases!r:.100}"
+            )
+        unknown = sorted(map(str, self.aliases.keys() - {node.key for node in self.nodes}))
+        if unknown:
+            raise InvalidInputError(
+                f"aliases: no node of the draft has the key {unknown[0]!r:.100}; "
+                "name the key of a DraftNode"
+            )
+
+    def merged(self) -> Draft:
+        """Return the same draft with all aliases at their nodes."""
+        if not self.aliases:
+            return self
+        return Draft(nodes=tuple(map(self._with_aliases, self.nodes)), edges=self.edges)
+
+    def _with_aliases(self, node: DraftNode) -> DraftNode:
+        more = self.aliases.get(node.key, ())
+        names = (*node.aliases, *((more,) if isinstance(more, str) else more))
+        return replace(node, aliases=tuple(dict.fromkeys(names)))
 
 
 def to_metadata(attributes: Mapping[str, str]) -> dict[str, str]:

@@ -7,14 +7,17 @@ with a `type`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from types import MappingProxyType
+from typing import NamedTuple
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import ROOT_ID
 from worlddb.model.id import Id
-from worlddb.model.limits import Limits, check_type
+from worlddb.model.limits import Limits, check_type, encode_text
 from worlddb.ontology.identity import SameAs
 from worlddb.ontology.inference import DerivedFrom, Implies
 from worlddb.ontology.order import Causes, Precedes
@@ -24,6 +27,10 @@ from worlddb.ontology.structure import Contains, RefersTo
 from worlddb.ontology.taxonomy import InstanceOf, SubtypeOf
 
 ENTRY_POINTS = "worlddb.edge_types"
+VERSION_BYTES_MAX = 256
+
+log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())  # A library says nothing unless somebody listens.
 
 
 def default_handlers() -> tuple[EdgeHandler, ...]:
@@ -43,14 +50,40 @@ def default_handlers() -> tuple[EdgeHandler, ...]:
     )
 
 
-def plugged_handlers() -> list[EdgeHandler]:
-    """Return the handlers that installed packages offer by entry point."""
-    found = []
+class Plugged(NamedTuple):
+    """The handlers that installed packages offer, and why others could not be loaded, by name."""
+
+    handlers: tuple[EdgeHandler, ...] = ()
+    broken: Mapping[str, str] = MappingProxyType({})
+
+
+def plugged_handlers() -> Plugged:
+    """Return the handlers that installed packages offer by entry point.
+
+    One that cannot be loaded keeps nobody from the store: only its own type cannot be written.
+    """
+    found: list[EdgeHandler] = []
+    broken: dict[str, str] = {}
     for point in entry_points(group=ENTRY_POINTS):
-        offered = point.load()
-        handler = offered() if isinstance(offered, type) else offered
-        found.append(check_handler(handler))
-    return found
+        try:
+            offered = point.load()
+            handler = check_handler(offered() if isinstance(offered, type) else offered)
+            encode_text(version_of(handler), "version", VERSION_BYTES_MAX)
+            found.append(handler)
+        except Exception as error:  # Whatever a stranger's module may raise.
+            broken[point.name] = f"{type(error).__name__}: {error}"
+            log.warning(
+                "edge type %r (%s) could not be loaded: %s",
+                point.name,
+                point.value,
+                broken[point.name],
+            )
+    return Plugged(tuple(found), broken)
+
+
+def version_of(handler: EdgeHandler) -> str:
+    """Return the version of a handler, as the store records it."""
+    return str(getattr(handler, "version", "1"))
 
 
 def check_handler(handler: object) -> EdgeHandler:
@@ -70,6 +103,9 @@ def check_handler(handler: object) -> EdgeHandler:
     return handler
 
 
+NONE_PLUGGED = Plugged()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
     """What the store remembers of a registered type; the program itself lives in a package."""
@@ -83,13 +119,14 @@ class Registration:
 class Registry:
     """The handlers of one open store: those given, per world, and the defaults below them all."""
 
-    def __init__(self, handlers: Iterable[EdgeHandler]) -> None:
+    def __init__(self, handlers: Iterable[EdgeHandler], plugged: Plugged = NONE_PLUGGED) -> None:
+        self._plugged = plugged
         self._defaults = {handler.type: handler for handler in default_handlers()}
         self._loaded: dict[bytes, dict[str, EdgeHandler]] = {ROOT_ID: {}}
         self._recorded: dict[bytes, dict[str, Registration]] = {}
         self.recorded_at = -1
         """The commit whose registrations are known here; another process may have added some."""
-        for handler in handlers:
+        for handler in (*plugged.handlers, *handlers):
             self._loaded[ROOT_ID][handler.type] = handler
 
     @property
@@ -121,15 +158,42 @@ class Registry:
             if recorded is not None:
                 raise InvalidInputError(
                     f"edge type {edge_type!r} (version {recorded.version}) is recorded in this "
-                    "store, but its handler is not loaded; install the package that offers it or "
-                    "register it with db.ontology(world).register(handler)"
+                    f"store, but its handler is not loaded{self._why(edge_type)}; install the "
+                    "package that offers it or register it with "
+                    "db.ontology(world).register(handler)"
                 )
+        if edge_type in self._plugged.broken:
+            raise InvalidInputError(
+                f"edge type {edge_type!r} is offered by a package, but its handler is not "
+                f"loaded{self._why(edge_type)}; mend or remove that package, or register another "
+                "handler with db.ontology(world).register(handler)"
+            )
         if edge_type in self._defaults:
             return self._defaults[edge_type]
         known = ", ".join(sorted(self._loaded[ROOT_ID] | self._defaults))
+        broken = "".join(f"; {name!r}{self._why(name)}" for name in sorted(self._plugged.broken))
         raise InvalidInputError(
-            f"unknown edge type {edge_type!r}; known here: {known}; a custom type needs "
+            f"unknown edge type {edge_type!r}; known here: {known}{broken}; a custom type needs "
             "db.ontology(world).register(handler) first"
+        )
+
+    def _why(self, edge_type: str) -> str:
+        """Return why a package's handler could not be loaded, in brackets."""
+        cause = self._plugged.broken.get(edge_type)
+        return "" if cause is None else f" (could not be loaded: {cause})"
+
+    def unrecorded(self, handler: EdgeHandler) -> Registration | None:
+        """Return what the store should remember of a package's type; None if it does."""
+        if not any(handler is one for one in self._plugged.handlers):
+            return None
+        before = self._recorded.get(ROOT_ID, {}).get(handler.type)
+        if before is not None and before.version == version_of(handler):
+            return None
+        return Registration(
+            world=ROOT_ID,
+            type=handler.type,
+            version=version_of(handler),
+            functional=before is not None and before.functional,
         )
 
     def visible(self, worlds: Iterable[bytes]) -> Iterator[EdgeHandler]:

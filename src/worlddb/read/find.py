@@ -23,6 +23,7 @@ from worlddb.store.protocol import Reader
 class View:
     """What can be seen: inside some worlds, at a moment, ended or not; or of it `answers` alone.
 
+    A node that is only a name is an answer to who asks for its type.
     With `within`, only what is also inside one of each of those groups of worlds.
     """
 
@@ -88,12 +89,12 @@ class View:
         for body in self.reader.bodies(rows, self.moment.known):
             if self.types is not None and body.type not in self.types:
                 continue
-            if self.answers and not is_answer(body):
+            if self.answers and not is_answer(body, doors=self.types is not None):
                 continue
-            if not self.ended:
-                if valid is not None and body.valid_from > valid:
-                    continue
-                if body.valid_to is not None and body.valid_to <= (now if valid is None else valid):
+            if valid is not None and body.valid_from > valid:
+                continue  # Also for who asks for what has ended: it had not begun.
+            if not self.ended and body.valid_to is not None:
+                if body.valid_to <= (now if valid is None else valid):
                     continue
             kept.add(body.row)
         return kept

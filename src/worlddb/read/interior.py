@@ -48,9 +48,14 @@ def nodes_at(reader: Reader, known: int | None) -> int:
     return found[0].nodes if found else ROOT_ROW
 
 
-def is_answer(body: BodyRow) -> bool:
-    """Return whether a node has something to say, and is not only a name to go through."""
-    return bool(body.content) or (bool(body.name) and body.type not in DOORS)
+def is_door(body: BodyRow) -> bool:
+    """Return whether a node is only a name to go through."""
+    return bool(body.name) and not body.content and body.type in DOORS
+
+
+def is_answer(body: BodyRow, doors: bool = False) -> bool:
+    """Return whether a node has something to say; with `doors`, its name alone will do."""
+    return bool(body.content or body.name) and (doors or not is_door(body))
 
 
 def speaker_of(body: BodyRow) -> str:
@@ -91,6 +96,7 @@ class Interior:
         self.starts = array("q")
         self.ends = array("q")
         self.answers = array("b")
+        self.doors = array("b")
         self.speakers: dict[str, int] = {}
         self.spoken = array("q")
         self.forms = array("q")
@@ -219,6 +225,7 @@ class Interior:
         self.starts.append(body.valid_from)
         self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
         self.answers.append(is_answer(body))
+        self.doors.append(is_door(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
         self.text.add(words(f"{body.name} {body.content}"))
@@ -313,18 +320,17 @@ class Interior:
     def seen(self, moment: Moment, *, ended: bool, types: Iterable[str] | None = None) -> Mask:
         """Return which places can be seen at `moment`; with `ended`, those that are over, too."""
         mask = np.ones(len(self), dtype=np.bool_)
+        at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
+        if moment.valid is not None:
+            mask &= np.frombuffer(self.starts, dtype=np.int64) <= at
         if not ended:
-            ends = np.frombuffer(self.ends, dtype=np.int64)
-            if moment.valid is None:
-                mask &= ends > to_micros(moment.now, "now")
-            else:
-                valid = to_micros(moment.valid, "valid")
-                mask &= (np.frombuffer(self.starts, dtype=np.int64) <= valid) & (ends > valid)
+            mask &= np.frombuffer(self.ends, dtype=np.int64) > at
         if types is not None:
             wanted = frozenset(types)
             mask &= np.fromiter((kind in wanted for kind in self.types), np.bool_, len(self))
         return mask
 
-    def are_answers(self) -> Mask:
-        """Return which places have something to say, and are not only a name to go through."""
-        return np.frombuffer(self.answers, dtype=np.int8).astype(np.bool_)
+    def are_answers(self, doors: bool = False) -> Mask:
+        """Return which places have something to say; with `doors`, a name alone will do."""
+        mask = np.frombuffer(self.answers, dtype=np.int8).astype(np.bool_)
+        return mask | np.frombuffer(self.doors, dtype=np.bool_) if doors else mask

@@ -56,7 +56,7 @@ def children(
         chunk = rows[start : start + CHUNK]
         nodes = reader.nodes(chunk, moment.known)
         for child in chunk:
-            if include_superseded or moment.holds(nodes[child]):
+            if moment.shows(nodes[child], include_superseded):
                 yield nodes[child]
 
 
@@ -74,4 +74,4 @@ def edges(
     row, _ = find_node(reader, given, moment._replace(valid=None))
     chosen = None if types is None else check_words(types, "types")
     found = reader.edges_at([row], direction, chosen, moment.known)
-    return [item.edge for item in found if include_superseded or moment.holds(item.edge)]
+    return [item.edge for item in found if moment.shows(item.edge, include_superseded)]

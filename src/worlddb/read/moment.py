@@ -34,6 +34,15 @@ class Moment(NamedTuple):
             return ends is None or ends > self.now
         return thing.valid_from <= self.valid and (ends is None or self.valid < ends)
 
+    def shows(self, thing: Node | Edge, ended: bool) -> bool:
+        """Return whether it is true at this moment or, with `ended`, was true before.
+
+        What had not begun by the valid time asked for is shown to nobody.
+        """
+        if not ended:
+            return self.holds(thing)
+        return self.valid is None or thing.valid_from <= self.valid
+
 
 def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
     """Return the moment that `as_of` names in this snapshot.

@@ -195,9 +195,8 @@ class _Run:
         found = {row: self.nodes[row] for row in wanted if row in self.nodes}
         if self.moment.valid is None and not self.query.hides_closed:
             return found
-        if self.query.include_superseded:
-            return found
-        return {row: node for row, node in found.items() if self.moment.holds(node)}
+        ended = self.query.include_superseded
+        return {row: node for row, node in found.items() if self.moment.shows(node, ended)}
 
     def _classes(self, rows: set[int]) -> set[int]:
         """Return rows with everything accepted as the same that can be seen from here."""
@@ -234,7 +233,7 @@ class _Run:
 
     def _counts(self, edge: Edge) -> bool:
         """Return whether an edge holds at the moment, or ended ones were asked for."""
-        return self.query.include_superseded or self.moment.holds(edge)
+        return self.moment.shows(edge, self.query.include_superseded)
 
     def _show(self, items: Iterable[EdgeRow]) -> None:
         """Add edges to the answer."""
@@ -283,9 +282,14 @@ class _Run:
         return {row for row, node in self._read(rows).items() if _overlaps(node, start, end)}
 
     def _where_connected(self, rows: set[int], op: Op) -> set[int]:
-        """Keep the rows with an edge to or from the named node, which itself may lie outside."""
+        """Keep the rows with an edge to or from the named node.
+
+        As in a traversal, only a piercing edge may end outside the query's world.
+        """
         assert op.id is not None
         others = self._classes({self._row(op.id)})
+        if not self.query.pierces.issuperset(op.types):
+            others = self._inside(others)
         turned: Direction = _TURNED[op.direction]
         kept: set[int] = set()
         for item in self.reader.edges_at(others, turned, op.types, self.moment.known):

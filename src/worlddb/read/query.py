@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, fields, replace
-from numbers import Real
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from numbers import Integral, Real
 from typing import Any, get_args
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.id import Id
-from worlddb.model.instant import Instant, to_micros
+from worlddb.model.instant import Instant, from_micros, to_micros
 from worlddb.model.limits import check_direction, check_whole, check_words, encode_text
 from worlddb.model.query import Op, Query, TextMatch
 from worlddb.model.values import AsOf, Direction
@@ -162,6 +163,8 @@ class QueryBuilder:
     def where_connected(self, type: str, direction: Direction, id: bytes | str) -> QueryBuilder:
         """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node.
 
+        From inside a world, a node outside counts for piercing types alone, such as refers_to.
+
         Raises:
             InvalidInputError: an unknown direction, or no type.
         """
@@ -188,7 +191,7 @@ class QueryBuilder:
         return self._with(as_of=AsOf(valid=valid, known=known))
 
     def include_superseded(self, include: bool = True) -> QueryBuilder:
-        """Show nodes that have ended, too."""
+        """Show nodes that have ended, too; never what had not begun by the valid time asked for."""
         return self._with(include_superseded=include)
 
     def prefer_summaries(self, prefer: bool = True) -> QueryBuilder:
@@ -257,14 +260,14 @@ class QuerySpec:
     that op's arguments. The start set is planned: seeds before text before vector.
     """
 
-    seeds: Sequence[str] = ()
+    seeds: bytes | str | Sequence[bytes | str] = ()
     text: str | None = None
     match: TextMatch = "any"
     vector: Sequence[float] | None = None
     steps: Sequence[Mapping[str, Any]] = ()
-    world: str | None = None
-    valid: str | None = None
-    known: str | None = None
+    world: bytes | str | None = None
+    valid: Instant | None = None
+    known: Instant | None = None
     include_superseded: bool = False
     prefer_summaries: bool = False
     limit: int | None = None
@@ -284,8 +287,12 @@ class QuerySpec:
         return cls(**data)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain JSON data."""
-        return asdict(self)
+        """Return the spec as plain JSON data: ids as hex, times as ISO-8601 in UTC.
+
+        Raises:
+            InvalidInputError: a time without a zone.
+        """
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     def apply(self, query: QueryBuilder) -> QueryBuilder:
         """Return `query` with everything this spec says.
@@ -313,6 +320,25 @@ class QuerySpec:
             query = query.limit(self.limit)
         query = query.include_superseded(self.include_superseded)
         return query.prefer_summaries(self.prefer_summaries)
+
+
+def _plain(value: Any) -> Any:
+    """Return what a caller put into a spec as JSON data; a matrix's numbers are numbers, too."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return from_micros(to_micros(value, "time")).isoformat()
+    if isinstance(value, Real):
+        return int(value) if isinstance(value, Integral) else float(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Set):
+        return sorted(map(_plain, value), key=str)
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))  # JSON knows it, and a spec comes back equal.
+    return list(map(_plain, value)) if isinstance(value, Iterable) else value
 
 
 def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:

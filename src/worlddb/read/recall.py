@@ -171,7 +171,7 @@ class Recaller:
         view, text, settings = self.view, self.question.text, self.question.settings
         weights = settings.weights
         seen = interior.seen(self.moment, ended=view.ended, types=view.types)
-        seen &= interior.are_answers()
+        seen &= interior.are_answers(doors=view.types is not None)
         for group, rows_inside in zip(view.within, allowed, strict=True):
             if rows_inside is None:
                 kept = view.keep_inside(set(interior.rows), group)

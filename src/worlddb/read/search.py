@@ -109,10 +109,16 @@ class Search:
     def reindex(self, embedder: Embedder | str | None, on_progress: Progress) -> str:
         """Embed what has no vector yet, or all of it by another embedder; return the model's name.
 
+        Whatever else is derived and was lost is made again, without an embedder all the same.
+
         Raises:
             ProviderError: the embedder failed; what it did is kept, and the next call goes on.
             StorageError, ConflictError: the store cannot be written.
         """
+        if self._store.mend():
+            self.forget()  # What is held was read from what was lost.
+        if embedder is None and not self.has_vectors:
+            return NO_EMBEDDER
         if embedder is None:
             self.vectors().complete(on_progress)
             return self.vectors().model_id

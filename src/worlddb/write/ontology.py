@@ -5,7 +5,7 @@ from __future__ import annotations
 from worlddb.model.id import Id
 from worlddb.model.limits import Limits
 from worlddb.ontology.protocol import EdgeHandler
-from worlddb.ontology.registry import Registration, Registry, check_handler
+from worlddb.ontology.registry import Registration, Registry, check_handler, version_of
 from worlddb.store.protocol import Store
 from worlddb.write.transaction import DEFAULT_ACTOR, transact
 
@@ -32,7 +32,7 @@ class Ontology:
             StorageError, ConflictError: the registration cannot be written now.
         """
         checked = check_handler(handler)
-        version = str(getattr(handler, "version", "1"))
+        version = version_of(checked)
         wanted = Registration(
             world=self._world, type=checked.type, version=version, functional=functional
         )

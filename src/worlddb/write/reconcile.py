@@ -48,6 +48,7 @@ class Reconciler:
         self.registry = registry
         self._chain = 0
         self._last: tuple[Any, ...] = ()
+        self._noted: set[str] = set()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -66,6 +67,7 @@ class Reconciler:
         is_new = self.ledger.edge_row > before
         edge = self._new_edge(draft) if is_new else self._edge(row)
         if is_new:
+            self._note_type(handler)
             changes = len(self.ledger.changes)
             self._run(handler, "on_insert", edge)
             if len(self.ledger.changes) > changes:
@@ -103,6 +105,8 @@ class Reconciler:
             for handler, group in self._by_handler(type_, batch):
                 before = self.ledger.edge_row
                 self._insert(type_, group)
+                if self.ledger.edge_row > before:
+                    self._note_type(handler)
                 added = NewEdges(self.ledger, before + 1, self.ledger.edge_row)
                 self._run_many(handler, added)
         return self.ledger.edge_row - first
@@ -277,6 +281,26 @@ class Reconciler:
         if not isinstance(type_, str):
             raise InvalidInputError(f"type: give the name of an edge type, not {type_!r:.100}")
         return self.registry.find(type_, self._worlds(world))
+
+    def _note_type(self, handler: EdgeHandler) -> None:
+        """Record a type that a package offers with its first edge, as one that was registered.
+
+        So the store says what it lacks where it is opened without that package.
+        """
+        wanted = self.registry.unrecorded(handler)
+        if wanted is None or wanted.type in self._noted:
+            return
+        self._noted.add(wanted.type)
+        self.ledger.writer.put_registration(
+            ROOT_ROW, wanted.type, wanted.version, wanted.functional
+        )
+        self.ledger.change(
+            "register",
+            wanted.world,
+            type=wanted.type,
+            version=wanted.version,
+            functional=wanted.functional,
+        )
 
     # -- handlers ----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from worlddb.model.limits import (
     encode_text,
 )
 from worlddb.model.values import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
-from worlddb.ontology.registry import Registration, Registry
+from worlddb.ontology.registry import VERSION_BYTES_MAX, Registration, Registry
 from worlddb.store.protocol import CommitRow, Reader, Store, to_commit
 from worlddb.write.commit import seal
 from worlddb.write.context import close_validity
@@ -249,7 +249,7 @@ class Transaction:
             InvalidInputError: the type or the version is no word.
         """
         check_type(type, self._ledger.limits)
-        encode_text(version, "version", ACTOR_BYTES_MAX)
+        encode_text(version, "version", VERSION_BYTES_MAX)
         if not isinstance(functional, bool):
             raise InvalidInputError(f"functional: give True or False, not {functional!r}")
         self._do(self._register, world, type, version, functional)

@@ -47,7 +47,9 @@ def commands_of(parser: argparse.ArgumentParser) -> list[Command]:
 
 def _command(name: str, told: str, parser: argparse.ArgumentParser) -> Command:
     actions = [
-        action for action in parser._actions if not isinstance(action, argparse._SubParsersAction)
+        action
+        for action in parser._actions
+        if not isinstance(action, argparse._SubParsersAction) and action.help != argparse.SUPPRESS
     ]
     return Command(
         name=name,

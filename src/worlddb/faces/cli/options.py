@@ -86,8 +86,11 @@ def examples_text(examples: Examples) -> str:
 
 def add_as_of_options(parser: argparse.ArgumentParser) -> None:
     """Add the two clocks, for commands that read nodes or edges."""
-    parser.add_argument("--valid", metavar="TIME", help="what was true at this time (ISO-8601)")
-    parser.add_argument("--known", metavar="TIME", help="as far as was known at this time")
+    parser.add_argument("--as-of", metavar="TIME", help="what was true at this time (ISO-8601)")
+    parser.add_argument("--known-at", metavar="TIME", help="as far as was known at this time")
+    # What they were called before; scripts may still say so.
+    parser.add_argument("--valid", dest="as_of", metavar="TIME", help=argparse.SUPPRESS)
+    parser.add_argument("--known", dest="known_at", metavar="TIME", help=argparse.SUPPRESS)
 
 
 def add_embedder_option(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +113,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
 
 
 def as_of(args: argparse.Namespace) -> AsOf:
-    """Return the moment that `--valid` and `--known` name.
+    """Return the moment that `--as-of` and `--known-at` name.
 
     Raises:
         InvalidInputError: one of them is no time, or has no zone.
@@ -118,10 +121,10 @@ def as_of(args: argparse.Namespace) -> AsOf:
     from worlddb.model.instant import to_micros
     from worlddb.model.values import AsOf
 
-    for flag, time in (("--valid", args.valid), ("--known", args.known)):
+    for flag, time in (("--as-of", args.as_of), ("--known-at", args.known_at)):
         if time is not None:
             to_micros(time, flag)
-    return AsOf(valid=args.valid, known=args.known)
+    return AsOf(valid=args.as_of, known=args.known_at)
 
 
 def wants_json(args: argparse.Namespace) -> bool:

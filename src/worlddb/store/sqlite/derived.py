@@ -105,6 +105,16 @@ class Derived:
         sql = f"SELECT node, vectors FROM tokens WHERE model = ? AND node {IN}"
         return list(self.con.execute(sql, (number, among(nodes))))
 
+    def without_tokens(self, number: int, after: int, most: int) -> list[int]:
+        """Return the first embedded nodes after one that have a text and no token vectors."""
+        sql = (
+            "SELECT row FROM nodes WHERE row > ?2 "
+            "AND row <= (SELECT embedded FROM models WHERE number = ?1) "
+            "AND (name != '' OR content != '') "
+            "AND row NOT IN (SELECT node FROM tokens WHERE model = ?1) ORDER BY row LIMIT ?3"
+        )
+        return [row for (row,) in self.con.execute(sql, (number, after, most))]
+
     def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
         """Write token vectors."""
         self.con.executemany(

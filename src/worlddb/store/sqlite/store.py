@@ -34,6 +34,7 @@ from worlddb.store.sqlite.connection import (
 from worlddb.store.sqlite.gate import Gate
 from worlddb.store.sqlite.hold import HOLDS
 from worlddb.store.sqlite.kept import KeptPages
+from worlddb.store.sqlite.mending import lost_rows, lost_tables
 from worlddb.store.sqlite.options import SYNCHRONOUS
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import teach_words
@@ -302,6 +303,23 @@ class SqliteStore:
         return max(self._clock(), head.time + 1)
 
     # -- the whole file ----------------------------------------------------------------------------
+
+    def mend(self) -> bool:
+        """Let what is derived and lost be made again; return whether anything was.
+
+        Raises:
+            StorageError, ConflictError, InvalidInputError: as `write`.
+        """
+        is_mended = False
+        for lost in (lost_tables, lost_rows):
+            with self.read() as reader:
+                found = lost(reader.con)  # First without keeping writers waiting.
+            if found:
+                with self.derive() as session:
+                    for statement, values in lost(session.con):
+                        session.con.execute(statement, values)
+                is_mended = True
+        return is_mended
 
     def verify(self) -> list[str]:
         """Return what SQLite itself finds wrong with the file's pages and indexes."""

@@ -29,7 +29,7 @@ def add_parser(subparsers: Subparsers) -> None:
         examples=(
             ("worlddb children", "what lives in the root world"),
             ("worlddb children 3f2a --include-superseded", "also what has ended"),
-            ("worlddb children --valid 2025-06-01T00:00:00Z", "what was true that day"),
+            ("worlddb children --as-of 2025-06-01T00:00:00Z", "what was true that day"),
         ),
     )
     parser.add_argument("id", metavar="ID", nargs="?", help="a world's id, or the start of it")

@@ -37,7 +37,7 @@ def add_parser(subparsers: Subparsers) -> None:
         examples=(
             ("worlddb read 3f2a", "as it is now"),
             ("worlddb read 3f2a --edges", "and what it is connected to"),
-            ("worlddb read 3f2a --known 2026-01-31T09:30:00Z", "as it was known then"),
+            ("worlddb read 3f2a --known-at 2026-01-31T09:30:00Z", "as it was known then"),
         ),
     )
     parser.add_argument("id", metavar="ID", help="a node's id, or the start of it")
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     with open_memories(args) as memory:
         ident: Id | str = args.id
         if scope:
-            ident = memory.read(args.id, as_of=args.valid, known_at=args.known, **scope).id
+            ident = memory.read(args.id, as_of=args.as_of, known_at=args.known_at, **scope).id
         node = memory.db.get(ident, as_of=moment)
         edges = memory.db.edges(node.id, "both", as_of=moment) if args.edges else None
         told = _remembered(memory, node, args)
@@ -73,7 +73,7 @@ def _remembered(memory: Memory, node: Node, args: argparse.Namespace) -> Remembe
     from worlddb.errors import NotFoundError
 
     try:
-        told = memory.read(node.id, as_of=args.valid, known_at=args.known)
+        told = memory.read(node.id, as_of=args.as_of, known_at=args.known_at)
     except NotFoundError:
         return None
     return told if told.scopes else None

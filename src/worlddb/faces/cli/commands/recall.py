@@ -53,7 +53,7 @@ def add_parser(subparsers: Subparsers) -> None:
             ('worlddb recall "tea or coffee?" --user-id ada', "what is remembered for Ada"),
             ('worlddb recall "What did we decide?" --scope 3f2a -k 3', "inside one world"),
             ('worlddb recall "Who knows Anna?" --everyone', "in the whole store"),
-            ('worlddb recall "price" --known 2026-01-31T00:00:00Z', "as it was known then"),
+            ('worlddb recall "price" --known-at 2026-01-31T00:00:00Z', "as it was known then"),
             ('worlddb recall "launch date" --explain', "with ranks, scores and conflicts"),
         ),
     )

@@ -19,7 +19,8 @@ def add_parser(subparsers: Subparsers) -> None:
         description=(
             "Embed every text that has no vector yet; a recall would do the same when it needs\n"
             "them. With --embedder, embed everything by another model: the old vectors serve\n"
-            "until the new ones are complete, and a run that was stopped goes on where it was."
+            "until the new ones are complete, and a run that was stopped goes on where it was.\n"
+            "Words, vectors and keys that somebody deleted from the file are made again."
         ),
         examples=(
             ("worlddb reindex", "after a large import"),
