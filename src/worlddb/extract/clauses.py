@@ -22,7 +22,14 @@ from worlddb.extract.lexicon.relations import favourite_of, relation_of
 from worlddb.extract.mask import BLOT, in_quotes
 from worlddb.extract.mentions import Mention
 from worlddb.extract.naming import SPEAKER
-from worlddb.extract.statements import Rest, Sentence, is_doubtful, rest_of, sentences_in
+from worlddb.extract.statements import (
+    Rest,
+    Sentence,
+    is_doubtful,
+    is_passing,
+    rest_of,
+    sentences_in,
+)
 from worlddb.extract.values import Named, Values, fits, is_place, may_be_town, may_employ
 from worlddb.model.claims import JOB_TITLE, LIVES_IN
 
@@ -225,7 +232,7 @@ class Clauses:
         if value is None or not fits(WORKS_AT, value):
             return
         work = forms.AS_WORK.match(self.plain, value.end, place.sentence.end)
-        if work is not None:
+        if work is not None and known.OCCUPATION_NOT.isdisjoint(work["work"].lower().split()):
             yield from self._ended(place, work.end(), WORKS_AT, value.text)
 
     def _switching(self, place: _Place) -> Iterator[Found]:
@@ -339,6 +346,8 @@ class Clauses:
             also_works = relation == LIVES_IN and forms.AND_WORKS.match(self.plain, end)
             return bool(also_works or self._onward(place, end))
 
+        if relation != AGE and is_passing(self.plain, sentence, place.begin, at):
+            return None
         rest = rest_of(self.plain, at, sentence, self.dates, goes_on)
         if rest is None or is_doubtful(self.plain[sentence.start : place.begin]):
             return None

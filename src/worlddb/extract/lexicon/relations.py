@@ -88,6 +88,7 @@ OCCUPATION_NOT = frozenset(
     (
         *("amateur", "aspiring", "certified", "ex", "fellow", "former", "freelance", "future"),
         *("good", "great", "licensed", "natural", "occasional", "part-time", "qualified"),
+        *("adjunct", "guest", "honorary", "seasonal", "substitute", "visiting"),
         *("retired", "trained", "trainee", "volunteer", "wannabe", "would-be", "weekend", "bad"),
     )
 )
@@ -120,8 +121,8 @@ him his hot how if important impossible in into like lost lovely mine missing mo
 nearly new nice no none nothing of off ok okay old on one open or our out over perfect playing
 pretty probably quite rare ready really rotten sad safe she sick similar simple small so some
 something special spicy still such sweet tasty terrible than that the their them there these they
-this those to too tough under unique up used usually very we weird what whatever when where which
-who why with without won wonderful worse yours you your whoever wherever
+this those to today tonight too tough under unique up used usually very we weird what whatever when
+where which who why with without won wonderful worse yours you your whoever wherever
 """
 NO_VALUE = frozenset(_NO_VALUE.split())
 # Things that end like them.

@@ -1,0 +1,65 @@
+"""Corrections: how people put it that something is otherwise now, and what only sounds like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+import worlddb
+from worlddb import WorldDB
+
+
+@pytest.fixture
+def db() -> Iterator[WorldDB]:
+    with worlddb.open(":memory:", embedder="none") as opened:
+        yield opened
+
+
+def ended(db: WorldDB, *texts: str) -> list[str]:
+    """Say something each month; return the texts that have ended, each as it was said."""
+    found = []
+    for month, text in enumerate(texts, 1):
+        at = datetime(2026, month, 1, tzinfo=UTC)
+        told = db.ingest(text, at=at, recluster="off")
+        found += [db.get(ident).content for ident in told.superseded]
+    return found
+
+
+PASSING = [
+    ("I live in Rome.", "I'm based in Berlin this week."),
+    ("I live in Rome.", "I'm based in Berlin today."),
+    ("I live in Rome.", "Today I'm based in Berlin."),
+    ("I live in Rome.", "I'm living in Berlin this month."),
+    ("I live in Rome.", "I live in Berlin with Tom this summer."),
+    ("I work at Google.", "I work at Stanford as a volunteer."),
+    ("I work at Google.", "I work at Stanford as a guest lecturer on Fridays."),
+    ("I work at Google.", "I work for Meta as a contractor on Mondays."),
+    ("I work at Google.", "I work for Meta as an engineer two days a week."),
+    ("I work at Google.", "I work for Meta this week."),
+    ("I work at Google.", "I joined Oxfam as a volunteer coach."),
+    ("I'm a nurse.", "I work as a guest lecturer."),
+    ("My manager is Anna.", "My manager is Tom this week."),
+    ("My favourite colour is green.", "My favourite colour is red today."),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), PASSING)
+def test_what_may_pass_or_is_beside_ends_nothing(db: WorldDB, old: str, new: str) -> None:
+    assert ended(db, old, new) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Rome.", "I moved to Berlin this week."),
+        ("I live in Rome.", "Today I moved to Berlin."),
+        ("I live in Rome.", "As of today, I live in Berlin."),
+        ("I live in Rome.", "I live in Berlin, and I ski on Sundays."),
+        ("I work at Google.", "I work at Stanford as a lecturer."),
+        ("I work at Google.", "I started a new job at Meta this month."),
+    ],
+)
+def test_what_happened_in_a_short_time_is_no_passing_state(db: WorldDB, old: str, new: str) -> None:
+    assert ended(db, old, new) == [old]
