@@ -63,3 +63,44 @@ def test_what_may_pass_or_is_beside_ends_nothing(db: WorldDB, old: str, new: str
 )
 def test_what_happened_in_a_short_time_is_no_passing_state(db: WorldDB, old: str, new: str) -> None:
     assert ended(db, old, new) == [old]
+
+
+CORRECTED = [
+    ("I live in Rome.", "I live in Dublin, not Rome."),
+    ("I live in Rome.", "No, I live in Dublin, not Rome."),
+    ("I live in Rome.", "I left Rome and now live in Lyon."),
+    ("I live in Rome.", "My home is now in Lyon."),
+    ("I live in Italy.", "I live in Rome, not Italy."),
+    ("My manager is Anna.", "My manager is Lars."),
+    ("My manager is Berta.", "My manager is Wei."),
+    ("My boss is Kwame.", "My boss is Chidi, not Kwame."),
+    ("My wife's name is Anna.", "My wife's name is Maria."),
+    ("My wife is Siobhan.", "My wife's name is Élodie."),
+    ("I work at Google.", "I work at 7-Eleven now."),
+    ("I work at Google.", "I work at St. Mary's Hospital now."),
+    ("I work at St. Mary's Hospital.", "I no longer work at St. Mary's Hospital."),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), CORRECTED)
+def test_a_plain_correction_ends_what_it_corrects(db: WorldDB, old: str, new: str) -> None:
+    assert ended(db, old, new) == [old]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Rome.", "I live in Dublin, not far from the sea."),
+        ("I live in Rome.", "I left Rome and might live in Lyon."),
+        ("I live in Rome.", "My home is in Lyon."),
+        ("My manager is Anna.", "My manager is Great."),
+        ("My manager is Anna.", "My manager is Busy."),
+        ("My wife is Anna.", "My wife is Catholic."),
+        ("My partner is Anna.", "My partner is Acme."),
+        ("My manager is Anna.", "My boss is Lars."),
+        ("My manager is Lars.", "My manager is Lars Berg."),
+        ("My wife's name is Anna.", "My wife's maiden name is Berg."),
+    ],
+)
+def test_what_only_sounds_like_a_correction_ends_nothing(db: WorldDB, old: str, new: str) -> None:
+    assert ended(db, old, new) == []

@@ -57,6 +57,9 @@ AND_WORKS = form(
 FROM = form(r"\s+from\s+")
 TO = form(r"\s+to\s+(?=\S)")
 
+NOT_THAT = form(r"(?:\s+now)?,?\s+(?:and\s+|but\s+)?not\s+(?:(?:in|at|for)\s+)?(?=\S)")
+"""How what is not so follows what is: "I live in Dublin, not Rome"."""
+
 # -- what somebody does ----------------------------------------------------------------------------
 
 LIVES = form(rf"{_NOW}\s+lives?\s+in\s+|{_AM}{_NOW}\s+(?:living|based|located)\s+in\s+")
@@ -82,6 +85,7 @@ LEFT = form(
     rf"|{_HAD}{_NOW}\s+(?:quit|left|resigned\s+from)\s+(?:my|her|his|their)\s+(?:job|position|role)"
     r"\s+(?:at|with)\s+"
 )
+LEFT_TOWN = form(rf"{_HAD}{_NOW}\s+left\s+")
 QUIT = form(rf"{_HAD}{_NOW}\s+(?:quit|resigned\s+from|(?P<left>left))\s+")
 AND_JOINED = form(
     r",?\s+(?:(?:and|then|and\s+then)\s+)?(?:joined|to\s+join|started\s+(?:working\s+)?at|(?P<for>for))\s+"
@@ -127,6 +131,9 @@ IS = form(
     r"(?:(?:,?\s+right)?\s+now|\s+these\s+days|\s+at\s+the\s+moment|\s+of\s+all\s+time)?"
     r"(?:\s+(?:is|has\s+become)(?:\s+(?:now|currently|still|actually))*|['’]s(?:\s+now)?):?\s+"
 )
+HOME_NOW = form(r"home\s+(?:is\s+now|now\s+is)\s+in\s+")
+NAME_OF = form(r"['’]s\s+(?:first\s+|full\s+)?name(?![\w-])")
+"""How the name of somebody is told who is one's only one: "my wife's name"."""
 HAS_CHANGED = form(r"\s+(?:has\s+|was\s+|got\s+)?(?:just\s+)?(?:been\s+)?changed(?=\s)")
 NAMED_KINDS = frozenset(word.replace("-", " ") for word in known.FAVOURITES_NAMED.split())
 PLAIN_KINDS = frozenset(word.replace("-", " ") for word in known.FAVOURITES.split())

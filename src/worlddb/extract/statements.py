@@ -179,7 +179,8 @@ def is_passing(plain: str, sentence: Sentence, begin: int, at: int) -> bool:
     """Return whether a claim from `begin` to `at` is told of a short time, or of what is beside."""
     if _EVENT.search(plain, begin, at) is not None:
         return False
-    if _PASSING.search(plain, sentence.start, begin) is not None:
+    opens = begin == sentence.begins[0]
+    if opens and _PASSING.search(plain, sentence.start, begin) is not None:
         return True
     # "As a lecturer, on Fridays" is still about the lecturer; "and I ski on Sundays" is not.
     beside = _AS.match(plain, at, sentence.end) is not None

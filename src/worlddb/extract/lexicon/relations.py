@@ -11,6 +11,23 @@ ONE_PERSON = PERSONS & {
     *("manager", "partner", "physician", "spouse", "supervisor", "therapist", "vet", "wife"),
 }
 
+# Who may be a firm as well: a name that is not known as a person's is not taken for one here.
+PERHAPS_A_FIRM = frozenset(("partner", "landlord", "landlady", "vet", "dentist", "doctor", "gp"))
+# What is said of people after "is", and no name, although a capital makes it look like one.
+_HOW_ONE_IS = """
+absent abroad aboard adhd agile alive alone amish anglican annoyed aussie autistic away awake aware
+awol berliner bilingual bipolar bisexual blind blonde brit brunette cancer capricorn celiac coeliac
+colorblind commuting conservative coptic creole cruel cute dane deaf demanding diabetic divorced
+dominican drunk dyslexic engaged epileptic extrovert femme feminist finn fired flaky flemish furious
+gay gemini genius gluten goofy grumpy gypsy hasidic hindi hispanic hot hungover inuit introvert
+keto kind kiwi kosher labour lactose latin lazy left-handed lesbian liberal libertarian londoner
+manic mean moody nordic olympian pagan parisian pescatarian petite picky pole pregnant promoted
+queer rude scot shy sick single slav smart socialist strict stubborn swede tall texan thai
+toxic trans transgender turk unavailable unwell vegan vegetarian wfh widowed wiccan yankee yorker
+"""
+HOW_ONE_IS = frozenset(_HOW_ONE_IS.split())
+HOW_ONE_IS_ENDINGS = ("ese", "ish", "ist", "ian", "ean", "ing", "ful", "less", "ous", "ive", "ic")
+
 # What is one's own, by the kind of value it has.
 NUMBERS = (
     *("phone number", "telephone number", "cell number", "cell phone number", "mobile number"),
