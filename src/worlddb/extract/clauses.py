@@ -16,13 +16,14 @@ from worlddb.extract.lexicon.relations import relation_of
 from worlddb.extract.mask import in_quotes
 from worlddb.extract.naming import SPEAKER
 from worlddb.extract.statements import Sentence, sentences_in
+from worlddb.extract.usual import Usual
 from worlddb.extract.values import fits, is_place, may_be_town, may_employ
 from worlddb.model.claims import JOB_TITLE, LIVES_IN
 
 WORKS_AT = "works at"
 
 
-class Clauses(Having):
+class Clauses(Having, Usual):
     """Reads the claims of one masked text."""
 
     def found(self) -> Iterator[Found]:
@@ -41,7 +42,9 @@ class Clauses(Having):
         if who is not None:
             yield from self._doing(Place(sentence, begin, SPEAKER, who.end()))
         elif whose is not None:
-            yield from self._having(Place(sentence, begin, SPEAKER, whose.end()))
+            place = Place(sentence, begin, SPEAKER, whose.end())
+            yield from self._meeting(place)
+            yield from self._having(place)
         elif mention is not None and mention.person:
             role = forms.MY_ROLE.match(self.plain, mention.end, sentence.end)
             if role is not None:
@@ -67,7 +70,7 @@ class Clauses(Having):
                 self._employment,
             ),
             *(self._joining, self._switching, self._occupation, self._working, self._aging),
-            self._changing,
+            *(self._changing, self._habit, self._preferring),
         )
         for read in readers:
             if found := list(read(place)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from worlddb.extract.lexicon import relations as known
+from worlddb.extract.lexicon import usual
 from worlddb.language.dates import MONTHS
 
 
@@ -24,7 +25,7 @@ _NOW = r"(?:\s+(?:now|currently|still|actually|officially|finally|just|recently)
 
 HINT = form(
     r"\b(?:liv|based|relocat|mov|work|employ|start|join|job|promot|becam|turned|old\b|now\b|longer"
-    r"|favou?rite|is\b|am\b|chang|updat|quit|left|resign)|['’][sm]\b"
+    r"|favou?rite|is\b|am\b|chang|updat|quit|left|resign|eat|drink|smok|vap|prefer)|['’][sm]\b"
 )
 """A quick look: no claim is without one of these."""
 PASTED = form(
@@ -35,7 +36,7 @@ PASTED = form(
 WHO = form(r"(?:I|we)(?=[\s'’])")
 WHOSE = form(r"(?:my|our)\s+")
 BARE = form(
-    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:lives|moved|relocated|works|no\s+longer\s+(?:lives"
+    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:lives|moved|relocated|works|prefers|no\s+longer\s+(?:lives"
     r"|works)|has\s+(?:just\s+|recently\s+)?(?:moved|relocated)|is\s+(?:now|currently|based))\s"
 )
 """How a note begins that leaves out whom it is about."""
@@ -111,6 +112,29 @@ AGED = form(
     rf"|{_HAD}{_NOW}\s+turned\s+(?P<turned>\d{{1,3}})(?![\w:/.%-]*\w)"
 )
 CHANGED = form(rf"{_HAD}{_NOW}\s+(?:changed|updated)\s+(?:my|our|her|his|their)\s+")
+
+# -- what is usual ---------------------------------------------------------------------------------
+
+_EATS = "|".join(f"{verb}s?" for verb in usual.DOING)
+_EATING = "|".join(usual.DOING.values())
+HABIT = form(
+    rf"(?:(?P<ends>\s+no\s+longer)\s+|(?P<not>{_DONT})\s+|(?:\s+still)?\s+)"
+    rf"(?P<verb>{_EATS})(?![\w'’-])"
+)
+GAVE_UP = form(
+    rf"(?P<ends>{_HAD}{_NOW}\s+(?:quit|stopped|gave\s+up|given\s+up))\s+(?P<verb>{_EATING})(?![\w'’-])"
+)
+PREFERS = form(
+    r"(?:(?P<gone>\s+no\s+longer)|(?P<now>\s+now))?\s+prefers?\s+(?:the\s+|an?\s+)?"
+    rf"(?P<how>{'|'.join(usual.HOW)})\s+(?P<what>{'|'.join(usual.WHAT)})(?![\w-])"
+)
+NOW = form(r",?\s+now\b")
+_TIME = r"(?:\d{1,2}(?:[:.]\d{2})?\s?(?:am|pm|a\.m\.|p\.m\.)|\d{1,2}:\d{2}|noon)(?!\w)"
+MEETING = form(
+    r"(?P<what>(?:(?:daily|weekly|team)\s+)?(?:stand-?up|retro|sync|all-hands)|(?:team|weekly)\s+meeting)"
+    r"(?:\s+is\s+at|(?P<now>\s+(?:is\s+now|now\s+is)\s+at|(?:\s+(?:has|was|got))?(?:\s+been)?\s+moved\s+to))"
+    rf"\s+(?P<time>{_TIME})"
+)
 
 # -- what somebody has -----------------------------------------------------------------------------
 

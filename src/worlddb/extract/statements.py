@@ -92,7 +92,7 @@ _GOES_ON = re.compile(
 # in that time has happened: "I moved to Berlin this week".
 _EVENT = re.compile(
     r"\b(?:moved|relocated|started|began|joined|switched|changed|updated|promoted|turned|quit"
-    r"|resigned|left|become|no longer|any ?(?:more|longer))\b"
+    r"|resigned|left|stopped|gave up|given up|become|no longer|any ?(?:more|longer))\b"
 )
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _PASSING = re.compile(
