@@ -284,6 +284,13 @@ My manager is AFK.
 My manager is HR.
 My manager is Google.
 My manager is Oslo.
+My manager is Tbd.
+My boyfriend is Bi.
+My hairdresser is Supercuts.
+I prefer light mode now, but dark mode at night.
+I quit smoking but started again.
+I eat fish and rice.
+Our standup moved to 10am today.
 My wife is Catholic.
 My wife is Pregnant.
 My wife is Vegan.

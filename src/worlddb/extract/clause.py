@@ -99,8 +99,8 @@ class Clause:
         """Return where ", not Rome" ends that follows a value, and Rome; else the same place."""
         match = forms.NOT_THAT.match(self.plain, at, place.sentence.end)
         other = read(match.end()) if match is not None else None
-        if other is None:
-            return at, ""
+        if other is None or self.text[at - len(other.text) : at] == other.text:
+            return at, ""  # "I work at Tern, not for Tern" says how.
         over = forms.ANY_MORE.match(self.plain, other.end, place.sentence.end)
         return (over.end() if over is not None else other.end), other.text
 

@@ -19,11 +19,11 @@ from worlddb.extract import forms
 from worlddb.extract.clause import Clause, Found, Place
 from worlddb.extract.lexicon import usual as known
 from worlddb.extract.lexicon.relations import DOUBTS, NO_VALUE
-from worlddb.extract.statements import sounds_passing
 
 _NO_OBJECT = DOUBTS | NO_VALUE | known.NO_OBJECT
 _WORD = re.compile(r"\s+([a-z]+(?:-[a-z]+)*)(?![\w'’-])")
 _RESUMED = re.compile(r"\b(?:again|back|start\w*|relaps\w*|resum\w*|still|only|except)\b")
+_ONE_DAY = re.compile(r"\b(?:today|yesterday|last|recently)\b", re.IGNORECASE)
 _SPARE = re.compile(r"\s|(?<=[ap])\.|(?<=m)\.|[:.]00(?=\s?[ap])")  # 9:00 a.m. is 9am
 OBJECT_WORDS_MAX = 2
 
@@ -83,12 +83,16 @@ class Usual(Clause):
             return
         after = forms.NOW.match(self.plain, match.end(), place.sentence.end)
         for found in self._ended(place, match.end(), relation, value):
-            yield found._replace(yields=not (match["now"] or after))
+            # "I prefer light mode now, but dark mode at night": one has both.
+            if found.end == place.sentence.end:
+                yield found._replace(yields=not (match["now"] or after))
 
     def _meeting(self, place: Place) -> Iterator[Found]:
-        """Read "our standup is now at 10am"; moved for today only, it is not."""
+        """Read "our standup is now at 10am", if no day is told: it may be of that day only."""
         match = self._match(forms.MEETING, place)
-        if match is None or sounds_passing(self.plain[match.end() : place.sentence.end]):
+        if match is None or self.plain[match.end() : place.sentence.end].strip(" .!"):
+            return
+        if _ONE_DAY.search(self.plain, place.sentence.start, place.begin) is not None:
             return
         what = " ".join(match["what"].lower().replace("-", "").split())
         time = _SPARE.sub("", match["time"].lower())

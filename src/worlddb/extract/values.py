@@ -62,6 +62,7 @@ _FIRM = re.compile(
 _ONE_NAME = re.compile(rf"[{UPPER}][^\W\d_A-Z]+(?:-[{UPPER}][^\W\d_A-Z]+)?")
 TITLE_WORDS_MAX = 8
 NAME_WORDS_MAX = 3
+NAME_CHARS_MIN = 3
 _SHOUTED_MIN = 6
 
 
@@ -237,7 +238,12 @@ def is_one_named(role: str, named: Named) -> bool:
 def _may_name(text: str) -> bool:
     """Return whether a word that nobody knows may be a part of somebody's name."""
     word = text.lower()
-    if _ONE_NAME.fullmatch(text) is None or looks_ordinary(word) or of_a_people(word):
+    if (
+        len(word) < NAME_CHARS_MIN
+        or _ONE_NAME.fullmatch(text) is None
+        or looks_ordinary(word)
+        or of_a_people(word)
+    ):
         return False
     told = word in known.HOW_ONE_IS or word.endswith(known.HOW_ONE_IS_ENDINGS)
     return not told and word not in _NO_TOWN | PHRASES | NEVER | _CITIES

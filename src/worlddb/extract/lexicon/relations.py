@@ -12,18 +12,31 @@ ONE_PERSON = PERSONS & {
 }
 
 # Who may be a firm as well: a name that is not known as a person's is not taken for one here.
-PERHAPS_A_FIRM = frozenset(("partner", "landlord", "landlady", "vet", "dentist", "doctor", "gp"))
+PERHAPS_A_FIRM = frozenset(
+    (
+        "partner",
+        "landlord",
+        "landlady",
+        "vet",
+        "dentist",
+        "doctor",
+        "gp",
+        "hairdresser",
+        "therapist",
+    )
+)
 # What is said of people after "is", and no name, although a capital makes it look like one.
 _HOW_ONE_IS = """
-absent abroad aboard adhd agile alive alone amish anglican annoyed aussie autistic away awake aware
+aboard abroad absent adhd agile alive alone amish anglican annoyed aussie autistic awake aware away
 awol berliner bilingual bipolar bisexual blind blonde brit brunette cancer capricorn celiac coeliac
 colorblind commuting conservative coptic creole cruel cute dane deaf demanding diabetic divorced
-dominican drunk dyslexic engaged epileptic extrovert femme feminist finn fired flaky flemish furious
-gay gemini genius gluten goofy grumpy gypsy hasidic hindi hispanic hot hungover inuit introvert
-keto kind kiwi kosher labour lactose latin lazy left-handed lesbian liberal libertarian londoner
-manic mean moody nordic olympian pagan parisian pescatarian petite picky pole pregnant promoted
-queer rude scot shy sick single slav smart socialist strict stubborn swede tall texan thai
-toxic trans transgender turk unavailable unwell vegan vegetarian wfh widowed wiccan yankee yorker
+dominican drunk dyslexic emo engaged epileptic extrovert feminist femme finn fired flaky flemish
+furious gay gemini genius gluten goofy goth grumpy gypsy hasidic hindi hispanic hot hungover
+introvert inuit keto kind kiwi kosher labour lactose latin lazy left-handed lesbian liberal
+libertarian londoner manic mean meh moody nordic olympian pagan parisian pescatarian petite picky
+pole pregnant promoted queer rude scot shy sick single slav smart socialist strict stubborn swede
+tall tba tbd texan thai toxic trans transgender turk unavailable unwell vegan vegetarian wfh wiccan
+widowed yankee yorker
 """
 HOW_ONE_IS = frozenset(_HOW_ONE_IS.split())
 HOW_ONE_IS_ENDINGS = ("ese", "ish", "ist", "ian", "ean", "ing", "ful", "less", "ous", "ive", "ic")
