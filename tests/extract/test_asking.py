@@ -25,6 +25,14 @@ from worlddb.extract.asking import AskedClaim, asked_claims
         ("What’s my mobile number?", "", "phone number"),
         ("Who is my dentist?", "", "dentist"),
         ("How old am I?", "", "age"),
+        ("What's my current city", "", "lives in"),
+        ("What town am I in?", "", "lives in"),
+        ("Which country is Anna in now?", "Anna", "lives in"),
+        ("my location?", "", "lives in"),
+        ("Where am I based?", "", "lives in"),
+        ("Who's my boss?", "", "boss"),
+        ("Who do I report to?", "", "manager"),
+        ("Who does Anna report to?", "Anna", "manager"),
     ],
 )
 def test_a_question_for_what_one_has_one_of_is_understood(
@@ -44,6 +52,12 @@ def test_a_question_for_what_one_has_one_of_is_understood(
         "Where do my parents live?",
         "How old is my cat?",
         "Where do I work out?",
+        "What town am I in love with?",
+        "What town was I in?",
+        "I like my location",
+        "Did I change my location?",
+        "Who do I report bugs to?",
+        "Who reports to me?",
         "What did I say about my job?",
         "Who was my manager?",
         "I live in Rome",
@@ -52,6 +66,13 @@ def test_a_question_for_what_one_has_one_of_is_understood(
 )
 def test_what_goes_on_otherwise_is_left_to_its_words(question: str) -> None:
     assert asked_claims(question) == []
+
+
+def test_whom_one_reports_to_is_asked_for_by_any_of_the_words_for_it() -> None:
+    (asked,) = asked_claims("Who is my boss?")
+    assert asked.relations == ("boss", "manager", "supervisor")
+    (asked,) = asked_claims("Who do I report to?")
+    assert set(asked.relations) == {"boss", "manager", "supervisor"}
 
 
 def test_a_question_for_work_is_answered_by_a_title_or_a_place_of_work() -> None:

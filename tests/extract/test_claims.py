@@ -82,6 +82,25 @@ CLAIMS: list[tuple[str, str, str, str, str]] = [
     ("Tom is no longer my manager.", ME, "manager", "", "Tom"),
     ("I'm 31 years old.", ME, "age", "31", ""),
     ("I just turned 32.", ME, "age", "32", ""),
+    ("No, I live in Dublin, not Rome.", ME, "lives in", "Dublin", "Rome"),
+    ("I live in Dublin now, not in Rome anymore.", ME, "lives in", "Dublin", "Rome"),
+    ("I work at Meta, not Google.", ME, "works at", "Meta", "Google"),
+    ("I left Rome and now live in Lyon.", ME, "lives in", "Lyon", "Rome"),
+    ("My home is now in Lyon.", ME, "lives in", "Lyon", ""),
+    ("My manager is Lars.", ME, "manager", "Lars", ""),
+    ("My manager is Lars, not Anna.", ME, "manager", "Lars", "Anna"),
+    ("My manager is Berta.", ME, "manager", "Berta", ""),
+    ("My boss is Wei.", ME, "boss", "Wei", ""),
+    ("My boss is Kwame Mensah.", ME, "boss", "Kwame Mensah", ""),
+    ("My husband is Hiro.", ME, "husband", "Hiro", ""),
+    ("My manager is Chidi.", ME, "manager", "Chidi", ""),
+    ("My wife is Svetlana.", ME, "wife", "Svetlana", ""),
+    ("My wife is Lucía.", ME, "wife", "Lucía", ""),
+    ("My girlfriend is Siobhan.", ME, "girlfriend", "Siobhan", ""),
+    ("My wife is Élodie.", ME, "wife", "Élodie", ""),
+    ("My wife's name is Anna.", ME, "wife", "Anna", ""),
+    ("I work at 7-Eleven now.", ME, "works at", "7-Eleven", ""),
+    ("I work at St. Mary's Hospital now.", ME, "works at", "St. Mary's Hospital", ""),
 ]
 
 NOTHING = """
@@ -247,6 +266,40 @@ Years ago, I moved to Rome and joined Google as a nurse.
 After college, I moved to Rome, and I work for Google.
 According to my passport, I live in Rome.
 She texted me: I moved to Rome, and I work at Google.
+I live in Dublin, not far from Rome.
+I live in Dublin, not Rome or Paris.
+I left Rome this morning.
+I left Rome and work at Google.
+I left Rome and might live in Lyon.
+I left the office and live in fear.
+My home is in Lyon.
+My home is now in ruins.
+My manager is Great.
+My manager is German.
+My manager is Busy.
+My manager is Awesome.
+My manager is On leave.
+My manager is On Leave.
+My manager is AFK.
+My manager is HR.
+My manager is Google.
+My manager is Oslo.
+My manager is Tbd.
+My boyfriend is Bi.
+My hairdresser is Supercuts.
+I prefer light mode now, but dark mode at night.
+I quit smoking but started again.
+I eat fish and rice.
+Our standup moved to 10am today.
+My wife is Catholic.
+My wife is Pregnant.
+My wife is Vegan.
+My wife is Texan.
+My partner is Acme.
+My wife's maiden name is Berg.
+My dog's name is Rex.
+I work at 24-Hour shifts.
+I work at Night.
 """.strip().splitlines()
 
 

@@ -127,7 +127,7 @@ I left Starbucks.
 I left Google for Christmas.
 I left Google for Paris.
 I might quit Acme.
-I quit smoking.
+I quit sugar.
 I'm a nurse.
 """.strip().splitlines()
 

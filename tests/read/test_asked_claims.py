@@ -17,6 +17,7 @@ FACTS = (
     "My favourite colour is teal.",
     "I turned 34 in May.",
     "I'm moving to Berlin next month",
+    "My manager is Sarah Chen.",
 )
 
 
@@ -38,6 +39,12 @@ def memory() -> Iterator[Memory]:
         ("Which company employs me?", FACTS[2]),
         ("What's my favorite color?", FACTS[3]),
         ("How old am I?", FACTS[4]),
+        ("What's my current city", FACTS[0]),
+        ("What town am I in?", FACTS[0]),
+        ("my location?", FACTS[0]),
+        ("Where am I based?", FACTS[0]),
+        ("Who's my boss?", FACTS[6]),
+        ("Who do I report to?", FACTS[6]),
     ],
 )
 def test_the_claim_that_stands_comes_first_however_it_was_put(

@@ -20,7 +20,7 @@ from typing import Any
 
 from worlddb.bridge.contract import Told, ToldEntity, ToldFact
 from worlddb.bridge.evidence import Texts, date_of
-from worlddb.extract.statements import is_doubtful, is_over
+from worlddb.extract.statements import is_doubtful, is_over, sounds_passing
 from worlddb.extract.verbatim import MEMORY, SESSION, VerbatimExtractor, source_key
 from worlddb.model.claims import claim_metadata
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message, Span
@@ -234,11 +234,11 @@ class Drafting:
 
 
 def _claim(node: DraftNode, fact: ToldFact) -> dict[str, Any]:
-    """Return what a fact claims; a doubtful one, or one without a quote, replaces nothing."""
+    """Return what a fact claims; one in doubt, in passing or without a quote replaces nothing."""
     quote = node.spans[0].text if node.spans else ""
     if fact.functional and quote and is_over(quote):
         return claim_metadata(fact.relation, "", True, was=fact.value)
-    sure = bool(quote) and not is_doubtful(quote)
+    sure = bool(quote) and not is_doubtful(quote) and not sounds_passing(quote)
     return claim_metadata(fact.relation, fact.value, fact.functional and sure)
 
 

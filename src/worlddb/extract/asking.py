@@ -20,6 +20,8 @@ from worlddb.extract.lexicon.relations import THINGS as KNOWN_THINGS
 from worlddb.model.claims import JOB_TITLE, LIVES_IN
 
 WORKS_AT = "works at"
+BOSSES = ("manager", "boss", "supervisor")
+"""What one person may be called to whom one reports: who asks for one means any of them."""
 QUESTION_CHARS_MAX = 200
 
 
@@ -36,6 +38,7 @@ _WHOSE = rf"(?:(?i:my|our)|(?P<whose>{_NAME})['’]s?)"
 _DOES = r"(?i:do|does|am|is|are|have|has)"
 _NOW = r"(?:\s+(?i:now|currently|actually|these\s+days|at\s+the\s+moment|right\s+now|again))?"
 _IS = r"(?:\s+(?i:is|are)|['’]s)"
+_ALONE = r"(?<![\s\S][\s\S])"  # nothing comes first: "my location?", but not "I like my location"
 _END = rf"{_NOW}\s*[?.!]*\s*\Z"
 _THINGS = "|".join(sorted(map(re.escape, {*KNOWN_THINGS, *ONE_PERSON}), key=len, reverse=True))
 
@@ -52,6 +55,17 @@ _FORMS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             (LIVES_IN,),
         ),
         (rf"(?i:where){_IS}\s+{_WHOSE}\s+(?i:home)", (LIVES_IN,)),
+        (
+            rf"(?i:(?:which|what)\s+(?:city|town|country|state|village))\s+{_DOES}\s+{_WHO}{_NOW}"
+            r"\s+(?i:in)",
+            (LIVES_IN,),
+        ),
+        (
+            rf"(?:(?i:what|which|where){_IS}\s+|{_ALONE}){_WHOSE}(?:\s+(?i:current|present))?"
+            r"\s+(?i:city|town|location|place\s+of\s+residence|residence)",
+            (LIVES_IN,),
+        ),
+        (rf"(?i:whom?)\s+{_DOES}\s+{_WHO}{_NOW}\s+(?i:report(?:ing)?)\s+(?i:to)", BOSSES),
         (rf"(?i:where)\s+{_WHO}{_NOW}\s+(?i:lives?)", (LIVES_IN,)),
         (rf"(?i:where)\s+{_WHO}{_NOW}\s+(?i:works?)", (WORKS_AT,)),
         (rf"(?i:where)\s+{_DOES}\s+{_WHO}{_NOW}\s+(?i:work|working)", (WORKS_AT,)),
@@ -96,7 +110,9 @@ def _found(question: str) -> Iterator[AskedClaim]:
         yield AskedClaim(_owner(match), (favourite_of(match["kind"]),))
     if match := _THING.search(question):
         relation = relation_of(match["thing"])
-        more = (WORKS_AT,) if relation == JOB_TITLE else ()
+        more: tuple[str, ...] = (WORKS_AT,) if relation == JOB_TITLE else ()
+        if relation in BOSSES:
+            more = tuple(word for word in BOSSES if word != relation)
         yield AskedClaim(_owner(match), (relation, *more))
 
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from worlddb.extract import forms
-from worlddb.extract.clauses import Clauses, Found
+from worlddb.extract.clause import Found
+from worlddb.extract.clauses import Clauses
 from worlddb.extract.dates import Dated
 from worlddb.extract.mask import BLOT
 from worlddb.extract.mentions import Mention

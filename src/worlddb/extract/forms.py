@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from worlddb.extract.lexicon import relations as known
+from worlddb.extract.lexicon import usual
 from worlddb.language.dates import MONTHS
 
 
@@ -24,7 +25,7 @@ _NOW = r"(?:\s+(?:now|currently|still|actually|officially|finally|just|recently)
 
 HINT = form(
     r"\b(?:liv|based|relocat|mov|work|employ|start|join|job|promot|becam|turned|old\b|now\b|longer"
-    r"|favou?rite|is\b|am\b|chang|updat|quit|left|resign)|['’][sm]\b"
+    r"|favou?rite|is\b|am\b|chang|updat|quit|left|resign|eat|drink|smok|vap|prefer)|['’][sm]\b"
 )
 """A quick look: no claim is without one of these."""
 PASTED = form(
@@ -35,7 +36,7 @@ PASTED = form(
 WHO = form(r"(?:I|we)(?=[\s'’])")
 WHOSE = form(r"(?:my|our)\s+")
 BARE = form(
-    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:lives|moved|relocated|works|no\s+longer\s+(?:lives"
+    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:lives|moved|relocated|works|prefers|no\s+longer\s+(?:lives"
     r"|works)|has\s+(?:just\s+|recently\s+)?(?:moved|relocated)|is\s+(?:now|currently|based))\s"
 )
 """How a note begins that leaves out whom it is about."""
@@ -56,6 +57,9 @@ AND_WORKS = form(
 """How one goes on about a work of which no more is known: "and work at a bakery"."""
 FROM = form(r"\s+from\s+")
 TO = form(r"\s+to\s+(?=\S)")
+
+NOT_THAT = form(r"(?:\s+now)?,?\s+(?:and\s+|but\s+)?not\s+(?:(?:in|at|for)\s+)?(?=\S)")
+"""How what is not so follows what is: "I live in Dublin, not Rome"."""
 
 # -- what somebody does ----------------------------------------------------------------------------
 
@@ -82,6 +86,7 @@ LEFT = form(
     rf"|{_HAD}{_NOW}\s+(?:quit|left|resigned\s+from)\s+(?:my|her|his|their)\s+(?:job|position|role)"
     r"\s+(?:at|with)\s+"
 )
+LEFT_TOWN = form(rf"{_HAD}{_NOW}\s+left\s+")
 QUIT = form(rf"{_HAD}{_NOW}\s+(?:quit|resigned\s+from|(?P<left>left))\s+")
 AND_JOINED = form(
     r",?\s+(?:(?:and|then|and\s+then)\s+)?(?:joined|to\s+join|started\s+(?:working\s+)?at|(?P<for>for))\s+"
@@ -108,6 +113,29 @@ AGED = form(
 )
 CHANGED = form(rf"{_HAD}{_NOW}\s+(?:changed|updated)\s+(?:my|our|her|his|their)\s+")
 
+# -- what is usual ---------------------------------------------------------------------------------
+
+_EATS = "|".join(f"{verb}s?" for verb in usual.DOING)
+_EATING = "|".join(usual.DOING.values())
+HABIT = form(
+    rf"(?:(?P<ends>\s+no\s+longer)\s+|(?P<not>{_DONT})\s+|(?:\s+still)?\s+)"
+    rf"(?P<verb>{_EATS})(?![\w'’-])"
+)
+GAVE_UP = form(
+    rf"(?P<ends>{_HAD}{_NOW}\s+(?:quit|stopped|gave\s+up|given\s+up))\s+(?P<verb>{_EATING})(?![\w'’-])"
+)
+PREFERS = form(
+    r"(?:(?P<gone>\s+no\s+longer)|(?P<now>\s+now))?\s+prefers?\s+(?:the\s+|an?\s+)?"
+    rf"(?P<how>{'|'.join(usual.HOW)})\s+(?P<what>{'|'.join(usual.WHAT)})(?![\w-])"
+)
+NOW = form(r",?\s+now\b")
+_TIME = r"(?:\d{1,2}(?:[:.]\d{2})?\s?(?:am|pm|a\.m\.|p\.m\.)|\d{1,2}:\d{2}|noon)(?!\w)"
+MEETING = form(
+    r"(?P<what>(?:(?:daily|weekly|team)\s+)?(?:stand-?up|retro|sync|all-hands)|(?:team|weekly)\s+meeting)"
+    r"(?:\s+is\s+at|(?P<now>\s+(?:is\s+now|now\s+is)\s+at|(?:\s+(?:has|was|got))?(?:\s+been)?\s+moved\s+to))"
+    rf"\s+(?P<time>{_TIME})"
+)
+
 # -- what somebody has -----------------------------------------------------------------------------
 
 _OWN = (
@@ -127,6 +155,9 @@ IS = form(
     r"(?:(?:,?\s+right)?\s+now|\s+these\s+days|\s+at\s+the\s+moment|\s+of\s+all\s+time)?"
     r"(?:\s+(?:is|has\s+become)(?:\s+(?:now|currently|still|actually))*|['’]s(?:\s+now)?):?\s+"
 )
+HOME_NOW = form(r"home\s+(?:is\s+now|now\s+is)\s+in\s+")
+NAME_OF = form(r"['’]s\s+(?:first\s+|full\s+)?name(?![\w-])")
+"""How the name of somebody is told who is one's only one: "my wife's name"."""
 HAS_CHANGED = form(r"\s+(?:has\s+|was\s+|got\s+)?(?:just\s+)?(?:been\s+)?changed(?=\s)")
 NAMED_KINDS = frozenset(word.replace("-", " ") for word in known.FAVOURITES_NAMED.split())
 PLAIN_KINDS = frozenset(word.replace("-", " ") for word in known.FAVOURITES.split())

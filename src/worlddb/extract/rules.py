@@ -20,7 +20,7 @@ from collections.abc import Sequence, Set
 from datetime import datetime
 
 from worlddb.extract.claims import claims_in
-from worlddb.extract.clauses import Found
+from worlddb.extract.clause import Found
 from worlddb.extract.dates import dates_in
 from worlddb.extract.english import reads_as_english
 from worlddb.extract.forms import USER_POSSESSIVE, USER_SUBJECT

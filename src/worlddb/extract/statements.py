@@ -88,6 +88,31 @@ _GOES_ON = re.compile(
     r"(?!\s+(?:also|at|in|part|occasionally|before|previously|sometimes)\b)"
 )
 
+# A state that is told of so short a time may pass: "I'm based in Berlin this week". What happened
+# in that time has happened: "I moved to Berlin this week".
+_EVENT = re.compile(
+    r"\b(?:moved|relocated|started|began|joined|switched|changed|updated|promoted|turned|quit"
+    r"|resigned|left|stopped|gave up|given up|become|no longer|any ?(?:more|longer))\b"
+)
+_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_PASSING = re.compile(
+    r"(?<!as of )(?<!since )(?<!starting )(?<!from )(?<!earlier )\b(?:today|tonight|this (?:week"
+    r"|weekend|month|year|quarter|term|semester|season|morning|afternoon|evening|spring|summer"
+    r"|fall|autumn|winter))\b"
+    rf"|\b{_DAY}s\b|\b(?:on|every|each|next|this) {_DAY}\b"
+    r"|\b(?:weekdays|weekends|mornings|afternoons|evenings|nights)\b"
+    r"|\b(?:times?|days?|hours?|nights?|once|twice) (?:a|per|every|each) (?:week|month|year)\b",
+    re.IGNORECASE,
+)
+# How one works somewhere beside one's work.
+_BESIDE = re.compile(
+    r",?\s+as\b.*\b(?:volunteer(?:s|ing)?|guest|adjunct|visiting|contractor|freelancer?|substitute"
+    r"|seasonal|honorary|mentor|advis[eo]r|trustee|board member|on the side|pro bono|side job)\b",
+    re.IGNORECASE,
+)
+_AS = re.compile(r",?\s+as\s+(?!of\b)")
+_CLAUSE_END = re.compile(r"[,;:—–(]|\s(?:and|but|because|so|where|which|though|although)\s")
+
 
 class Sentence(NamedTuple):
     """A sentence from `start` to `end` of a masked text, where claims may begin in it."""
@@ -148,6 +173,27 @@ def is_doubtful(plain: str) -> bool:
     if first.startswith(("if ", "when ", "maybe ", "perhaps ", "imagine ", "suppose ")):
         return True
     return not DOUBTS.isdisjoint(words) or _PHRASES.search(plain) is not None
+
+
+def is_passing(plain: str, sentence: Sentence, begin: int, at: int) -> bool:
+    """Return whether a claim from `begin` to `at` is told of a short time, or of what is beside."""
+    if _EVENT.search(plain, begin, at) is not None:
+        return False
+    opens = begin == sentence.begins[0]
+    if opens and _PASSING.search(plain, sentence.start, begin) is not None:
+        return True
+    # "As a lecturer, on Fridays" is still about the lecturer; "and I ski on Sundays" is not.
+    beside = _AS.match(plain, at, sentence.end) is not None
+    stop = None if beside else _CLAUSE_END.search(plain, at, sentence.end)
+    end = sentence.end if stop is None else stop.start()
+    return bool(_PASSING.search(plain, at, end) or _BESIDE.match(plain, at, end))
+
+
+def sounds_passing(quote: str) -> bool:
+    """Return whether words of which no more is known may be about a short time only."""
+    if _EVENT.search(quote) is not None:
+        return False
+    return bool(_PASSING.search(quote) or _BESIDE.search(quote))
 
 
 def is_over(plain: str) -> bool:

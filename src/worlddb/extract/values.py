@@ -13,10 +13,19 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from worlddb.extract import forms
+from worlddb.extract.judge import GIVEN_NAMES
 from worlddb.extract.lexicon import cities
 from worlddb.extract.lexicon import relations as known
-from worlddb.extract.lexicon.known import ACRONYMS, BRANDS, BRANDS_PERHAPS, NUMBERED, PLACES
-from worlddb.extract.lexicon.ordinary import looks_ordinary
+from worlddb.extract.lexicon.known import (
+    ACRONYMS,
+    BRANDS,
+    BRANDS_PERHAPS,
+    HEADS,
+    NUMBERED,
+    PHRASES,
+    PLACES,
+)
+from worlddb.extract.lexicon.ordinary import NEVER, looks_ordinary, of_a_people
 from worlddb.extract.mentions import Mention
 from worlddb.extract.runs import UPPER
 from worlddb.model.claims import LIVES_IN
@@ -44,7 +53,16 @@ _TITLE_NEXT = re.compile(
     rf"(?:(?!I\b)[{UPPER}][\w'’&-]*|\d{{1,4}}(?!\w))"
 )
 _QUOTED = re.compile(rf"[\"“]([{UPPER}][^\"“”\n]{{0,60}}?)[.!,]?[\"”]")
+# 7-Eleven, 3M; St. Mary's Hospital.
+_FIRM = re.compile(
+    rf"(?:the\s+)?(?P<firm>(?P<number>\d{{1,3}}-[{UPPER}][^\W\d_]+|\d[A-Z](?!\w))"
+    rf"|(?:(?:St|Mt|Ft|Dr)\.\s+)?[{UPPER}][\w&]*(?:['’]s)?"
+    rf"(?:\s+(?:(?:of|the|for)\s+)?[{UPPER}][\w&]*(?:['’]s)?){{1,4}})"
+)
+_ONE_NAME = re.compile(rf"[{UPPER}][^\W\d_A-Z]+(?:-[{UPPER}][^\W\d_A-Z]+)?")
 TITLE_WORDS_MAX = 8
+NAME_WORDS_MAX = 3
+NAME_CHARS_MIN = 3
 _SHOUTED_MIN = 6
 
 
@@ -153,7 +171,7 @@ class Values:
         kind = forms.KINDS[thing["thing"].lower()]
         if kind in ("person", "name"):
             named = self.named(at)
-            if named is None or (kind == "person" and not named.person):
+            if named is None or (kind == "person" and not is_one_named(thing["thing"], named)):
                 return None
             return named.end, named.text
         if kind == "title":
@@ -165,6 +183,19 @@ class Values:
         value = match[match.lastindex or 0]
         plain_word = value.isalpha() and value.islower()  # "my password is secure"
         return None if kind == "token" and plain_word else (match.end(), value)
+
+    def firm(self, at: int) -> Named | None:
+        """Return the name of whom one works for, also one that no other name is like."""
+        found = self.named(at)
+        if found is not None:
+            return found
+        match = _FIRM.match(self.prose, at)
+        if match is None or self._goes_on(match.end()):
+            return None
+        head = match[0].split()[-1].lower()
+        if match["number"] is None and head not in HEADS:
+            return None
+        return Named(self.text[match.start("firm") : match.end()], at, match.end(), False)
 
     def seat(self, at: int) -> int:
         """Return where "in London" ends after the name of a company."""
@@ -189,6 +220,33 @@ def is_place(text: str) -> bool:
         return True
     parts = text.lower().replace("’", "'").split(", ")
     return any(part in _CITIES or width_of(tuple(part.split())) for part in parts)
+
+
+def is_one_named(role: str, named: Named) -> bool:
+    """Return whether a name is that of somebody's manager or wife, known as a person's or not.
+
+    Not if it is a word, or says how somebody is: no "Great", no "Catholic".
+    """
+    words = named.text.lower().split()
+    if words[0] in GIVEN_NAMES or (named.person and len(words) > 1):
+        return named.person
+    if role.lower() in known.PERHAPS_A_FIRM or words[-1] in HEADS or is_place(named.text):
+        return False
+    return len(words) <= NAME_WORDS_MAX and all(map(_may_name, named.text.split()))
+
+
+def _may_name(text: str) -> bool:
+    """Return whether a word that nobody knows may be a part of somebody's name."""
+    word = text.lower()
+    if (
+        len(word) < NAME_CHARS_MIN
+        or _ONE_NAME.fullmatch(text) is None
+        or looks_ordinary(word)
+        or of_a_people(word)
+    ):
+        return False
+    told = word in known.HOW_ONE_IS or word.endswith(known.HOW_ONE_IS_ENDINGS)
+    return not told and word not in _NO_TOWN | PHRASES | NEVER | _CITIES
 
 
 def may_employ(text: str) -> bool:

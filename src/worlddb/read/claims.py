@@ -125,7 +125,15 @@ def _members(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, l
 def claiming(
     reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
 ) -> set[int]:
-    """Return the rows of nodes that claim, at a moment, a value of one of some relations.
+    """Return the rows of nodes that claim, at a moment, a value of one of some relations."""
+    told = stated(reader, subjects, relations, moment)
+    return {item.source for item, said in told if said.value}
+
+
+def stated(
+    reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
+) -> list[tuple[EdgeRow, Claimed]]:
+    """Return what is claimed at a moment of subjects, also that something is no longer so.
 
     A sentence of a longer text that was replaced is no claim of that text any more.
     """
@@ -135,13 +143,11 @@ def claiming(
         told = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known))
     said = [(item, one) for item, one in told if one.relation in relations]
     moved = _moved(said)
-    return {
-        item.source
+    return [
+        (item, one)
         for item, one in said
-        if one.value
-        and moment.holds(item.edge)
-        and (str(item.edge.source), one.relation, one.value) not in moved
-    }
+        if moment.holds(item.edge) and (str(item.edge.source), one.relation, one.value) not in moved
+    ]
 
 
 def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:

@@ -35,11 +35,19 @@ class LaneRank(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdated(Plain):
-    """A sentence of a hit that is no longer so: until when it was, and what replaced it."""
+    """A sentence of a hit that is no longer so: until when it was, and what stands in its place.
+
+    `by` is None if nothing does that can be seen from here: it was retired or erased since.
+    """
 
     text: str
     until: datetime | None
-    by: Id
+    by: Id | None
+
+    @property
+    def why(self) -> str:
+        """That it is no longer so, and where to look instead."""
+        return "no longer so" if self.by is None else f"no longer so, see {self.by.short}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +94,7 @@ class Hit(Plain):
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
         line = node_line(self.node, sorted(sides - {self.node.id}))
-        gone = (f" (no longer so, see {old.by.short}: {old.text})" for old in self.outdated)
+        gone = (f" ({old.why}: {old.text})" for old in self.outdated)
         return line + " ".join("".join(gone).split("\n"))
 
 

@@ -3,27 +3,46 @@
 A longer text stays when one sentence of it is replaced; the sentence has ended as a fact that was
 derived from it. Then the text is still found, but what replaced the sentence comes before it. A
 summary says what its details said: with one of them ended it is left out until it is made anew.
+
+O1  What was replaced stays outdated, whatever becomes of what replaced it: that may be replaced,
+    amended, retired or erased in turn. It is no longer outdated once it was said again and stands.
+O2  It is told to be replaced by what says it now, if that can be seen from here; else by nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from worlddb.model.claims import CLAIM_EDGE, Claimed, claimed, value_key
 from worlddb.model.instant import to_micros
 from worlddb.model.values import Node
+from worlddb.read.claims import stated
 from worlddb.read.hits import Outdated
+from worlddb.read.identity import accepted_class
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import Reader
 
 SUMMARY, FACT = "Summary", "Fact"
 
 
+Keep = Callable[[Iterable[int]], set[int]]
+"""What says which rows can be seen from here, whatever their time."""
+
+
 class Replaced(NamedTuple):
-    """A sentence that has ended, and the row of what replaced it."""
+    """A sentence that has ended, and the row of what says it now, if anything seen here does."""
+
+    row: int | None
+    told: Outdated
+
+
+class _Stated(NamedTuple):
+    """A claim that stands, and the row and the node that state it."""
 
     row: int
-    told: Outdated
+    node: Node
+    said: Claimed
 
 
 def stale_summaries(reader: Reader, nodes: Mapping[int, Node], moment: Moment) -> set[int]:
@@ -47,26 +66,112 @@ def _ended(reader: Reader, rows: set[int], moment: Moment) -> set[int]:
     return {body.row for body in bodies if body.valid_to is not None and body.valid_to <= at}
 
 
-def replaced(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, list[Replaced]]:
+def replaced(
+    reader: Reader, rows: Iterable[int], moment: Moment, keep: Keep
+) -> dict[int, list[Replaced]]:
     """Return by row the sentences that something has replaced since."""
     parts: dict[int, list[int]] = {}
     for item in reader.edges_at(rows, "in", ("derived_from",), moment.known):
         parts.setdefault(item.source, []).append(item.target)
     if not parts:
         return {}
+    at = moment.valid or moment.now
     facts = {
         row: node
         for row, node in reader.nodes(parts, moment.known).items()
-        if node.type == FACT and not moment.holds(node)
+        if node.type == FACT and node.valid_to is not None and node.valid_to <= at
     }
-    found: dict[int, list[Replaced]] = {}
+    newer: dict[int, set[int]] = {}
     for item in reader.edges_at(facts, "in", ("supersedes",), moment.known) if facts else ():
-        fact = facts[item.target]
-        assert fact.valid_to is not None or moment.valid is not None
-        told = Outdated(text=fact.content, until=fact.valid_to, by=item.edge.source)
-        for row in parts[item.target]:
-            found.setdefault(row, []).append(Replaced(item.source, told))
+        newer.setdefault(item.target, set()).add(item.source)
+    if not newer:
+        return {}
+    standing = _standing(reader, newer, moment, keep)
+    direct = _seen(reader, {row for found in newer.values() for row in found}, moment, keep)
+    found: dict[int, list[Replaced]] = {}
+    for fact in sorted(newer):
+        own, others = standing.get(fact, ((), ()))
+        if _said_again(facts[fact], own, others):
+            continue
+        since = facts[fact].created_at
+        now = {one.row: one.node for one in others if one.node.created_at >= since}
+        by = _best({row: direct[row] for row in newer[fact] & direct.keys()}, now)
+        told = Outdated(
+            text=facts[fact].content, until=facts[fact].valid_to, by=by[1].id if by else None
+        )
+        for row in parts[fact]:
+            found.setdefault(row, []).append(Replaced(by[0] if by else None, told))
     return found
+
+
+def _best(direct: Mapping[int, Node], standing: Mapping[int, Node]) -> tuple[int, Node] | None:
+    """Return what stands in the place of a sentence, of what replaced it and what is said now."""
+    both = {row: node for row, node in direct.items() if row in standing}
+    for choice in (both, standing, direct):
+        if choice:
+            return max(choice.items(), key=lambda one: (one[1].created_at, bytes(one[1].id)))
+    return None
+
+
+def _said_again(fact: Node, own: Iterable[Claimed], others: Iterable[_Stated]) -> bool:
+    """Return whether what had ended was said anew, and stands."""
+    assert fact.valid_to is not None
+    later = [one.said for one in others if one.node.created_at >= fact.valid_to]
+    return any(_says(said, mine) for said in later for mine in own)
+
+
+def _standing(
+    reader: Reader, facts: Iterable[int], moment: Moment, keep: Keep
+) -> dict[int, tuple[list[Claimed], list[_Stated]]]:
+    """Return of each fact what it claims, and what is claimed now of the same kind.
+
+    Much is said about a user: each subject is looked at once, whatever the number of facts.
+    """
+    claims: dict[int, list[tuple[int, Claimed]]] = {}
+    relations: dict[int, set[str]] = {}
+    for item in reader.edges_at(sorted(facts), "out", (CLAIM_EDGE,), moment.known):
+        said = claimed(item.edge.metadata)
+        if said is not None:
+            claims.setdefault(item.source, []).append((item.target, said))
+            relations.setdefault(item.target, set()).add(said.relation)
+    classes = reader.has_proposals()
+    stands: dict[int, list[_Stated]] = {}
+    for subject, wanted in relations.items():
+        same = accepted_class(reader, [subject], moment) if classes else {subject}
+        told = stated(reader, same, wanted, moment)
+        seen = _seen(reader, {item.source for item, _ in told}, moment, keep)
+        stands[subject] = [
+            _Stated(item.source, seen[item.source], said)
+            for item, said in told
+            if item.source in seen
+        ]
+    return {
+        fact: (
+            [said for _, said in own],
+            [
+                one
+                for subject, said in own
+                for one in stands[subject]
+                if one.said.relation == said.relation
+            ],
+        )
+        for fact, own in claims.items()
+    }
+
+
+def _seen(reader: Reader, rows: set[int], moment: Moment, keep: Keep) -> dict[int, Node]:
+    """Return those nodes that hold and can be seen from here."""
+    found = reader.nodes(keep(rows), moment.known)
+    return {row: node for row, node in found.items() if moment.holds(node) and not node.erased}
+
+
+def _says(one: Claimed, other: Claimed) -> bool:
+    """Return whether two claims are one: Rome is "Rome, Italy", but York is not "New York"."""
+    if one.relation != other.relation or bool(one.value) != bool(other.value):
+        return False
+    first, second = (value_key(each.value or each.was) for each in (one, other))
+    size = min(len(first), len(second))
+    return first[:size] == second[:size]
 
 
 def in_order(
@@ -82,7 +187,7 @@ def in_order(
     kept = [place for place in order if rows[place] not in stale]
     for place in [place for place in kept if rows[place] in outdated]:
         for newer in outdated[rows[place]]:
-            better = place_of.get(newer.row)
+            better = None if newer.row is None else place_of.get(newer.row)
             if better is None or rows[better] in stale:
                 continue
             at = kept.index(place)

@@ -315,13 +315,8 @@ class Recaller:
         if not nodes or self.view.ended:
             return {}, set()
         stale = stale_summaries(self.reader, nodes, self.moment)
-        found = replaced(self.reader, nodes.keys() - stale, self.moment)
-        newer = self.view.keep({old.row for many in found.values() for old in many})
-        return {
-            row: kept
-            for row, many in found.items()
-            if (kept := [old for old in many if old.row in newer])
-        }, stale
+        fresh = nodes.keys() - stale
+        return replaced(self.reader, fresh, self.moment, self.view.keep_world), stale
 
     def _conflicts(self, rows: Sequence[int]) -> dict[int, list[Conflict]]:
         """Return the open conflicts of each row; both sides must be visible from here."""

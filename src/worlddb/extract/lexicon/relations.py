@@ -11,6 +11,36 @@ ONE_PERSON = PERSONS & {
     *("manager", "partner", "physician", "spouse", "supervisor", "therapist", "vet", "wife"),
 }
 
+# Who may be a firm as well: a name that is not known as a person's is not taken for one here.
+PERHAPS_A_FIRM = frozenset(
+    (
+        "partner",
+        "landlord",
+        "landlady",
+        "vet",
+        "dentist",
+        "doctor",
+        "gp",
+        "hairdresser",
+        "therapist",
+    )
+)
+# What is said of people after "is", and no name, although a capital makes it look like one.
+_HOW_ONE_IS = """
+aboard abroad absent adhd agile alive alone amish anglican annoyed aussie autistic awake aware away
+awol berliner bilingual bipolar bisexual blind blonde brit brunette cancer capricorn celiac coeliac
+colorblind commuting conservative coptic creole cruel cute dane deaf demanding diabetic divorced
+dominican drunk dyslexic emo engaged epileptic extrovert feminist femme finn fired flaky flemish
+furious gay gemini genius gluten goofy goth grumpy gypsy hasidic hindi hispanic hot hungover
+introvert inuit keto kind kiwi kosher labour lactose latin lazy left-handed lesbian liberal
+libertarian londoner manic mean meh moody nordic olympian pagan parisian pescatarian petite picky
+pole pregnant promoted queer rude scot shy sick single slav smart socialist strict stubborn swede
+tall tba tbd texan thai toxic trans transgender turk unavailable unwell vegan vegetarian wfh wiccan
+widowed yankee yorker
+"""
+HOW_ONE_IS = frozenset(_HOW_ONE_IS.split())
+HOW_ONE_IS_ENDINGS = ("ese", "ish", "ist", "ian", "ean", "ing", "ful", "less", "ous", "ive", "ic")
+
 # What is one's own, by the kind of value it has.
 NUMBERS = (
     *("phone number", "telephone number", "cell number", "cell phone number", "mobile number"),
@@ -88,6 +118,7 @@ OCCUPATION_NOT = frozenset(
     (
         *("amateur", "aspiring", "certified", "ex", "fellow", "former", "freelance", "future"),
         *("good", "great", "licensed", "natural", "occasional", "part-time", "qualified"),
+        *("adjunct", "guest", "honorary", "seasonal", "substitute", "visiting"),
         *("retired", "trained", "trainee", "volunteer", "wannabe", "would-be", "weekend", "bad"),
     )
 )
@@ -120,8 +151,8 @@ him his hot how if important impossible in into like lost lovely mine missing mo
 nearly new nice no none nothing of off ok okay old on one open or our out over perfect playing
 pretty probably quite rare ready really rotten sad safe she sick similar simple small so some
 something special spicy still such sweet tasty terrible than that the their them there these they
-this those to too tough under unique up used usually very we weird what whatever when where which
-who why with without won wonderful worse yours you your whoever wherever
+this those to today tonight too tough under unique up used usually very we weird what whatever when
+where which who why with without won wonderful worse yours you your whoever wherever
 """
 NO_VALUE = frozenset(_NO_VALUE.split())
 # Things that end like them.

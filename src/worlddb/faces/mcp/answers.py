@@ -74,7 +74,9 @@ class OutdatedAnswer(Answer):
     """A sentence that something else has replaced."""
 
     text: str
-    replaced_by: str = Field(description="The id of what replaced it")
+    replaced_by: str | None = Field(
+        default=None, description="The id of what stands in its place, if that can be seen"
+    )
 
 
 class HitAnswer(Answer):
@@ -213,7 +215,10 @@ def _hit(hit: Hit) -> HitAnswer:
             )
             for one in hit.conflicts
         ],
-        outdated=[OutdatedAnswer(text=one.text, replaced_by=str(one.by)) for one in hit.outdated],
+        outdated=[
+            OutdatedAnswer(text=one.text, replaced_by=None if one.by is None else str(one.by))
+            for one in hit.outdated
+        ],
     )
 
 

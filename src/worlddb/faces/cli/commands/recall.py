@@ -143,7 +143,7 @@ def _print_hit(number: int, found: Recall, hit: Hit, explain: bool, whose: str) 
         sides = {side for one in hit.conflicts for side in (one.left, one.right)} - {node.id}
         print(f"   contradicted by {', '.join(sorted(side.short for side in sides))}")
     for old in hit.outdated:
-        print(f"   no longer so, see {old.by.short}: {one_line(old.text)}")
+        print(f"   {old.why}: {one_line(old.text)}")
     if explain:
         lanes = [f"{lane} #{at.rank} ({at.score:.3f})" for lane, at in hit.lanes.items()]
         print(f"   score {hit.score:.3f}, fused {hit.fused:.4f}: {', '.join(lanes)}")
