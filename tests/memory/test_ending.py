@@ -69,6 +69,20 @@ def test_amending_to_the_same_words_does_nothing(memory: Memory) -> None:
     assert (again.id, again.created, again.commit) == (old.id, False, None)
 
 
+@pytest.mark.parametrize("blank", ["", "  ", "\n\t"])
+def test_amending_to_no_text_is_refused_as_writing_none_is(memory: Memory, blank: str) -> None:
+    old = memory.write("I live in Rome")
+    before = memory.db.root_state
+    told = []
+    for call in (lambda: memory.write(blank), lambda: memory.amend(old.id, blank)):
+        with pytest.raises(worlddb.InvalidInputError) as raised:
+            call()
+        told.append(str(raised.value))
+    assert told[0] == told[1] == "there is no text to remember"
+    assert memory.db.root_state == before
+    assert not memory.read(old.id).retired
+
+
 def test_a_turn_is_amended_inside_its_session_and_a_session_is_not(memory: Memory) -> None:
     chat = [{"role": "user", "content": "I live in Rome"}, {"role": "user", "content": "Really"}]
     session = memory.write(chat, user_id="ada")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.api.ingesting import extractor_of
-from worlddb.api.messages import either, said_as
+from worlddb.api.messages import either, messages_of, said_as
 from worlddb.api.replacing import ended_by
 from worlddb.api.waiting import Waits, drafted, enqueue
 from worlddb.errors import ConflictError, InvalidInputError
@@ -189,6 +189,7 @@ class WritingMemories(Scoping):
         """
         if not isinstance(text, str):
             raise InvalidInputError(f"text: give text, not {type(text).__name__}")
+        messages_of(text)  # What says nothing is refused, as by `write`.
         encode_metadata(metadata, self.db._limits)
         reach = self._reach(scope)
         with self._viewing(reach, ended=True) as view:

@@ -162,6 +162,7 @@ def test_the_same_key_writes_once_in_the_body_and_in_the_header(site: Site) -> N
         ("/v1/recall", {"query": "x", "k": True}, "k: Input should be a valid integer"),
         ("/v1/recall", {"query": "x", "include_retired": "yes"}, "include_retired"),
         ("/v1/memories/abcd/amend", {"text": ["x"]}, "text"),
+        ("/v1/memories/abcd/amend", {"text": " "}, "text"),
         ("/v1/memories/xyz/retire", {}, "not an id"),
         ("/v1/memories/abc/retire", {}, "too short"),
         ("/v1/memories/abcd/retire", {"id": "abcd"}, "id: Extra inputs"),
