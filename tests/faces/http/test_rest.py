@@ -126,6 +126,9 @@ def test_the_same_key_writes_once_in_the_body_and_in_the_header(site: Site) -> N
     assert first["id"] == again["id"] == both["id"]
     other = site.post("/v1/memories", {"Idempotency-Key": "k1"}, text="other", user_id="keys")
     assert other.error.startswith("409 conflict: idempotency_key 'k1' was used")
+    for empty in ({"headers": {"Idempotency-Key": ""}}, {"idempotency_key": ""}):
+        refused = site.post("/v1/memories", text="empty key", user_id="keys", **empty)
+        assert refused.error.startswith("400 invalid_input: idempotency_key: is empty")
     split = site.post("/v1/memories", {"Idempotency-Key": "k2"}, **given, idempotency_key="k1")
     assert split.error.startswith("400 invalid_input: idempotency_key")
 
