@@ -35,6 +35,7 @@ from worlddb.store.sqlite.gate import Gate
 from worlddb.store.sqlite.hold import HOLDS
 from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.options import SYNCHRONOUS
+from worlddb.store.sqlite.place import Place
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import teach_words
 from worlddb.store.sqlite.writer import SqliteWriter
@@ -98,6 +99,7 @@ class SqliteStore:
             self._writer = self._open_writer(read_only, create, durability)
             in_file = path != MEMORY and not self._immutable
             hold = HOLDS.take(self._file) if in_file else None
+            self._place = Place(path, self._file if in_file else None)
         # Also when the store is never closed: dropped, or left open when the program ends.
         self._hold = weakref.finalize(self, HOLDS.drop, hold)
         keeps_log = path != MEMORY and not self.read_only
@@ -190,6 +192,7 @@ class SqliteStore:
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
             return connect_immutable(self.path)
+        self._place.refuse_lost()  # Another file would be read beside the one that is open.
         return connect(
             self._file, read_only=True, busy_timeout_s=self._busy_timeout_s, create=False
         )
@@ -242,7 +245,7 @@ class SqliteStore:
         """Yield the write transaction; it lands when the block ends, or not at all.
 
         Raises:
-            StorageError: the store is read-only, or the disk refused.
+            StorageError: the store is read-only, its file is gone, or the disk refused.
             ConflictError: another process kept the write lock longer than the time-out.
             InvalidInputError: this thread already has a transaction open, or the store is closed.
         """
@@ -279,6 +282,14 @@ class SqliteStore:
                 con.set_busy_timeout(int(self._busy_timeout_s * 1000))
                 con.pragma("synchronous", durable)
 
+    def refuse_lost(self) -> None:
+        """Refuse to go on if the file was deleted, moved or replaced since it was opened.
+
+        Raises:
+            StorageError: it was.
+        """
+        self._place.refuse_lost()
+
     def _refuse_read_only(self) -> None:
         if self.read_only:
             raise StorageError(f"{self.path}: opened read-only; open it to write")
@@ -287,6 +298,7 @@ class SqliteStore:
     def _landing(self) -> Iterator[apsw.Connection]:
         """Yield the writing connection inside a transaction that lands whole or not at all."""
         con = self._writer
+        self._place.refuse_lost()
         try:
             con.execute("BEGIN IMMEDIATE")
             yield con
