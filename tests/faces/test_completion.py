@@ -51,7 +51,7 @@ def completed(script: Path, *words: str) -> list[str]:
 
 
 def test_bash_completes_commands(script: Path) -> None:
-    assert completed(script, "re") == ["recall", "read", "retire", "reindex"]
+    assert completed(script, "re") == ["recall", "read", "retire", "restore", "reindex"]
     assert completed(script, "--db", "write", "doc") == ["doctor"]
     assert completed(script, "--db", "=", "x", "--json", "am") == ["amend"]
     everything = completed(script, "")

@@ -36,6 +36,7 @@ COMMANDS = (
     "prove",
     "check",
     "backup",
+    "restore",
     "export",
     "import_",
     "proposals",

@@ -111,6 +111,26 @@ def connect_immutable(path: str) -> apsw.Connection:
     return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
+def connect_somehow(
+    path: str, file: str, *, busy_timeout_s: float, create: bool
+) -> tuple[apsw.Connection, bool]:
+    """Return a connection, also where nothing may be written, not even a lock file.
+
+    And whether the file is such that nobody can change it. A reader opens the file to write, too,
+    where it may, and then only reads: a connection that cannot write leaves its log files behind
+    when it closes.
+    """
+    try:
+        con = connect(file, read_only=False, busy_timeout_s=busy_timeout_s, create=create)
+        return con, False
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        log = Path(f"{path}-wal")
+        if not os.path.exists(path) or (log.exists() and log.stat().st_size):
+            raise
+    # No log: the file alone is the whole store, and nobody can change it where it lies.
+    return connect_immutable(path), True
+
+
 def check_format(con: apsw.Connection, path: str) -> int:
     """Return the file's format version; 0 for a new, empty file.
 

@@ -26,11 +26,13 @@ from worlddb.store.sqlite.connection import (
     check_format,
     connect,
     connect_immutable,
+    connect_somehow,
     migrate,
     refuse_bad_path,
     refuse_old_format,
     translated,
 )
+from worlddb.store.sqlite.copying import copy_pages, land
 from worlddb.store.sqlite.gate import Gate
 from worlddb.store.sqlite.hold import HOLDS
 from worlddb.store.sqlite.kept import KeptPages
@@ -50,22 +52,8 @@ def _we_write(*_: Any) -> int:
 
 def _copy(reader: SqliteReader, target: apsw.Connection) -> None:
     """Copy the whole snapshot of `reader`."""
-    reader.head()  # Only the first read takes the snapshot; without one, writers get in between.
-    with target.backup("main", reader.con, "main") as copy:
-        while not copy.done:
-            copy.step(4096)
-
-
-def _land(partial: str, path: str) -> None:
-    """Give a finished copy its name, never taking another file's."""
-    try:
-        os.link(partial, path)
-    except FileExistsError:
-        raise StorageError(f"{path}: exists already; choose a new path") from None
-    except OSError:  # A disk without hard links: a small gap between the look and the move.
-        if os.path.exists(path):
-            raise StorageError(f"{path}: exists already; choose a new path") from None
-        os.rename(partial, path)
+    reader.head()  # Only the first read takes the snapshot.
+    copy_pages(reader.con, target)
 
 
 class SqliteStore:
@@ -111,7 +99,12 @@ class SqliteStore:
         if read_only or not create:
             if self.path != MEMORY and not os.path.exists(self.path):
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
-        con = self._connect_somehow(read_only, create)
+        con, self._immutable = connect_somehow(
+            self.path,
+            self._file,
+            busy_timeout_s=self._busy_timeout_s,
+            create=create and not read_only,
+        )
         try:
             self.read_only = read_only or con.readonly("main")
             if self.read_only or not create:
@@ -130,27 +123,6 @@ class SqliteStore:
             con.close()
             raise
         return con
-
-    def _connect_somehow(self, read_only: bool, create: bool) -> apsw.Connection:
-        """Return a connection, also where nothing may be written, not even a lock file.
-
-        A reader opens the file to write, too, where it may, and then only reads: a connection that
-        cannot write leaves its log files behind when it closes.
-        """
-        try:
-            return connect(
-                self._file,
-                read_only=False,
-                busy_timeout_s=self._busy_timeout_s,
-                create=create and not read_only,
-            )
-        except (apsw.CantOpenError, apsw.ReadOnlyError):
-            log = Path(f"{self.path}-wal")
-            if not os.path.exists(self.path) or (log.exists() and log.stat().st_size):
-                raise
-        # No log: the file alone is the whole store, and nobody can change it where it lies.
-        self._immutable = True
-        return connect_immutable(self.path)
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -367,7 +339,7 @@ class SqliteStore:
                 _copy(reader, target)
                 target.close()
                 # Under its name only when it is whole: a killed backup is never taken for one.
-                _land(partial, path)
+                land(partial, path)
             finally:
                 target.close()
                 Path(partial).unlink(missing_ok=True)

@@ -22,8 +22,8 @@ def add_parser(subparsers: Subparsers) -> None:
         summary="copy the store to a new file",
         description=(
             "Copy the store as of now to a new file, while others read and write it. The copy\n"
-            "is a store like any other: to restore it, open it, or move it to where the old one\n"
-            "was (with no process using that, and its -wal and -shm files removed)."
+            "is a store like any other and can be opened; 'worlddb restore' puts it in the place\n"
+            "of the old one."
         ),
         examples=(
             ("worlddb backup monday.db", "copy your store"),
