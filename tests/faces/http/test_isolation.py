@@ -186,7 +186,7 @@ def test_who_shares_a_memory_is_not_told_where_it_lives_if_that_is_elsewhere(sho
     shop.memory.write("Both sing", user_id=["ada", "bob"])
     worlds = {name: str(ScopeName("user", name).id()) for name in ("ada", "bob")}
 
-    def parents(name: str, question: str, **scope: str) -> set[str | None]:
+    def parents(name: str, question: str, **scope: Any) -> set[str | None]:
         answer = shop.site.as_(name).post("/v1/recall", query=question, **scope)
         found = {hit["node"]["parent"] for hit in answer.data["hits"]}
         assert found

@@ -125,10 +125,31 @@ def connect_somehow(
         return con, False
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         log = Path(f"{path}-wal")
+        if os.path.isfile(path) and not os.access(path, os.R_OK):
+            raise StorageError(
+                f"{path}: you have no right to read it; change that (chmod u+rw), or run as its "
+                "owner"
+            ) from None
         if not os.path.exists(path) or (log.exists() and log.stat().st_size):
             raise
     # No log: the file alone is the whole store, and nobody can change it where it lies.
     return connect_immutable(path), True
+
+
+def why_read_only(path: str) -> str:
+    """Return why a file that was to be written cannot be, and what to do about it."""
+    about = os.statvfs(path) if hasattr(os, "statvfs") else None
+    if about is not None and about.f_flag & os.ST_RDONLY:
+        return "lies on a read-only file system, so it can only be read; copy it to another disk"
+    if os.access(path, os.W_OK):
+        return (
+            "can only be read, for you have no right to write to its folder, where the log has to "
+            "be; change that (chmod u+w), or run as its owner"
+        )
+    return (
+        "can only be read, for you have no right to write it; change that (chmod u+w), or run as "
+        "its owner"
+    )
 
 
 def check_format(con: apsw.Connection, path: str) -> int:

@@ -31,6 +31,7 @@ from worlddb.store.sqlite.connection import (
     refuse_bad_path,
     refuse_old_format,
     translated,
+    why_read_only,
 )
 from worlddb.store.sqlite.copying import copy_pages, land
 from worlddb.store.sqlite.gate import Gate
@@ -107,6 +108,9 @@ class SqliteStore:
         )
         try:
             self.read_only = read_only or con.readonly("main")
+            self.why_read_only = "opened read-only; open it to write"
+            if self.read_only and not read_only:
+                self.why_read_only = why_read_only(self._file)
             if self.read_only or not create:
                 if check_format(con, self.path) == 0 and self.path != MEMORY:
                     raise StorageError(f"{self.path}: is empty; there is no store to open")
@@ -264,7 +268,7 @@ class SqliteStore:
 
     def _refuse_read_only(self) -> None:
         if self.read_only:
-            raise StorageError(f"{self.path}: opened read-only; open it to write")
+            raise StorageError(f"{self.path}: {self.why_read_only}")
 
     @contextmanager
     def _landing(self) -> Iterator[apsw.Connection]:
