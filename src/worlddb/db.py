@@ -14,6 +14,7 @@ from worlddb.api.ingesting import Ingesting
 from worlddb.api.later import Later
 from worlddb.api.pending import Extracting
 from worlddb.api.reading import Reading
+from worlddb.api.restoring import restore as restore
 from worlddb.api.whole import Whole
 from worlddb.api.writing import Writing
 from worlddb.model.limits import Limits

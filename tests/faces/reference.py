@@ -77,10 +77,11 @@ SETTINGS = {
 KEEPING = """\
 ## Backups and exports
 
-A **backup** is a store like any other, so restoring one is opening it: `--db backup.db`, or
-`worlddb.open("backup.db")`. To put it where the old store was, end the processes that use that,
-move the old file and its `-wal` and `-shm` files away, and move the backup there. It is taken while
-others read and write, and appears under its name only when it is complete.
+A **backup** is a store like any other and can be opened: `--db backup.db`, or
+`worlddb.open("backup.db")`. It is taken while others read and write, and appears under its name
+only when it is complete. `restore` puts it where the old store was; end the processes that use that
+first. Do not move it there by hand: `-wal` and `-shm` files that a crash left behind belong to the
+old store, and would be written into the new one.
 
 An **export** is text: one JSON object per line, commit by commit, readable without WorldDB and
 compressed if its name ends in `.gz`. Importing it into a new store gives the same ids, both clocks,
@@ -89,6 +90,7 @@ the same commit hashes and the same root state; a commit that does not is refuse
 ```console
 $ worlddb backup monday.db
 $ worlddb check --db monday.db
+$ worlddb restore monday.db --force
 $ worlddb export monday.jsonl.gz
 $ worlddb import monday.jsonl.gz --db copy.db
 ```

@@ -57,7 +57,7 @@ def test_options_that_help_does_not_show_are_not_completed(script: Path) -> None
 
 
 def test_bash_completes_commands(script: Path) -> None:
-    assert completed(script, "re") == ["recall", "read", "retire", "reindex"]
+    assert completed(script, "re") == ["recall", "read", "retire", "restore", "reindex"]
     assert completed(script, "--db", "write", "doc") == ["doctor"]
     assert completed(script, "--db", "=", "x", "--json", "am") == ["amend"]
     everything = completed(script, "")

@@ -155,6 +155,16 @@ def test_a_store_on_read_only_media_can_be_read(own: Sample) -> None:
         own.path.chmod(0o644)
 
 
+@pytest.mark.parametrize("command", [["write"], ["recall"], ["list", "--user-id"]])
+def test_an_argument_that_is_not_utf_8_is_told_to_who_typed_it(
+    own: Sample, command: list[str]
+) -> None:
+    done = worlddb(*command, os.fsdecode(b"caf\xe9"), "--db", own.path)
+    assert (done.code, done.out) == (2, "")
+    assert "the argument b'caf\\xe9' is not UTF-8; use a UTF-8 terminal, or convert" in done.err
+    assert "errors=" not in done.err
+
+
 def test_the_version_is_the_packages() -> None:
     done = worlddb("--version")
     assert (done.code, done.out) == (0, f"worlddb {engine.__version__}\n")

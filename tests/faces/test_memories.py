@@ -307,6 +307,15 @@ def test_amending_keeps_the_old_memory_and_says_so(store: Store) -> None:
     assert table[0].split() == ["id", "valid_from", "valid_to", "scopes", "text"]
 
 
+def test_amending_to_no_text_is_refused(store: Store) -> None:
+    old = store("write", "lives in Rome", "--json").data["id"]
+    for blank in ("", "  "):
+        done = store("amend", old, blank)
+        assert (done.code, done.out) == (2, "")
+        assert "there is no text to remember" in done.err
+    assert store("read", old, "--json").data["valid_to"] is None
+
+
 def test_amending_reads_stdin(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     ident = worlddb("write", "old", "--json", "--db", path).data["id"]

@@ -124,6 +124,34 @@ def test_export_by_force_follows_a_link_and_never_replaces_a_device(
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.parametrize("command", [("export", "--force"), ("backup",)])
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal", "-vectors"])
+def test_no_command_writes_over_the_store_that_it_reads(
+    own: Sample, command: tuple[str, ...], end: str
+) -> None:
+    before = own.path.read_bytes()
+    folder = own.path.parent
+    (folder / "by").mkdir()
+    (folder / "link").symlink_to(f"{own.path}{end}")
+    (folder / "linked.db").symlink_to(own.path)
+    roundabout = folder / "by" / ".." / f"own.db{end}"
+    for store in (own.path, folder / "linked.db"):
+        for target in (f"{own.path}{end}", roundabout, folder / "link"):
+            done = in_process(*command, target, "--db", store)
+            assert (done.code, done.out) == (8, "")
+            assert "is the store itself or belongs to it; choose another path" in done.err
+    assert own.path.read_bytes() == before
+    assert sorted(one.name for one in folder.iterdir()) == ["by", "link", "linked.db", "own.db"]
+
+
+def test_an_export_does_not_replace_another_name_of_the_store(own: Sample) -> None:
+    (own.path.parent / "second.db").hardlink_to(own.path)
+    done = worlddb("export", "second.db", "--force", "--db", own.path, cwd=own.path.parent)
+    assert (done.code, done.out) == (8, "")
+    assert "is the store itself" in done.err
+    assert own.path.stat().st_nlink == 2
+
+
 def test_an_export_of_a_damaged_store_leaves_the_old_export_in_place(
     own: Sample, tmp_path: Path
 ) -> None:

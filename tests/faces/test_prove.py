@@ -142,3 +142,11 @@ def test_prove_wants_an_id_or_a_proof_with_a_whole_root_state(
     assert (done.code, done.out) == (code, "")
     assert done.err.startswith("worlddb: ")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("root", ["ab", "no hex", "ab" * 33, ""])
+def test_a_root_state_that_is_none_is_told_by_its_name(root: str) -> None:
+    done = in_process("prove", "--verify", "nope", f"--root-state={root}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"worlddb: --root-state {root!r}"[:90])
+    assert "give the 64 hexadecimal digits of a root state" in done.err

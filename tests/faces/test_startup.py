@@ -68,6 +68,7 @@ def test_every_command_file_is_listed_and_has_the_two_functions() -> None:
     parser = cli.make_parser()
     for name in files:
         arguments = {"read": ["ab"], "diff": ["0"], "backup": ["x"], "import_": ["x"]} | {
+            "restore": ["x"],
             "recall": ["x"],
             "extract": ["--pending"],
             "eval": ["retrieval", "--data", "x"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from functools import partial
 from pathlib import Path
@@ -70,6 +71,41 @@ def test_amending_to_the_same_words_does_nothing(memory: Memory) -> None:
     old = memory.write("I live in Rome")
     again = memory.amend(old.id, " I live  in Rome\n")
     assert (again.id, again.created, again.commit) == (old.id, False, None)
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\n\t"])
+def test_amending_to_no_text_is_refused_as_writing_none_is(memory: Memory, blank: str) -> None:
+    old = memory.write("I live in Rome")
+    before = memory.db.root_state
+    with pytest.raises(worlddb.InvalidInputError) as writing:
+        memory.write(blank)
+    with pytest.raises(worlddb.InvalidInputError) as amending:
+        memory.amend(old.id, blank)
+    assert str(writing.value) == str(amending.value) == "there is no text to remember"
+    assert memory.db.root_state == before
+    assert not memory.read(old.id).retired
+
+
+def test_what_is_said_anew_does_not_begin_before_what_it_supersedes(memory: Memory) -> None:
+    began = "2026-03-01T00:00:00+00:00"
+    old = memory.write("I live in Rome", at=began)
+    before = memory.db.root_state
+    with pytest.raises(worlddb.InvalidInputError, match=f"at: .* began at {re.escape(began)}; "):
+        memory.amend(old.id, "I live in Paris", at="2026-02-28T23:59:59Z")
+    assert memory.db.root_state == before
+    new = memory.amend(old.id, "I live in Paris", at=began)
+    assert memory.read(old.id).valid_to == memory.read(new.id).valid_from
+
+
+def test_amending_by_a_clock_that_was_set_back_inverts_no_interval() -> None:
+    now = [2_000_000_000_000_000]
+    with Memory(":memory:", embedder="none", clock=lambda: now[0]) as memory:
+        old = memory.write("I live in Rome")
+        now[0] -= 1_000_000_000
+        new = memory.amend(old.id, "I live in Paris")
+        ended = memory.read(old.id)
+        assert ended.valid_to is not None
+        assert ended.valid_from <= ended.valid_to == memory.read(new.id).valid_from
 
 
 def test_a_turn_is_amended_inside_its_session_and_a_session_is_not(memory: Memory) -> None:

@@ -215,6 +215,7 @@ def test_what_was_written_is_there_after_a_restart_and_scopes_are_found_by_name(
         (lambda m: m.write("x", metadata=[1]), "mapping"),
         (lambda m: m.write("x", metadata={"a": float("nan")}), "metadata"),
         (lambda m: m.write("x", idempotency_key=" "), "idempotency_key"),
+        (lambda m: m.write("x", idempotency_key=""), "idempotency_key"),
         (lambda m: m.write("x", extractor="nosuch"), "nosuch"),
         (lambda m: m.write("x" * (2 << 20)), "limit"),
         (lambda m: m.recall(""), "question"),

@@ -105,7 +105,7 @@ def test_what_answers_a_short_question_hears_what_that_asks_on_about() -> None:
             before=chat,
             forms=np.array([Form(0, 40, 0, 0), asked, Form(0, 40, 0, 0), Form(0, 40, 0, 0)]),
         )
-        return weigh(found, "laptop", None, NOON, _only("reply", 1.0)).scores.tolist()
+        return [*map(float, weigh(found, "laptop", None, NOON, _only("reply", 1.0)).scores)]
 
     _, question, answer, later = heard(Form(0, 17, 1, 0))
     assert answer == question > 0 > later

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from worlddb.errors import InvalidInputError, WorldDBError
+from worlddb.errors import CorruptionError, InvalidInputError, WorldDBError
 from worlddb.faces.findings import Finding, fail, ok, warn
 from worlddb.faces.opening import chat_of, embedder_of
 from worlddb.faces.places import IN_MEMORY, data_directory
@@ -62,8 +62,11 @@ def examine_store(settings: Settings) -> Iterator[Finding]:
         # Without an embedder, so that a wrong one is told where it belongs.
         with open_store(path, create=False, embedder="none") as db:
             yield from _examine_open(db, path)
+    except CorruptionError as error:
+        advice = "worlddb restore BACKUP --force, or give another --db"
+        yield fail("store", f"cannot be opened: {error}", advice)
     except (WorldDBError, OSError) as error:
-        yield fail("store", f"cannot be opened: {error}", "restore a backup, or give another --db")
+        yield fail("store", f"cannot be opened: {error}", "mend that, or give another --db")
 
 
 def _examine_open(db: WorldDB, path: str) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -73,14 +74,34 @@ class ReadingMemories(Scoping):
             "at": at,
         }
         if all(worlds):
-            return self.db.recall(
+            found = self.db.recall(
                 query, scope=worlds[0], within=worlds[1:], settings=settings, **options
             )
+            return self._without_strangers(found, known_at)
         from worlddb.read.asking import DEFAULT_SETTINGS, question_of
 
         # Nobody of that name has written yet. A wrong argument has to be told all the same.
         question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
         return Recall(question=query)
+
+    def _without_strangers(self, found: Recall, known_at: Instant | None) -> Recall:
+        """Return an answer that does not say where shared memories live, if that is out of bounds.
+
+        The id of a scope follows from its name, so whoever guesses a name would see it confirmed.
+        """
+        if not self._bounds:
+            return found
+        with self._viewing(self._bounds, known_at=known_at, ended=True) as view:
+            worlds = {hit.node.parent for hit in found if hit.node.parent is not None}
+            rows = {view.reader.node_row(world): world for world in worlds}
+            places = {row for row in rows if row is not None}
+            own = places.intersection(chain(view.worlds, *view.within))
+            seen = {rows[row] for row in own | view.keep_world(places)}
+        hits = (
+            hit if hit.node.parent in seen else replace(hit, node=replace(hit.node, parent=None))
+            for hit in found
+        )
+        return replace(found, hits=tuple(hits))
 
     def list(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.api.ingesting import extractor_of
-from worlddb.api.messages import either, said_as
+from worlddb.api.messages import either, messages_of, said_as
 from worlddb.api.replacing import ended_by
 from worlddb.api.waiting import Waits, drafted, enqueue
 from worlddb.errors import ConflictError, InvalidInputError
@@ -99,12 +99,14 @@ class WritingMemories(Scoping):
                 seen = reader.head().seq
                 worlds = {name: _world(reader, name) for name in scopes}
                 home = worlds[scopes[0]][0]
-                key = idempotency_key and write_key(idempotency_key, home, said)
+                key = None
+                if idempotency_key is not None:
+                    key = write_key(idempotency_key, home, said)
                 known = key.written(reader) if key else None
             if known is not None:
                 return self._known(known)
             drafted = drafted or self._draft(self.db._as_known(said, home), at, extractor)
-            into = _Into(seen, worlds, home, key or None, metadata)
+            into = _Into(seen, worlds, home, key, metadata)
             try:
                 return self._put(into, *drafted, source)
             except _Written as earlier:
@@ -181,7 +183,7 @@ class WritingMemories(Scoping):
         The old one ends when the new one begins (now, or `at`), and can still be read.
 
         Raises:
-            InvalidInputError: not an id, the start of several, a whole session, or no text.
+            InvalidInputError: not one id, a whole session, no text, or `at` is before it began.
             NotFoundError: there is no such memory here.
             ConflictError: it has ended already.
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
@@ -189,6 +191,7 @@ class WritingMemories(Scoping):
         """
         if not isinstance(text, str):
             raise InvalidInputError(f"text: give text, not {type(text).__name__}")
+        messages_of(text)  # What says nothing is refused, as by `write`.
         encode_metadata(metadata, self.db._limits)
         reach = self._reach(scope)
         with self._viewing(reach, ended=True) as view:
@@ -199,7 +202,8 @@ class WritingMemories(Scoping):
         if said_as(text) == said_as(old.content):
             return self._told(old.id, scopes)
         speaker = old.name if old.type == "Turn" else "user"
-        draft, waits = self._draft([Message(text=text, speaker=speaker)], at, extractor)
+        begins = self._beginning(old, at)
+        draft, waits = self._draft([Message(text=text, speaker=speaker)], begins, extractor)
         kept = replace(
             draft.nodes[0],
             type=old.type,
@@ -233,6 +237,22 @@ class WritingMemories(Scoping):
         )
         self.db._look_again(home, outcome.created, self._recluster)
         return self._told(outcome.ids[kept.key], scopes, draft, outcome, commit, waits)
+
+    def _beginning(self, old: Node, at: Instant | None) -> Instant:
+        """Return when what is said anew begins: never before what it supersedes.
+
+        Raises:
+            InvalidInputError: it is said to.
+        """
+        began = to_micros(old.valid_from, "valid_from")
+        if at is None:
+            return from_micros(max(self.db._clock(), began))
+        if to_micros(at, "at") < began:
+            raise InvalidInputError(
+                f"at: memory {old.id.short} began at {old.valid_from.isoformat()}; give that time "
+                "or a later one"
+            )
+        return at
 
     def _draft(
         self, messages: Sequence[Message], at: Instant | None, extractor: Extractor | str | None

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from worlddb import ScopeName
 from worlddb.faces.http.access import make_access
 from worlddb.memory import Memory
 
@@ -179,6 +180,43 @@ def test_who_shares_a_memory_is_not_told_with_whom(shop: Shop) -> None:
         bob.post(f"/v1/memories/{shared}/amend", text="Both dance").data,
     ):
         assert answer["scopes"] == [{"kind": "user", "value": "bob"}]
+
+
+def test_who_shares_a_memory_is_not_told_where_it_lives_if_that_is_elsewhere(shop: Shop) -> None:
+    shop.memory.write("Both sing", user_id=["ada", "bob"])
+    worlds = {name: str(ScopeName("user", name).id()) for name in ("ada", "bob")}
+
+    def parents(name: str, question: str, **scope: Any) -> set[str | None]:
+        answer = shop.site.as_(name).post("/v1/recall", query=question, **scope)
+        found = {hit["node"]["parent"] for hit in answer.data["hits"]}
+        assert found
+        assert name in ("root", "ada") or worlds["ada"] not in str(answer.body)
+        return found
+
+    assert parents("bob", "sing") == {None}
+    assert parents("bob", "tomatoes") == {worlds["bob"]}
+    assert parents("ada", "sing") == {worlds["ada"]}
+    assert parents("root", "sing", user_id="bob") == {worlds["ada"]}
+    shop.site.as_("bob").post("/v1/memories", messages=[{"content": "jam"}, {"content": "jelly"}])
+    [session] = parents("bob", "jelly")
+    assert session not in (None, worlds["bob"])
+    done, told = shop.site.as_("bob").tool("memory_recall", query="sing")
+    assert done
+    assert worlds["ada"] not in str(told)
+
+
+def test_every_token_signs_what_it_writes_by_its_name(shop: Shop) -> None:
+    def signed() -> str:
+        return shop.memory.db.log(limit=1, newest_first=True)[0].actor
+
+    for name in ("root", "bob", "both"):
+        site = shop.site.as_(name)
+        ident = site.post("/v1/memories", text=f"said by {name}", user_id="bob").data["id"]
+        assert signed() == f"http {name}"
+        assert site.post(f"/v1/memories/{ident}/retire").status == 200
+        assert signed() == f"http {name}"
+        assert site.tool("memory_write", text=f"told by {name}", user_id="bob")[0]
+        assert signed() == f"http {name}"
 
 
 def test_ada_can_do_all_of_it_with_her_own_token(shop: Shop) -> None:

@@ -108,6 +108,27 @@ def test_every_write_that_was_answered_is_there_after_a_signal_in_the_middle(
         assert memory.db.check() == []
 
 
+def test_a_store_that_was_deleted_under_the_server_is_told_and_no_write_is_acknowledged(
+    tmp_path: Path,
+) -> None:
+    with Process(tmp_path / "m.db") as process:
+        assert process.site.post("/v1/memories", text="I like tea").status == 200
+        assert process.site.get("/health").status == 200
+        for file in tmp_path.glob("m.db*"):
+            file.unlink()
+        assert process.site.get("/health").error.startswith("503 storage: ")
+        refused = process.site.post("/v1/memories", text="I like coffee").error
+        assert refused.startswith("503 storage: the store: was deleted, moved or replaced while")
+        assert "restore" in refused
+        done, told = process.site.tool("memory_write", text="I like milk")
+        assert not done
+        assert "was deleted, moved or replaced" in told
+        process.signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert "Traceback" not in process.log()
+    assert list(tmp_path.glob("m.db*")) == []
+
+
 def test_the_log_tells_neither_tokens_nor_texts(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.toml"
     digest = token_digest(SECRET.encode()).hex()

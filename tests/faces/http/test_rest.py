@@ -126,6 +126,9 @@ def test_the_same_key_writes_once_in_the_body_and_in_the_header(site: Site) -> N
     assert first["id"] == again["id"] == both["id"]
     other = site.post("/v1/memories", {"Idempotency-Key": "k1"}, text="other", user_id="keys")
     assert other.error.startswith("409 conflict: idempotency_key 'k1' was used")
+    for empty in ({"headers": {"Idempotency-Key": ""}}, {"idempotency_key": ""}):
+        refused = site.post("/v1/memories", text="empty key", user_id="keys", **empty)
+        assert refused.error.startswith("400 invalid_input: idempotency_key: is empty")
     split = site.post("/v1/memories", {"Idempotency-Key": "k2"}, **given, idempotency_key="k1")
     assert split.error.startswith("400 invalid_input: idempotency_key")
 
@@ -138,7 +141,8 @@ def test_the_same_key_writes_once_in_the_body_and_in_the_header(site: Site) -> N
         ("/v1/memories", {"messages": "x"}, "messages"),
         ("/v1/memories", {"messages": []}, "messages"),
         ("/v1/memories", {"messages": [{"role": "user"}]}, "content: Field required"),
-        ("/v1/memories", {"text": 5}, "text"),
+        ("/v1/memories", {"text": 5}, ": text: give a text or a list of messages"),
+        ("/v1/memories", {"text": {"a": 1}}, ": text: give a text or a list of messages"),
         ("/v1/memories", {"text": ""}, "text"),
         ("/v1/memories", {"text": "  "}, "there is no text"),
         ("/v1/memories", {"text": "x", "nonsense": 1}, "nonsense: Extra inputs"),
@@ -162,6 +166,7 @@ def test_the_same_key_writes_once_in_the_body_and_in_the_header(site: Site) -> N
         ("/v1/recall", {"query": "x", "k": True}, "k: Input should be a valid integer"),
         ("/v1/recall", {"query": "x", "include_retired": "yes"}, "include_retired"),
         ("/v1/memories/abcd/amend", {"text": ["x"]}, "text"),
+        ("/v1/memories/abcd/amend", {"text": " "}, "text"),
         ("/v1/memories/xyz/retire", {}, "not an id"),
         ("/v1/memories/abc/retire", {}, "too short"),
         ("/v1/memories/abcd/retire", {"id": "abcd"}, "id: Extra inputs"),

@@ -37,7 +37,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("memory_list", {"cursor": "../../etc/passwd"}, "next_cursor"),
     ("memory_list_scopes", {"kind": "planet"}, "kind: input should be 'user', 'agent'"),
     ("memory_read", {"id": "../../etc/passwd"}, "is not an id"),
-    ("memory_amend", {"id": "ffff", "text": ""}, "no memory"),
+    ("memory_amend", {"id": "ffff", "text": "a"}, "no memory"),
+    ("memory_amend", {"id": "ffff", "text": ""}, "no text to remember"),
     ("memory_retire", {"id": "ffff"}, "no memory"),
 ]
 

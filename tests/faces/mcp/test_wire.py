@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 import worlddb
 
-from .talking import DEADLINE_S, lines
+from .talking import DEADLINE_S, Lines, lines
 
 BAD_LINES: list[tuple[bytes, int, int | str | None]] = [
     (b"{not json", -32700, None),
@@ -120,6 +123,97 @@ def test_a_signal_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     acknowledged = {f"note {one['id']}" for one in heard}
     assert len(acknowledged) >= 10
     assert acknowledged <= set(texts(tmp_path / "m.db"))
+
+
+SLOW = """
+import sys
+import worlddb
+from worlddb.faces.mcp.stdio import serve_stdio
+
+class Slow(worlddb.Memory):
+    def write(self, *given, **options):
+        print("begun", file=sys.stderr, flush=True)
+        open(f"{sys.argv[1]}.fifo").read()
+        return super().write(*given, **options)
+
+with Slow(sys.argv[1]) as memory:
+    serve_stdio(memory)
+"""
+
+
+@contextmanager
+def at_work(path: Path) -> Iterator[Lines]:
+    """Yield a server that is at work on a write, until its pipe is written to."""
+    os.mkfifo(f"{path}.fifo")
+    with lines(path, program=SLOW) as server:
+        server.greet()
+        server.say(write(1, "begun before the signal"))
+        wait_for(server, b"begun")
+        yield server
+
+
+def wait_for(server: Lines, said: bytes) -> None:
+    """Read what is told on stderr until something is."""
+    assert server.process.stderr is not None
+    while said not in (line := server.process.stderr.readline()):
+        assert line, "the server is gone"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_call_that_was_begun_before_a_signal_is_finished_and_answered(
+    tmp_path: Path, number: int
+) -> None:
+    path = tmp_path / "m.db"
+    with at_work(path) as server:
+        server.process.send_signal(number)
+        wait_for(server, b"ending")
+        server.say(write(2, "asked after the signal"))
+        Path(f"{path}.fifo").write_text("go")
+        told = server.hear()
+        assert (told["id"], told["result"]["isError"]) == (1, False)
+        assert server.process.wait(DEADLINE_S) == 0
+        assert server.process.stdout is not None
+        assert server.process.stderr is not None
+        assert server.process.stdout.read() == b""
+        assert server.process.stderr.read() == b""
+    assert not Path(f"{path}-wal").exists()
+    assert texts(path) == ["begun before the signal"]
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with at_work(path) as server:
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(server, b"ending")
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(server, b"a second signal: calls that were not answered yet are dropped")
+        assert server.process.wait(DEADLINE_S) == 128 + signal.SIGTERM
+    assert texts(path) == []
+
+
+def test_a_call_that_does_not_end_holds_the_end_up_for_a_moment_only(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with at_work(path) as server:
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(server, b"out of time: calls that were not answered yet are dropped")
+        assert server.process.wait(DEADLINE_S) == 128 + signal.SIGTERM
+    assert texts(path) == []
+
+
+def test_a_client_that_goes_away_without_a_word_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with lines(path) as server:
+        server.greet()
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        server.say(write(1, "said into the void"))
+        # Its stdin is still open: it ends by itself.
+        assert server.process.wait(DEADLINE_S) == 0
+        assert server.process.stderr is not None
+        assert server.process.stderr.read() == b""
+        server.process.stdout = None
+    assert not Path(f"{path}-wal").exists()
+    assert texts(path) == ["said into the void"]
 
 
 def test_nothing_but_the_protocol_reaches_stdout(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from worlddb import __version__
-from worlddb.errors import WorldDBError
+from worlddb.errors import InvalidInputError, WorldDBError
 from worlddb.faces.cli.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, exit_code
 from worlddb.faces.cli.options import Parser, add_shared_options, examples_text
 from worlddb.faces.cli.terminal import one_line
@@ -36,6 +36,7 @@ COMMANDS = (
     "prove",
     "check",
     "backup",
+    "restore",
     "export",
     "import_",
     "proposals",
@@ -101,7 +102,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         _complain("interrupted")
         return INTERRUPTED
     except (WorldDBError, OSError) as error:
-        _complain(_message(error))
+        _complain(_message(error, sys.argv[1:] if argv is None else argv))
         return exit_code(error)
     except Exception:
         import traceback
@@ -128,11 +129,27 @@ def _run(argv: Sequence[str] | None) -> int:
     return code
 
 
-def _message(error: WorldDBError | OSError) -> str:
+def _message(error: WorldDBError | OSError, argv: Sequence[str]) -> str:
+    if isinstance(error, InvalidInputError) and "lone surrogate" in str(error):
+        # The engine speaks to programs. Python makes these of bytes that it cannot decode.
+        for given in argv:
+            if not _is_text(given):
+                return (
+                    f"the argument {os.fsencode(given)!r:.100} is not UTF-8; use a UTF-8 terminal, "
+                    "or convert it: iconv -f LATIN1 -t UTF-8 FILE | worlddb write -"
+                )
     if isinstance(error, OSError) and error.strerror:
         where = f"{os.fspath(error.filename)}: " if isinstance(error.filename, str) else ""
         return f"{where}{error.strerror.lower()}"
     return str(error)
+
+
+def _is_text(given: str) -> bool:
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _complain(message: str) -> None:

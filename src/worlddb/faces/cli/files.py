@@ -8,6 +8,9 @@ from contextlib import contextmanager, suppress
 
 from worlddb.errors import StorageError
 
+BESIDE = ("", "-wal", "-shm", "-journal", "-vectors")
+"""What the names of a store's files end in."""
+
 
 @contextmanager
 def landing(target: str, *, replace: bool) -> Iterator[str]:
@@ -35,6 +38,28 @@ def landing(target: str, *, replace: bool) -> Iterator[str]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def refuse_store(target: str, store: str) -> None:
+    """Refuse to write what a command writes over the store that it reads, or a file of its own.
+
+    Raises:
+        StorageError: `target` is one of them, by its name or by a link.
+    """
+    real = os.path.realpath(store)
+    for end in BESIDE:
+        # By name, too: what SQLite has not made yet, it would take for its own.
+        if os.path.realpath(target) == real + end or _is_same(target, real + end):
+            raise StorageError(
+                f"{target}: is the store itself or belongs to it; choose another path"
+            )
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
 
 
 def _rename(temporary: str, path: str, target: str, replace: bool) -> None:

@@ -93,11 +93,15 @@ def make_app(
 
 
 def _health(memory: Memory, threads: Threads) -> Endpoint:
+    def look() -> None:
+        memory.db._store.refuse_lost()
+        _ = memory.db.root_state
+
     async def health(_: Request) -> Response:
         try:
-            await threads.run(lambda: memory.db.root_state)
+            await threads.run(look)
         except WorldDBError:
-            return problem(503, "the store cannot be read", type="storage")
+            return problem(503, "the store cannot be read, or its file is gone", type="storage")
         return _json({"status": "ok", "version": __version__})
 
     return health

@@ -34,10 +34,13 @@ def memory_for() -> Memory:
 class CallerMemory(Memory):
     """A Memory that counts what is written, and refuses to write for a token that only reads."""
 
-    def __init__(self, memory: Memory, tally: Tally, *, read_only: bool = False) -> None:
+    def __init__(
+        self, memory: Memory, tally: Tally, *, read_only: bool = False, actor: str | None = None
+    ) -> None:
         # The same open store and the same bounds; closing it stays with who opened it.
         vars(self).update(vars(memory))
         self._owns = False
+        self._actor = actor or memory._actor
         self._tally = tally
         self._read_only = read_only
 
@@ -94,6 +97,7 @@ def caller_memory(memory: Memory, token: Token | None, tally: Tally) -> CallerMe
     """
     if token is None:
         return CallerMemory(memory, tally)
+    actor = f"http {token.name}"
     if token.bounds:
-        memory = memory.bound(actor=f"http {token.name}", **token.bounds)
-    return CallerMemory(memory, tally, read_only=token.read_only)
+        memory = memory.bound(actor=actor, **token.bounds)
+    return CallerMemory(memory, tally, read_only=token.read_only, actor=actor)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from worlddb.memory.reading import PAGE_MAX
 from worlddb.model.scopes import VALUE_BYTES_MAX, VALUES_MAX, ScopeKind
@@ -78,6 +79,14 @@ class WriteGiven(Scoped):
         None, description="the same key again writes nothing; also as header Idempotency-Key"
     )
     extractor: ExtractorName | None = Field(None, description="how the text is read")
+
+    @field_validator("text", mode="before")
+    @classmethod
+    def _is_either(cls, given: Any) -> Any:
+        # In one sentence; the model itself would tell what it is not, once for each of the two.
+        if given is not None and not isinstance(given, str | list):
+            raise PydanticCustomError("text_or_chat", "give a text or a list of messages")
+        return given
 
 
 class ListGiven(Scoped):

@@ -90,6 +90,8 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
     with ExitStack() as closing:
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = closing.enter_context(open_memory(settings, actor="http"))
+        if memory.db._store.read_only:
+            log.warning("%s: %s", settings.path, memory.db._store.why_read_only)
         if settings.consolidate_every_s is not None:
             background = Background(memory.db, every_s=settings.consolidate_every_s)
             closing.callback(_tell_failures, background)

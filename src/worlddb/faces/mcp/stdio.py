@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -14,8 +15,10 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.mcp.server import LogLevel, make_server
-from worlddb.faces.mcp.wire import standard_streams
+from worlddb.faces.mcp.wire import LAST_ANSWERS_S, Wire, standard_streams
 from worlddb.memory import Memory
+
+ENDING_S_MAX = LAST_ANSWERS_S + 1.0
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +28,9 @@ def serve_stdio(
 ) -> None:
     """Serve a memory on stdin and stdout until stdin ends, or SIGTERM or SIGINT comes.
 
-    What is being written then is finished. Everything but the protocol goes to stderr.
+    What was begun then is finished and answered, if that takes no more than two seconds; a call
+    that takes longer, and a second signal, end the process as if it had been killed. Everything but
+    the protocol goes to stderr.
     """
     # Before the SDK sets up its own: plain lines, and never on stdout.
     logging.basicConfig(stream=sys.stderr, level=log_level, format="%(levelname)s %(message)s")
@@ -35,19 +40,49 @@ def serve_stdio(
 
 
 async def _serve(server: MCPServer) -> None:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
-        # The public way of running it has no place for streams of one's own.
-        inner = server._lowlevel_server
-        async with standard_streams() as (incoming, outgoing):
-            await inner.run(incoming, outgoing, inner.create_initialization_options())
-        tasks.cancel_scope.cancel()
+    ending = Ending()
+    # The public way of running it has no place for streams of one's own.
+    inner = server._lowlevel_server
+    try:
+        async with anyio.create_task_group() as tasks:
+            async with standard_streams() as wire:
+                tasks.start_soon(ending.on_signal, wire)
+                await inner.run(wire.incoming, wire.outgoing, inner.create_initialization_options())
+            tasks.cancel_scope.cancel()
+    finally:
+        ending.done()
 
 
-async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            scope.cancel()
+class Ending:
+    """Ends well at the first signal: soon, whatever is being done; and at once at the second."""
+
+    def __init__(self) -> None:
+        self._latest: threading.Timer | None = None
+
+    async def on_signal(self, wire: Wire) -> None:
+        """Wait for signals."""
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with anyio.create_task_group() as tasks:
+                async for number in signals:
+                    if self._latest is not None:
+                        _leave(number, "a second signal")
+                    # On a thread: the loop waits for calls that are at work, however long.
+                    self._latest = threading.Timer(ENDING_S_MAX, _leave, (number, "out of time"))
+                    self._latest.daemon = True
+                    self._latest.start()
+                    log.info("ending: what was begun is finished first")
+                    tasks.start_soon(wire.end)
+
+    def done(self) -> None:
+        """Note that it has ended well."""
+        if self._latest is not None:
+            self._latest.cancel()
+
+
+def _leave(number: int, why: str) -> None:
+    """End the process now. Nothing that was acknowledged is lost by that, as by any other end."""
+    log.warning("%s: calls that were not answered yet are dropped", why)
+    os._exit(128 + number)
 
 
 class Warming:

@@ -5,8 +5,8 @@
 
 The SDK's own reader drops a line that is no message, so whoever sent it waits for ever; it replaces
 bytes that are no UTF-8, so a memory would differ from what was said; it cannot be interrupted; and
-at the end of stdin what is being answered is lost. While this one runs nobody else can read stdin,
-and what is printed to stdout goes to stderr.
+at the end of stdin, or when it is told to end, what is being answered is lost. While this one runs
+nobody else can read stdin, and what is printed to stdout goes to stderr.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
+from io import FileIO, RawIOBase
 from typing import Any, BinaryIO, TypeAlias
 
 import anyio
@@ -38,34 +39,36 @@ from mcp.types import (
 from pydantic import ValidationError
 
 LINE_BYTES_MAX = 64 << 20
-LAST_ANSWERS_S = 1.0
+LAST_ANSWERS_S = 2.0
 
 Incoming: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing: TypeAlias = MemoryObjectSendStream[SessionMessage]
 
 
 @asynccontextmanager
-async def standard_streams() -> AsyncIterator[tuple[Incoming, Outgoing]]:
+async def standard_streams() -> AsyncIterator[Wire]:
     """Yield what comes in on stdin, and what takes messages to stdout."""
     source, sink = _take_standard_files()
-    wire = _Wire(source, sink)
+    wire = Wire(source, sink)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.write)
         threading.Thread(target=wire.read, name="worlddb-stdin", daemon=True).start()
         try:
-            yield wire.incoming, wire.outgoing
+            yield wire
         finally:
             wire.incoming.close()
             tasks.cancel_scope.cancel()
 
 
-class _Wire:
+class Wire:
     """Both directions, and which requests are not answered yet."""
 
-    def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
+    def __init__(self, source: BinaryIO, sink: RawIOBase) -> None:
         self._source = source
         self._sink = sink
         self._loop = asyncio.get_running_loop()
+        self.incoming: Incoming
+        self.outgoing: Outgoing
         self._messages, self.incoming = anyio.create_memory_object_stream[
             SessionMessage | Exception
         ](0)
@@ -73,6 +76,8 @@ class _Wire:
         self._refusals = self.outgoing.clone()
         self._unanswered: set[RequestId] = set()
         self._answered = anyio.Event()
+        self._is_ending = False
+        self._is_heard = True
 
     def read(self) -> None:
         """Read lines until stdin ends. This thread cannot be stopped while it waits for one."""
@@ -81,7 +86,7 @@ class _Wire:
             while line := self._line():
                 if not line.isspace():
                     self._in_loop(self._pass_on(message_of(line)))
-            self._in_loop(self._end())
+            self._in_loop(self.end())
 
     def _line(self) -> bytes:
         line = self._source.readline(LINE_BYTES_MAX + 1)
@@ -99,6 +104,8 @@ class _Wire:
         done.result()
 
     async def _pass_on(self, found: SessionMessage | JSONRPCError) -> None:
+        if self._is_ending:
+            raise anyio.BrokenResourceError
         if isinstance(found, JSONRPCError):
             await self._refusals.send(SessionMessage(found))
             return
@@ -106,10 +113,11 @@ class _Wire:
             self._unanswered.add(found.message.id)
         await self._messages.send(found)
 
-    async def _end(self) -> None:
+    async def end(self) -> None:
         """End what comes in, but only once what was asked is answered: the end cancels it."""
+        self._is_ending = True
         with anyio.move_on_after(LAST_ANSWERS_S):
-            while self._unanswered:
+            while self._unanswered and self._is_heard:
                 self._answered = anyio.Event()
                 await self._answered.wait()
         self._refusals.close()
@@ -123,10 +131,18 @@ class _Wire:
             if isinstance(item.message, JSONRPCResponse | JSONRPCError):
                 self._unanswered.discard(item.message.id)
                 self._answered.set()
+            if not self._is_heard:
+                # The client went away without a word. Whatever else it asked for is taken off the
+                # server's hands all the same, so that it can end.
+                await self.end()
 
     def _put(self, data: bytes) -> None:
-        self._sink.write(data)
-        self._sink.flush()
+        rest = memoryview(data)
+        try:
+            while rest and self._is_heard:
+                rest = rest[self._sink.write(rest) or 0 :]
+        except ConnectionError:
+            self._is_heard = False
 
 
 def message_of(line: bytes) -> SessionMessage | JSONRPCError:
@@ -161,10 +177,11 @@ def _id_in(line: bytes) -> RequestId | None:
     return ident if isinstance(ident, int | str) and not isinstance(ident, bool) else None
 
 
-def _take_standard_files() -> tuple[BinaryIO, BinaryIO]:
+def _take_standard_files() -> tuple[BinaryIO, RawIOBase]:
     """Return stdin and stdout; from now on reading the one and printing to the other misses them.
 
-    They are never closed: the thread that waits for a line may outlive everything else.
+    They are never closed: the thread that waits for a line may outlive everything else. Nothing is
+    kept back for stdout: if nobody reads it any more, there is nothing left to be flushed.
     """
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)
@@ -172,4 +189,4 @@ def _take_standard_files() -> tuple[BinaryIO, BinaryIO]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    return os.fdopen(source, "rb", closefd=False), os.fdopen(sink, "wb", closefd=False)
+    return os.fdopen(source, "rb", closefd=False), FileIO(sink, "wb", closefd=False)

@@ -111,6 +111,47 @@ def connect_immutable(path: str) -> apsw.Connection:
     return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
+def connect_somehow(
+    path: str, file: str, *, busy_timeout_s: float, create: bool
+) -> tuple[apsw.Connection, bool]:
+    """Return a connection, also where nothing may be written, not even a lock file.
+
+    And whether the file is such that nobody can change it. A reader opens the file to write, too,
+    where it may, and then only reads: a connection that cannot write leaves its log files behind
+    when it closes.
+    """
+    try:
+        con = connect(file, read_only=False, busy_timeout_s=busy_timeout_s, create=create)
+        return con, False
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        log = Path(f"{path}-wal")
+        if os.path.isfile(path) and not os.access(path, os.R_OK):
+            raise StorageError(
+                f"{path}: you have no right to read it; change that (chmod u+rw), or run as its "
+                "owner"
+            ) from None
+        if not os.path.exists(path) or (log.exists() and log.stat().st_size):
+            raise
+    # No log: the file alone is the whole store, and nobody can change it where it lies.
+    return connect_immutable(path), True
+
+
+def why_read_only(path: str) -> str:
+    """Return why a file that was to be written cannot be, and what to do about it."""
+    about = os.statvfs(path) if hasattr(os, "statvfs") else None
+    if about is not None and about.f_flag & os.ST_RDONLY:
+        return "lies on a read-only file system, so it can only be read; copy it to another disk"
+    if os.access(path, os.W_OK):
+        return (
+            "can only be read, for you have no right to write to its folder, where the log has to "
+            "be; change that (chmod u+w), or run as its owner"
+        )
+    return (
+        "can only be read, for you have no right to write it; change that (chmod u+w), or run as "
+        "its owner"
+    )
+
+
 def check_format(con: apsw.Connection, path: str) -> int:
     """Return the file's format version; 0 for a new, empty file.
 

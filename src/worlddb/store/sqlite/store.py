@@ -26,16 +26,20 @@ from worlddb.store.sqlite.connection import (
     check_format,
     connect,
     connect_immutable,
+    connect_somehow,
     migrate,
     refuse_bad_path,
     refuse_old_format,
     translated,
+    why_read_only,
 )
+from worlddb.store.sqlite.copying import copy_pages, land
 from worlddb.store.sqlite.gate import Gate
 from worlddb.store.sqlite.hold import HOLDS
 from worlddb.store.sqlite.kept import KeptPages
 from worlddb.store.sqlite.mending import lost_rows, lost_tables
 from worlddb.store.sqlite.options import SYNCHRONOUS
+from worlddb.store.sqlite.place import Place
 from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import teach_words
 from worlddb.store.sqlite.writer import SqliteWriter
@@ -50,22 +54,8 @@ def _we_write(*_: Any) -> int:
 
 def _copy(reader: SqliteReader, target: apsw.Connection) -> None:
     """Copy the whole snapshot of `reader`."""
-    reader.head()  # Only the first read takes the snapshot; without one, writers get in between.
-    with target.backup("main", reader.con, "main") as copy:
-        while not copy.done:
-            copy.step(4096)
-
-
-def _land(partial: str, path: str) -> None:
-    """Give a finished copy its name, never taking another file's."""
-    try:
-        os.link(partial, path)
-    except FileExistsError:
-        raise StorageError(f"{path}: exists already; choose a new path") from None
-    except OSError:  # A disk without hard links: a small gap between the look and the move.
-        if os.path.exists(path):
-            raise StorageError(f"{path}: exists already; choose a new path") from None
-        os.rename(partial, path)
+    reader.head()  # Only the first read takes the snapshot.
+    copy_pages(reader.con, target)
 
 
 class SqliteStore:
@@ -99,6 +89,7 @@ class SqliteStore:
             self._writer = self._open_writer(read_only, create, durability)
             in_file = path != MEMORY and not self._immutable
             hold = HOLDS.take(self._file) if in_file else None
+            self._place = Place(path, self._file if in_file else None)
         # Also when the store is never closed: dropped, or left open when the program ends.
         self._hold = weakref.finalize(self, HOLDS.drop, hold)
         keeps_log = path != MEMORY and not self.read_only
@@ -110,9 +101,17 @@ class SqliteStore:
         if read_only or not create:
             if self.path != MEMORY and not os.path.exists(self.path):
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
-        con = self._connect_somehow(read_only, create)
+        con, self._immutable = connect_somehow(
+            self.path,
+            self._file,
+            busy_timeout_s=self._busy_timeout_s,
+            create=create and not read_only,
+        )
         try:
             self.read_only = read_only or con.readonly("main")
+            self.why_read_only = "opened read-only; open it to write"
+            if self.read_only and not read_only:
+                self.why_read_only = why_read_only(self._file)
             if self.read_only or not create:
                 if check_format(con, self.path) == 0 and self.path != MEMORY:
                     raise StorageError(f"{self.path}: is empty; there is no store to open")
@@ -129,27 +128,6 @@ class SqliteStore:
             con.close()
             raise
         return con
-
-    def _connect_somehow(self, read_only: bool, create: bool) -> apsw.Connection:
-        """Return a connection, also where nothing may be written, not even a lock file.
-
-        A reader opens the file to write, too, where it may, and then only reads: a connection that
-        cannot write leaves its log files behind when it closes.
-        """
-        try:
-            return connect(
-                self._file,
-                read_only=False,
-                busy_timeout_s=self._busy_timeout_s,
-                create=create and not read_only,
-            )
-        except (apsw.CantOpenError, apsw.ReadOnlyError):
-            log = Path(f"{self.path}-wal")
-            if not os.path.exists(self.path) or (log.exists() and log.stat().st_size):
-                raise
-        # No log: the file alone is the whole store, and nobody can change it where it lies.
-        self._immutable = True
-        return connect_immutable(self.path)
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -191,6 +169,7 @@ class SqliteStore:
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
             return connect_immutable(self.path)
+        self._place.refuse_lost()  # Another file would be read beside the one that is open.
         return connect(
             self._file, read_only=True, busy_timeout_s=self._busy_timeout_s, create=False
         )
@@ -243,7 +222,7 @@ class SqliteStore:
         """Yield the write transaction; it lands when the block ends, or not at all.
 
         Raises:
-            StorageError: the store is read-only, or the disk refused.
+            StorageError: the store is read-only, its file is gone, or the disk refused.
             ConflictError: another process kept the write lock longer than the time-out.
             InvalidInputError: this thread already has a transaction open, or the store is closed.
         """
@@ -280,14 +259,23 @@ class SqliteStore:
                 con.set_busy_timeout(int(self._busy_timeout_s * 1000))
                 con.pragma("synchronous", durable)
 
+    def refuse_lost(self) -> None:
+        """Refuse to go on if the file was deleted, moved or replaced since it was opened.
+
+        Raises:
+            StorageError: it was.
+        """
+        self._place.refuse_lost()
+
     def _refuse_read_only(self) -> None:
         if self.read_only:
-            raise StorageError(f"{self.path}: opened read-only; open it to write")
+            raise StorageError(f"{self.path}: {self.why_read_only}")
 
     @contextmanager
     def _landing(self) -> Iterator[apsw.Connection]:
         """Yield the writing connection inside a transaction that lands whole or not at all."""
         con = self._writer
+        self._place.refuse_lost()
         try:
             con.execute("BEGIN IMMEDIATE")
             yield con
@@ -373,7 +361,7 @@ class SqliteStore:
                 _copy(reader, target)
                 target.close()
                 # Under its name only when it is whole: a killed backup is never taken for one.
-                _land(partial, path)
+                land(partial, path)
             finally:
                 target.close()
                 Path(partial).unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from worlddb.faces.cli.files import landing
+from worlddb.faces.cli.files import landing, refuse_store
 from worlddb.faces.cli.options import Subparsers, add_command, wants_json
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.stores import open_to_read, store_path
@@ -22,8 +22,8 @@ def add_parser(subparsers: Subparsers) -> None:
         summary="copy the store to a new file",
         description=(
             "Copy the store as of now to a new file, while others read and write it. The copy\n"
-            "is a store like any other: to restore it, open it, or move it to where the old one\n"
-            "was (with no process using that, and its -wal and -shm files removed)."
+            "is a store like any other and can be opened; 'worlddb restore' puts it in the place\n"
+            "of the old one."
         ),
         examples=(
             ("worlddb backup monday.db", "copy your store"),
@@ -37,8 +37,9 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Copy, then say what the copy holds."""
     target = checked_path(args.target)
+    path = store_path(args)
+    refuse_store(target, path)
     with open_to_read(args) as db, landing(target, replace=False) as temporary:
-        path = store_path(args)
         total = os.path.getsize(path) if os.path.exists(path) else None
         with Progress("copying", unit="bytes", total=total) as progress:
             progress.measure = lambda: _size(temporary)

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from worlddb.errors import StorageError
-from worlddb.faces.cli.files import landing
+from worlddb.faces.cli.files import landing, refuse_store
 from worlddb.faces.cli.options import Subparsers, add_command, count, wants_json
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.stores import open_to_read
+from worlddb.faces.cli.stores import open_to_read, store_path
 from worlddb.faces.cli.terminal import one_line, print_json
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
                 raise StorageError("stdout is closed; give a FILE")
             _export(db, sys.stdout.buffer, args.after)
             return 0
+        refuse_store(args.file, store_path(args))
         with landing(args.file, replace=args.force) as temporary, _writing(temporary, args) as out:
             commits, lines = _export(db, out, args.after)
     size = os.path.getsize(args.file)

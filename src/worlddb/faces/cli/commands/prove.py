@@ -84,7 +84,13 @@ def _verify(args: argparse.Namespace) -> int:
     from worlddb.model.id import Id
     from worlddb.model.proof import verify_proof
 
-    root = Id(args.root_state.strip())
+    try:
+        root = Id(args.root_state.strip())
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"--root-state {args.root_state!r:.80}: give the 64 hexadecimal digits of a root "
+            "state, as 'worlddb check' prints it"
+        ) from None
     proof = _load(args.verify)
     holds = verify_proof(proof, root)
     claim = {"id": proof.get("id"), "state": proof.get("state"), "root_state": str(root)}
