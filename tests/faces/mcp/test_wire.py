@@ -258,6 +258,28 @@ def test_what_is_printed_meanwhile_goes_to_stderr_and_stdin_is_ours_alone(tmp_pa
         assert said in errors
 
 
+WARM = """
+import sys
+import worlddb
+from worlddb.faces.mcp.stdio import serve_stdio
+
+class Warm(worlddb.Memory):
+    def warm(self):
+        super().warm()
+        print("warmed up", file=sys.stderr, flush=True)
+
+with Warm(sys.argv[1]) as memory:
+    serve_stdio(memory)
+"""
+
+
+def test_what_is_being_loaded_is_not_left_behind_when_it_ends(tmp_path: Path) -> None:
+    with lines(tmp_path / "m.db", program=WARM) as server:
+        server.greet()
+        code, rest, errors = server.end()
+    assert (code, rest, errors) == (0, b"", b"warmed up\n")
+
+
 def test_discovery_without_a_handshake_says_what_the_server_is(tmp_path: Path) -> None:
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -35,8 +35,10 @@ def serve_stdio(
     # Before the SDK sets up its own: plain lines, and never on stdout.
     logging.basicConfig(stream=sys.stderr, level=log_level, format="%(levelname)s %(message)s")
     server = make_server(lambda: memory, search_fetch=search_fetch, log_level=log_level)
-    server.middleware.append(Warming(memory))
+    warming = Warming(memory)
+    server.middleware.append(warming)
     anyio.run(_serve, server)
+    warming.wait()
 
 
 async def _serve(server: MCPServer) -> None:
@@ -90,7 +92,7 @@ class Warming:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._started = False
+        self._thread: threading.Thread | None = None
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -99,9 +101,16 @@ class Warming:
         try:
             return await call_next(ctx)
         finally:
-            if not self._started:
-                self._started = True
-                threading.Thread(target=self._warm, name="worlddb-warming", daemon=True).start()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._warm, name="worlddb-warming", daemon=True
+                )
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for it, for a moment: Python cannot end well while a thread is loading a library."""
+        if self._thread is not None:
+            self._thread.join(ENDING_S_MAX)
 
     def _warm(self) -> None:
         try:
