@@ -77,7 +77,18 @@ def test_knobs_can_be_chosen_and_given_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "knob", ["colour", "k=x", "k=-1", "k=0", "lanes=words", "", "answerer", "judge=openai:x"]
+    "knob",
+    [
+        "colour",
+        "k=x",
+        "k=-1",
+        "k=0",
+        "lanes=words",
+        "",
+        "answerer",
+        "judge=openai:x",
+        "answerer=openai:x@h:1/v1",
+    ],
 )
 def test_a_knob_that_is_none_is_refused(knob: str) -> None:
     with pytest.raises(InvalidInputError):

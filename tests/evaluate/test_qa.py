@@ -195,6 +195,10 @@ def test_a_sample_is_the_same_every_time(data: Path, tmp_path: Path) -> None:
         (("--mode", "qa", "--answerer", "m", "--out", "x"), "give provider:model"),
         (("--mode", "qa", "--answerer", "gopher:m", "--out", "x"), "use one of openai"),
         (("--mode", "qa", "--answerer", "openai:m", "--prompts", "y"), "y is no folder"),
+        (("--mode", "qa", "--answerer", "openai:m@localhost:9911/v1"), "is no address"),
+        (("--mode", "qa", "--answerer", "openai:m@ftp://x"), "is no address"),
+        (("--mode", "qa", "--answerer", "openai:m@http://a:b@h/v1"), "leave out user, password"),
+        (("--mode", "qa", "--answerer", "openai:m", "--judge", "openai:j@h"), "--judge: model"),
     ],
 )
 def test_a_run_without_models_or_a_place_is_refused(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from worlddb.bridge.configured import model_named
 from worlddb.errors import InvalidInputError
 from worlddb.evaluate.intervals import Mean, bootstrap
 from worlddb.evaluate.pages import Table
@@ -100,9 +101,13 @@ def _model(role: str) -> Turn:
 
 
 def model_name(spec: str) -> str:
-    """Return a model without the address it is found at."""
-    name, _, address = spec.rpartition("@")
-    return name if address.startswith(("http://", "https://")) else spec
+    """Return a model without the address it is found at.
+
+    Raises:
+        InvalidInputError: it is no model, or what should be an address is none.
+    """
+    named = model_named(spec)
+    return f"{named.provider}:{named.model}"
 
 
 KNOBS: Mapping[str, Knob] = {

@@ -15,6 +15,7 @@ from worlddb.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from worlddb.bridge.chat import ChatSettings
+    from worlddb.bridge.configured import ModelName
     from worlddb.evaluate.answering import Roles
     from worlddb.evaluate.calls import Calls
     from worlddb.evaluate.settings import RunSettings
@@ -137,16 +138,18 @@ def _chat_settings(args: argparse.Namespace, role: str, spec: str | None) -> Cha
         from dataclasses import replace
 
         return replace(chat_of(told).settings, **more)
-    provider, _, rest = spec.partition(":")
-    model, at, base_url = rest.rpartition("@")
-    if not base_url.startswith(("http://", "https://")):
-        model, at, base_url = rest, "", ""
-    if not provider or not model:
-        raise InvalidInputError(
-            f"--{role} {spec!r:.80}: give provider:model or provider:model@base_url"
-        )
-    key = _key(role, provider.casefold(), base_url if at else None, told)
-    return chat_from(provider, base_url or None, model, key, **more).settings
+    named = _named(role, spec)
+    key = _key(role, named.provider.casefold(), named.base_url, told)
+    return chat_from(named.provider, named.base_url, named.model, key, **more).settings
+
+
+def _named(role: str, spec: str) -> ModelName:
+    from worlddb.bridge.configured import model_named
+
+    try:
+        return model_named(spec)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"--{role}: {error}") from None
 
 
 def _key(role: str, provider: str, base_url: str | None, told: Settings) -> str | None:
