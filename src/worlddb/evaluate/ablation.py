@@ -93,9 +93,20 @@ def _model(role: str) -> Turn:
     def turn(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
         if role not in base.roles:
             raise InvalidInputError(f"knob {role}: this run has no {role}; give --{role}")
-        for value in values:
-            name = model_name(value)
-            yield f"{role} {name}", replace(base, roles={**base.roles, role: name})
+        names = [model_name(value) for value in values]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InvalidInputError(f"knob {role}={twice[0]:.60}: give each model once")
+        for name, value in zip(names, values, strict=True):
+            if name != base.roles[role]:
+                address = (model_named(value).address or "").rstrip("/")
+                yield (
+                    f"{role} {name}",
+                    replace(
+                        base,
+                        roles={**base.roles, role: name},
+                        addresses={**base.addresses, role: address},
+                    ),
+                )
 
     return turn
 

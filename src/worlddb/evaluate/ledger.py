@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +31,10 @@ CHUNK_BYTES = 1 << 20
 CODE = ("worlddb", "code")
 MAY_DIFFER = ("data", "questions")
 """A file may be moved, and a run may be extended."""
+ELSEWHERE = (
+    f"choose another --out ({CALLS}, if there is one, can be copied there: what was asked in the "
+    "same words of the same model, with the same limit, is not asked again)"
+)
 
 Record = dict[str, Any]
 
@@ -111,17 +115,25 @@ class Ledger:
         if names and set(names) <= set(CODE):
             raise ConflictError(
                 f"{path.parent}: holds a run that another state of WorldDB's code made, whose "
-                f"figures may be others; choose another --out ({CALLS}, if there is one, can be "
-                "copied there: what models replied is not asked again)"
+                f"figures may be others; {ELSEWHERE}"
             )
         if names:
-            told = "; ".join(
-                f"{name} was {before.get(name)!r:.60}, now {self.run.get(name)!r:.60}"
-                for name in names[:3]
-            )
+            told = [one for name in names for one in _changes(name, before, self.run)]
             raise ConflictError(
-                f"{path.parent}: holds a run with other settings ({told}); choose another --out"
+                f"{path.parent}: holds a run with other settings ({'; '.join(told[:3])}); "
+                f"{ELSEWHERE}"
             )
+
+
+def _changes(name: str, before: Record, now: Record) -> Iterator[str]:
+    """Yield how a setting differs; of one that has parts, those that do."""
+    old, new = before.get(name), now.get(name)
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        yield f"{name} was {old!r:.60}, now {new!r:.60}"
+        return
+    for part in old | new:
+        if old.get(part) != new.get(part):
+            yield f"{name} of {part} was {old.get(part)!r:.60}, now {new.get(part)!r:.60}"
 
 
 def digest(path: str) -> str:

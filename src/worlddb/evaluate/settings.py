@@ -26,7 +26,8 @@ class RunSettings:
     `reading` is what is read out of a conversation when it is written: nothing, what rules find,
     or what a model tells; `facts` (with their entities) and `summaries` can be left out of that.
     `k` hits, of together at most `context_tokens`, are what the answerer is given. `roles` are the
-    names of the models, and `prompts` the digests of what they are told.
+    names of the models, `addresses` where they are asked, `limits` how many tokens each may write,
+    and `prompts` the digests of what they are told.
     """
 
     benchmark: str
@@ -43,6 +44,8 @@ class RunSettings:
     adversarial: bool = False
     seed: int = SEED
     roles: dict[str, str] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
     prompts: dict[str, str] = field(default_factory=dict)
     models_dir: str | None = field(default=None, metadata={"aside": True})
     embedder_key: str | None = field(default=None, repr=False, metadata={"aside": True})

@@ -192,13 +192,13 @@ def _settings(args: argparse.Namespace, reading: str) -> RunSettings:
 
 
 def _told_models(args: argparse.Namespace, reading: str, mode: str) -> dict[str, Any]:
-    """Return what settings say about models: their names, and digests of what they are told."""
+    """Return what settings say about models, with digests of what they are told."""
     if mode == "retrieval":
         return {}
     from worlddb.evaluate.prompting import load_prompts
-    from worlddb.faces.cli.roles import names_of
+    from worlddb.faces.cli.roles import told_of
 
-    return {"roles": names_of(args, reading), "prompts": load_prompts(args.prompts).digests()}
+    return {**told_of(args, reading), "prompts": load_prompts(args.prompts).digests()}
 
 
 def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:

@@ -41,13 +41,15 @@ def reading_of(args: argparse.Namespace) -> str:
     return "model" if args.reader is not None or _is_configured(args) else "rules"
 
 
-def names_of(args: argparse.Namespace, reading: str) -> dict[str, str]:
-    """Return the models of the roles that take part, by provider and name."""
-    found = {}
-    for role, spec in _specs(args, reading).items():
-        settings = _chat_settings(args, role, spec)
-        found[role] = f"{settings.provider}:{settings.model}"
-    return found
+def told_of(args: argparse.Namespace, reading: str) -> dict[str, dict[str, Any]]:
+    """Return what settings say of the roles that take part: name, address and limit of each."""
+    chats = {role: _chat_settings(args, role, spec) for role, spec in _specs(args, reading).items()}
+    return {
+        "roles": {role: f"{one.provider}:{one.model}" for role, one in chats.items()},
+        # Settings of a chat refuse an address with a password in it.
+        "addresses": {role: one.base_url.rstrip("/") for role, one in chats.items()},
+        "limits": {role: one.max_output_tokens for role, one in chats.items()},
+    }
 
 
 def turned(
