@@ -90,7 +90,7 @@ def answer(
         "reply": reply.text,
         "is_cut": reply.is_cut,
         "verdict": verdict,
-        "correct": None if verdict is None else is_correct(verdict),
+        "correct": None if roles.judge is None else is_correct(verdict or ""),
         "score": score(says, question.reference).to_dict(),
         "evidence": evidence_in([place for _, places in hits for place in places], question),
         "context": [_told(hit, places) for hit, places in hits],
@@ -105,7 +105,8 @@ def answer(
 
 
 def _verdict(question: Asked, says: str, roles: Roles) -> str | None:
-    if roles.judge is None:
+    # Nothing is no answer, also where the right one is that nothing is known.
+    if roles.judge is None or not says:
         return None
     told = filled(
         roles.prompts.judge, question=question.text, reference=question.reference, answer=says

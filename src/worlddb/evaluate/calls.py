@@ -19,8 +19,9 @@ from typing import Any
 
 from blake3 import blake3
 
-from worlddb.bridge.chat import Chat, ChatSettings
+from worlddb.bridge.chat import Chat, ChatSettings, EmptyReplyError
 from worlddb.bridge.dialects import ChatMessages, JsonSchema, Reply
+from worlddb.bridge.lenient import NotJsonError
 from worlddb.errors import ProviderError
 from worlddb.evaluate.lines import append_line, read_lines
 from worlddb.read.hits import tokens_of
@@ -117,19 +118,29 @@ class KeptChat(Chat):
         self.calls = calls
 
     def ask(self, messages: ChatMessages, *, schema: JsonSchema | None = None) -> Reply:
-        """Return the answer, asked now or before.
+        """Return the answer, asked now or before; a model that says nothing has answered as well.
 
         Raises:
             InvalidInputError: messages without a role and a content.
+            NotJsonError: an extractor said nothing.
             ProviderError: the endpoint failed, or answered with something else.
         """
         key = self._key(messages, schema)
         with self.calls.turn(key):
             reply = self.calls.find(key, self.role)
             if reply is None:
-                reply = _counted(messages, super().ask(messages, schema=schema))
+                reply = _counted(messages, self._asked(messages, schema))
                 self.calls.keep(key, self.role, reply)
+        if self.role == "extractor" and not reply.text.strip():
+            raise NotJsonError(f"{self.name}: read nothing, and said so with an empty reply")
         return reply
+
+    def _asked(self, messages: ChatMessages, schema: JsonSchema | None) -> Reply:
+        try:
+            return super().ask(messages, schema=schema)
+        except EmptyReplyError as error:
+            # That costs as much as any other reply, and counts: it is no fault of the way there.
+            return error.reply
 
     def _key(self, messages: ChatMessages, schema: JsonSchema | None) -> str:
         settings = self.settings
