@@ -27,6 +27,8 @@ class Finished:
     records: list[dict[str, Any]]
     summary: Summary
     failed: dict[str, str] = field(default_factory=dict)
+    is_report_kept: bool = False
+    """Whether the folder has a report of more questions, which was left as it was."""
 
 
 def plan_of(
@@ -89,21 +91,22 @@ def run_benchmark(
         ProviderError: the embedder failed, or models failed too often in a row.
     """
     ledger = Ledger(out, settings, data)
-    ledger.begin(plan.told)
+    ids = [one.id for one in plan.questions]
+    ledger.begin(plan.told, ids)
     left = [one for one in plan.questions if one.id not in ledger.done]
     on_begin(len(left))
     works = works_of(load_cases(data, settings.benchmark), left)
     for number, record in enumerate(run(works, settings, roles, workers=workers), 1):
         ledger.add(record)
         on_done(number)
-    ids = [one.id for one in plan.questions]
     records = ledger.finish(ids)
     finished = Finished(
         records=records,
         summary=summarise(records),
         failed={name: ledger.failed[name]["error"] for name in ids if name in ledger.failed},
+        is_report_kept=ledger.is_fuller(ids),
     )
-    if ledger.folder is not None:
+    if ledger.folder is not None and not finished.is_report_kept:
         told = {
             "done": f"{len(records)} of {len(ids)}, {len(finished.failed)} failed",
             **{name: f"{value:,.1f}" for name, value in finished.summary.spent.items()},

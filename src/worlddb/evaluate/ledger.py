@@ -1,7 +1,7 @@
 """Ledger: the folder of a run. What is in it is done; the next run goes on from there.
 
     run.json          the settings, digests of the file that was asked and of the code, and which
-                      questions were chosen the last time
+                      questions were chosen for the report
     questions.jsonl   one line per question, written the moment it is done
     calls.jsonl       every reply of a model (see `calls`)
     report.md, report.html
@@ -26,10 +26,10 @@ from worlddb.evaluate.code import code_digest
 from worlddb.evaluate.lines import append_line, read_lines, write_lines
 from worlddb.evaluate.settings import RunSettings
 
-RUN, QUESTIONS, CALLS = "run.json", "questions.jsonl", "calls.jsonl"
+RUN, QUESTIONS, CALLS, REPORT = "run.json", "questions.jsonl", "calls.jsonl", "report.md"
 CHUNK_BYTES = 1 << 20
 CODE = ("worlddb", "code")
-MAY_DIFFER = ("data", "questions")
+MAY_DIFFER = ("data", "questions", "chosen")
 """A file may be moved, and a run may be extended."""
 ELSEWHERE = (
     f"choose another --out ({CALLS}, if there is one, can be copied there: what was asked in the "
@@ -60,19 +60,30 @@ class Ledger:
         }
         self.done: dict[str, Record] = {}
         self.failed: dict[str, Record] = {}
+        self.chosen_before = 0
         if self.folder is not None:
             self._check(self.folder / RUN)
             for record in read_lines(self.folder / QUESTIONS):
                 self._note(record)
 
-    def begin(self, questions: str) -> None:
+    def is_fuller(self, ids: Sequence[str]) -> bool:
+        """Return whether the folder has a report already, and of more questions than these."""
+        there = self.folder is not None and (self.folder / REPORT).exists()
+        return there and self.chosen_before > len(ids)
+
+    def begin(self, questions: str, ids: Sequence[str]) -> None:
         """Write down what this run is, and which questions it asks this time.
+
+        Of a part of what the folder has a report of already, nothing is written down: `run.json`
+        goes with the report.
 
         Raises:
             OSError: the folder cannot be written.
         """
+        names = "\n".join(ids).encode("utf-8", "replace")
         self.run["questions"] = questions
-        if self.folder is not None:
+        self.run["chosen"] = {"count": len(ids), "sha256": sha256(names).hexdigest()}
+        if self.folder is not None and not self.is_fuller(ids):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_lines(self.folder / RUN, [self.run])
 
@@ -105,12 +116,18 @@ class Ledger:
 
     def _check(self, path: Path) -> None:
         if not path.exists():
+            if (path.parent / QUESTIONS).exists():
+                raise FormatError(
+                    f"{path.parent}: has {QUESTIONS} without {RUN}, so nothing says by which "
+                    "settings they were made; choose another --out"
+                )
             return
         try:
             before = json.loads(path.read_text("utf-8"))
             names = [name for name in before | self.run if before.get(name) != self.run.get(name)]
             names = [name for name in names if name not in MAY_DIFFER]
-        except (ValueError, TypeError):
+            self.chosen_before = int(before.get("chosen", {}).get("count", 0))
+        except (ValueError, TypeError, AttributeError):
             raise FormatError(f"{path}: is no run; move it away, or choose another --out") from None
         if names and set(names) <= set(CODE):
             raise ConflictError(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,15 +37,17 @@ def measure(args: argparse.Namespace) -> int:
         ProviderError: a model failed.
     """
     from worlddb.evaluate.benchmark import left_of
+    from worlddb.evaluate.folders import held
     from worlddb.evaluate.report import tables_of
 
     settings = _settings(args, reading_of(args))
     plan = _plan(args, settings)
-    roles = make_roles(args, settings, _calls(args, settings))
-    left = left_of(args.data, settings, plan=plan, out=args.out)
-    if not agreed(args, [(settings, roles, left)]):
-        return 1
-    finished = _run(args, settings, roles, plan, args.out, "asking")
+    with held(args.out):
+        roles = make_roles(args, settings, _calls(args, settings))
+        left = left_of(args.data, settings, plan=plan, out=args.out)
+        if not agreed(args, [(settings, roles, left)]):
+            return 1
+        finished = _run(args, settings, roles, plan, args.out, "asking")
     tables = tables_of(finished.summary)
     if wants_json(args):
         notes = {name: text for table in tables for name, text in table.notes.items()}
@@ -77,28 +81,33 @@ def ablate(args: argparse.Namespace) -> int:
     """
     from worlddb.evaluate.ablation import changes, table_of
     from worlddb.evaluate.benchmark import left_of
+    from worlddb.evaluate.folders import held
 
     base = _settings(args, reading_of(args))
     rows = changes(base, args.knob)
     plan = _plan(args, base)
-    calls = _calls(args, base)
-    runs = [
-        (title, one, make_roles(turned(args, base, one), one, calls), _folder(args.out, title))
-        for title, one in rows
-    ]
-    left = [
-        (one, roles, left_of(args.data, one, plan=plan, out=folder))
-        for _, one, roles, folder in runs
-    ]
-    if not agreed(args, left):
-        return 1
-    finished: dict[str, Finished] = {}
-    for number, (title, settings, roles, folder) in enumerate(runs, 1):
-        label = f"{number} of {len(runs)}: {title}"
-        finished[title] = _run(args, settings, roles, plan, folder, label)
-    table = table_of(finished, plan.told)
-    if args.out:
-        _write_table(args.out, base, table)
+    with ExitStack() as stack:
+        folders = [args.out, *(_folder(args.out, title) for title, _ in rows)]
+        for folder in dict.fromkeys(folders):
+            stack.enter_context(held(folder))
+        calls = _calls(args, base)
+        runs = [
+            (title, one, make_roles(turned(args, base, one), one, calls), _folder(args.out, title))
+            for title, one in rows
+        ]
+        left = [
+            (one, roles, left_of(args.data, one, plan=plan, out=folder))
+            for _, one, roles, folder in runs
+        ]
+        if not agreed(args, left):
+            return 1
+        finished: dict[str, Finished] = {}
+        for number, (title, settings, roles, folder) in enumerate(runs, 1):
+            label = f"{number} of {len(runs)}: {title}"
+            finished[title] = _run(args, settings, roles, plan, folder, label)
+        table = table_of(finished, plan.told)
+        if args.out:
+            _write_table(args.out, base, table)
     _show_table(args, finished, table, plan)
     _complain(list(finished.values()), plan)
     return 0
@@ -237,7 +246,7 @@ def _run(
         def show(done: int) -> None:
             progress.done = done
 
-        return run_benchmark(
+        finished = run_benchmark(
             args.data,
             settings,
             roles,
@@ -248,6 +257,12 @@ def _run(
             on_done=show,
             more=lambda: {**_machine(), **paid(args, roles)},
         )
+    if finished.is_report_kept:
+        sys.stderr.write(
+            f"{out}: has a report of more questions, which is left as it was; for one of these "
+            "alone choose another --out\n"
+        )
+    return finished
 
 
 def _machine() -> dict[str, str]:

@@ -154,6 +154,8 @@ def run(args: argparse.Namespace) -> int:
     for name in ("limit", "sample", "workers", "k", "context_tokens", "per_minute"):
         if getattr(args, name) == 0:
             raise InvalidInputError(f"--{name.replace('_', '-')}: give at least 1")
+    if args.out == "":
+        raise InvalidInputError("--out: give the name of a folder")
     if args.format is not None and args.what in FORMATS and args.format != args.what:
         raise InvalidInputError(f"--format {args.format}: but {args.what} is what was asked for")
     if args.what == "retrieval" and args.mode != "retrieval":
