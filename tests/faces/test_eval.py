@@ -42,7 +42,9 @@ def test_figures_are_printed_by_category_and_for_all(data: Path) -> None:
     assert "any@k, all@k: at least one, or all, gold sessions" in told
     assert turns.split()[2:4] == ["turns@5", "recall@5"]
     assert "tokens@k: what the first k turns take" in more
-    assert spent.startswith("recall_ms_p50 ")
+    questions, times = spent.splitlines()
+    assert questions == "questions: 4 of the 5 of the file; 1 without an answer to be found"
+    assert times.startswith("recall_ms_p50 ")
 
 
 def test_as_json_the_figures_are_numbers(data: Path) -> None:
@@ -169,13 +171,16 @@ def test_a_wrong_option_is_one_line_and_a_code(
 def test_a_missing_or_useless_file_is_told_and_makes_no_folder(tmp_path: Path) -> None:
     out = tmp_path / "run"
     nothing = save(tmp_path / "nothing.json", [longmemeval_item(0, question_id="q_abs")])
+    lost = longmemeval_item(0, answer_session_ids=["answer_elsewhere"])
+    elsewhere = save(tmp_path / "elsewhere.json", [lost])
     empty = save(tmp_path / "empty.json", [])
     broken = tmp_path / "broken.json.xz"
     broken.write_bytes(b"no such thing")
     for path, code, complaint in (
         (tmp_path / "missing.json", 8, "missing.json: no such file"),
-        (nothing, 2, "has no question with an answer"),
-        (empty, 2, "has no question with an answer"),
+        (nothing, 2, "none of its 1 can be asked: 1 without an answer to be found"),
+        (elsewhere, 2, "none of its 1 can be asked: 1 whose gold is not in the file"),
+        (empty, 2, "has no question for such a run; it is empty"),
         (broken, 6, "is damaged from the start (no JSON: 'no such thing')"),
         (tmp_path, 8, "is a directory"),
     ):

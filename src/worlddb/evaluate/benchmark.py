@@ -47,12 +47,16 @@ def plan_of(
     """
     enough = limit if sample is None else None
     cases = load_cases(data, settings.benchmark)
-    found = survey(cases, settings, limit=enough, on_found=on_found)
-    if not found:
-        raise InvalidInputError(f"{data}: has no question with an answer")
+    seen = survey(cases, settings, limit=enough, on_found=on_found)
+    left_out, count = sum(seen.left_out.values()), len(seen.found)
+    if not seen.found:
+        why = f"none of its {left_out} can be asked: {seen.why_not}" if left_out else "it is empty"
+        raise InvalidInputError(f"{data}: has no question for such a run; {why}")
     return Plan(
-        questions=choose(found, sample=sample, limit=limit, seed=settings.seed),
-        found=len(found) if enough is None or len(found) < enough else None,
+        questions=choose(seen.found, sample=sample, limit=limit, seed=settings.seed),
+        found=count if enough is None or count < enough else None,
+        left_out=left_out,
+        why_not=seen.why_not,
         sample=sample,
         limit=limit,
     )

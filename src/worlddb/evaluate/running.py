@@ -154,6 +154,7 @@ def _record(work: Work, question: Asked, written: Written) -> Record:
         "gold": {
             "sessions": sorted(question.sessions),
             "turns": sorted(map(list, question.turns)),
+            **({"missing": question.gold_missing} if question.gold_missing else {}),
         },
         "write_s": written.seconds,
         "sessions": len(work.case.sessions),

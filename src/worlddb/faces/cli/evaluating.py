@@ -65,7 +65,7 @@ def measure(args: argparse.Namespace) -> int:
             for name, text in table.notes.items():
                 print(f"  {name}: {text}")
             print()
-        if plan.is_part:
+        if plan.is_part or plan.left_out:
             print(f"questions: {plan.told}")
         print(", ".join(f"{name} {value:,.1f}" for name, value in finished.summary.spent.items()))
     _complain([finished], plan)
