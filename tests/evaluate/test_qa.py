@@ -249,12 +249,16 @@ def test_a_question_that_fails_is_in_no_figure_and_is_asked_again(
         assert "1 of 5 questions failed and are in no figure" in done.err
         assert "all                  4" in done.out
         assert [line["id"] for line in records(out) if "error" in line] == ["question-1"]
-        assert "4 of 5, 1 failed" in (out / "report.md").read_text()
+        report = (out / "report.md").read_text()
+        assert report.startswith("# longmemeval: qa: 4 of 5 questions, 1 failed\n\n## Failed (1)\n")
+        assert f"| question-1 | {server.url}#answers: " in report
+        assert "4 of 5 questions, 1 failed</h1>" in (out / "report.html").read_text()
         server.seen.clear()
         server.model = model
         done = asked("longmemeval", data, server, out)
         assert roles_asked(server.seen) == {"answerer": 1, "judge": 1}, "all else is kept"
     assert done.code == 0
+    assert "ailed (" not in (out / "report.md").read_text()
     assert [line["id"] for line in records(out)] == [
         *(f"question-{n}" for n in range(4)),
         *(["question-9_abs"]),

@@ -117,5 +117,9 @@ def run_benchmark(
         }
         told |= more()
         part = plan.told if plan.is_part else ""
-        write_report(ledger.folder, ledger.run, finished.summary, records, told, part=part)
+        write_report(
+            *(ledger.folder, ledger.run, finished.summary, records, told),
+            part=part,
+            failed=finished.failed,
+        )
     return finished

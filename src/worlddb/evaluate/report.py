@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from worlddb.embed.names import DEFAULT
@@ -130,6 +131,17 @@ def _curves(groups: Sequence[Group]) -> Plot | None:
     return Plot(title, plots.curves(title, TURNS_AT, lines)) if lines else None
 
 
+def _failed(failed: Mapping[str, str]) -> Table:
+    rows = [[name, _short(error)] for name, error in failed.items()]
+    more = f", the first {WRONG_MAX} of {len(rows)}" if len(rows) > WRONG_MAX else ""
+    return Table(
+        title=f"Failed ({len(rows)}{more})",
+        headers=["id", "error"],
+        rows=rows[:WRONG_MAX],
+        notes={"failed": "in no figure of this report; the same command asks them again"},
+    )
+
+
 def _wrong(records: Sequence[Mapping[str, Any]]) -> Table | None:
     """Return the questions that went wrong: answered wrongly, or with gold out of sight."""
     answered = any("qa" in record for record in records)
@@ -192,12 +204,22 @@ def write_report(
     more: Mapping[str, str],
     *,
     part: str = "",
+    failed: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write `report.md` with its drawings, and `report.html`, into the folder of a run.
 
-    `part` says which of a file's questions these are, if not all: that belongs into the title.
+    `part` says which of a file's questions these are, if not all: that belongs into the title, and
+    so does how many `failed`, which are in no figure.
     """
     title = f"{run['benchmark']}: {run['mode']}{part and f', {part}'}"
+    if failed:
+        asked = len(records) + len(failed)
+        title += f": {len(records)} of {asked} questions, {len(failed)} failed"
     wrong = _wrong(records)
-    tables = [*tables_of(summary), *([wrong] if wrong else []), _run_table(run, more)]
+    tables = [
+        *([_failed(failed)] if failed else []),
+        *tables_of(summary),
+        *([wrong] if wrong else []),
+        _run_table(run, more),
+    ]
     write_pages(folder, "report", title, tables)
