@@ -33,8 +33,9 @@ def titles(given: list[str], **options: Any) -> list[str]:
     return [title for title, _ in changes(RunSettings(benchmark="locomo", **options), given)]
 
 
-def test_each_row_differs_from_the_first_in_one_thing() -> None:
-    base = RunSettings(benchmark="locomo", mode="qa", reading="rules")
+@pytest.mark.parametrize("reading", ["rules", "model"])
+def test_each_row_differs_from_the_first_in_one_thing(reading: Any) -> None:
+    base = RunSettings(benchmark="locomo", mode="qa", reading=reading)
     rows = changes(base, [])
     assert rows[0] == (BASE, base)
     names = [title for title, _ in rows]
@@ -60,6 +61,10 @@ def test_without_an_answerer_only_knobs_of_recall_are_turned() -> None:
 def test_where_nothing_is_read_there_is_nothing_to_leave_out() -> None:
     assert "no facts and entities" not in titles([])
     assert "no summaries" not in titles([], mode="qa")
+    assert not {"no summaries", "turns alone (flat)"} & set(titles([], mode="qa", reading="rules"))
+    assert "no summaries" in titles([], mode="qa", reading="model")
+    with pytest.raises(InvalidInputError, match="knob summaries: only a model writes them"):
+        titles(["summaries"], mode="qa", reading="rules")
     with pytest.raises(InvalidInputError, match=r"knob facts: .*; give --extractor rules"):
         titles(["facts"])
 

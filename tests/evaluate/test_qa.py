@@ -70,6 +70,13 @@ def test_the_answerer_sees_dated_lines_in_the_order_of_time(data: Path, tmp_path
     fact = "[2023/05/10 (Wed) 02:21] Fact: On 2023-05-10, user said that the gardening teacher is "
     assert fact + "Person0." in lines
     assert "answer_" not in said
+    first = [line.partition("] ")[2] for line in lines if line.startswith("[2023/05/10")]
+    assert first[:3] == [
+        "user: Hello, today I would like to talk about gardening.",
+        "assistant: With pleasure. What about gardening?",
+        "user: My gardening teacher is called Person0.",
+    ], "as they were said, not by their scores"
+    assert [line.partition(":")[0] for line in first[3:]] == ["Fact", "Summary"]
 
 
 def test_no_model_is_told_anything_of_the_gold_before_the_judge(data: Path, tmp_path: Path) -> None:
@@ -125,8 +132,8 @@ def test_what_is_read_can_be_left_to_rules_or_left_out(data: Path, tmp_path: Pat
     assert types("a", "--no-facts") == {"Turn", "Summary"}
     assert types("b", "--no-summaries") == {"Turn", "Fact"}
     assert types("c", "--no-facts", "--no-summaries") == {"Turn"}
-    assert types("d", "--extractor", "rules") == {"Turn", "Summary"}
-    assert types("e", "--extractor", "verbatim", "--no-summaries") == {"Turn"}
+    assert types("d", "--extractor", "rules") == {"Turn"}, "nobody has summarised anything"
+    assert types("e", "--extractor", "verbatim") == {"Turn"}
 
 
 def test_prompts_of_ones_own_are_used_and_told_apart(data: Path, tmp_path: Path) -> None:

@@ -35,13 +35,15 @@ Turn = Callable[[RunSettings, Sequence[str]], Iterator[Change]]
 class Knob:
     """Something to turn; some cannot do without values.
 
-    `asks` knobs change answers alone, `reads` knobs what is read out of conversations.
+    `asks` knobs change answers alone, `reads` knobs what is read out of conversations, and
+    `by_model` knobs what only a model reads out of them.
     """
 
     what: str
     turn: Turn
     asks: bool = False
     reads: bool = False
+    by_model: bool = False
     needs_values: bool = False
 
 
@@ -61,7 +63,7 @@ def _lanes(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
 
 def _facts(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
     yield "no facts and entities", replace(base, facts=False)
-    if base.asks_model:
+    if base.reading == "model":
         yield "turns alone (flat)", replace(base, facts=False, summaries=False)
 
 
@@ -124,7 +126,7 @@ def model_name(spec: str) -> str:
 KNOBS: Mapping[str, Knob] = {
     "lanes": Knob("each lane off, and each alone", _lanes),
     "facts": Knob("facts and entities off", _facts, reads=True),
-    "summaries": Knob("session summaries off", _summaries, asks=True, reads=True),
+    "summaries": Knob("session summaries off", _summaries, asks=True, by_model=True),
     "k": Knob("how many memories the answerer gets", _k, asks=True),
     "embedder": Knob("which embedder", _embedder),
     "pooling": Knob("worlds' vectors by attention or by mean", _pooling),
@@ -150,6 +152,7 @@ def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
         for name, knob in KNOBS.items()
         if (base.asks_model or not knob.asks)
         and (base.reading != "verbatim" or not knob.reads)
+        and (base.reading == "model" or not knob.by_model)
         and not knob.needs_values
     ]
     rows: list[Change] = [(BASE, base)]
@@ -164,6 +167,10 @@ def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
             raise InvalidInputError(
                 f"knob {name}: turns are kept as they were said, so nothing is read that could be "
                 "left out; give --extractor rules"
+            )
+        if knob.by_model and base.reading != "model":
+            raise InvalidInputError(
+                f"knob {name}: only a model writes them; give --extractor MODEL"
             )
         chosen = [value.strip() for value in values.split(",") if value.strip()]
         if knob.needs_values and not chosen:

@@ -3,7 +3,8 @@
     question ──recall──▶ memories ──answerer──▶ answer ──judge──▶ CORRECT or WRONG
                                         └──────scoring──────────▶ exact, f1, match
 
-The memories are given in the order of time, each with the day its session took place.
+The memories are given in the order of time, those of a session as they were said in it, each with
+the day its session took place.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from worlddb.evaluate.calls import Calls, KeptChat
 from worlddb.evaluate.cases import Asked, Case, asked_at
 from worlddb.evaluate.prompting import Prompts, answer_in, filled, is_correct
-from worlddb.evaluate.retrieval import why
+from worlddb.evaluate.retrieval import SAID, why
 from worlddb.evaluate.scoring import score
 from worlddb.evaluate.writing import Place, Written
 from worlddb.model.drafts import Extractor
@@ -115,18 +116,25 @@ def _verdict(question: Asked, says: str, roles: Roles) -> str | None:
 
 
 def memories_of(case: Case, hits: Sequence[tuple[Hit, Sequence[Place]]]) -> str:
-    """Return hits as lines, in the order of time; of one session, the better first."""
+    """Return hits as lines, in the order of time and, within a session, of what was said.
+
+    What was read out of a turn follows that turn, and what is of a whole session follows all of
+    its turns; among those the better comes first.
+    """
     lines = []
     for rank, (hit, places) in enumerate(hits):
-        session = places[0][0] if places else None
+        session, turn = places[0] if places else (None, None)
         at = hit.node.valid_from if session is None else case.sessions[session].at
-        lines.append((at, -1 if session is None else session, rank, _line(hit, at)))
-    return "\n".join(line for *_, line in sorted(lines)) or NOTHING
+        of_session = -1 if session is None else session
+        of_turn = len(case.sessions[of_session].turns) if turn is None else turn
+        is_read = hit.node.type not in SAID
+        lines.append(((at, of_session, of_turn, is_read, rank), _line(hit, at)))
+    return "\n".join(line for _, line in sorted(lines)) or NOTHING
 
 
 def _line(hit: Hit, at: datetime) -> str:
     node = hit.node
-    who = (node.name or "user") if node.type in ("Turn", "Memory") else node.type
+    who = (node.name or "user") if node.type in SAID else node.type
     # One memory, one line: nothing in it can pretend to be the next.
     return f"[{at.strftime(TIME)}] {who}: {' '.join((node.content or node.name).split())}"
 

@@ -87,8 +87,10 @@ def _add_choice_of_questions(parser: Parser) -> None:
 def _add_engine(parser: Parser) -> None:
     parser.add_argument("--lanes", metavar="LANES", help="some of text,vector,graph")
     parser.add_argument("--plain", action="store_true", help="order by fused ranks alone")
-    parser.add_argument("--no-facts", action="store_true", help="no facts and entities (flat)")
-    parser.add_argument("--no-summaries", action="store_true", help="no session summaries")
+    parser.add_argument("--no-facts", action="store_true", help="no facts and entities")
+    parser.add_argument(
+        "--no-summaries", action="store_true", help="none of a model's summaries; both: flat"
+    )
     parser.add_argument(
         "--pooling", choices=POOLINGS, default=POOLINGS[0], help="of worlds' vectors"
     )
