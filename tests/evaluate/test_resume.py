@@ -161,7 +161,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
 
     with serving(sticks) as server:
         process = started(
-            *("eval", "retrieval", "--data", data, "--workers", 2),
+            *("eval", "retrieval", "--data", data, "--workers", 2, "--yes"),
             *("--embedder", f"{server.url}#m?dimensions=8"),
         )
         assert reached.wait(PATIENCE_S), process.communicate(timeout=PATIENCE_S)

@@ -26,10 +26,12 @@ from worlddb.model.drafts import Extractor
 if TYPE_CHECKING:
     from worlddb.db import WorldDB
     from worlddb.evaluate.settings import RunSettings
-    from worlddb.read.hits import Hit
+    from worlddb.read.hits import Hit, Recall
 
 TIME = "%Y/%m/%d (%a) %H:%M"
 NOTHING = "(nothing was found)"
+READING_SPLITS_MAX = 3
+"""How often a session is halved whose reading was cut: each time takes two requests more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,9 @@ class Roles:
             return None
         from worlddb.bridge.extractor import LlmExtractor
 
-        return LlmExtractor(self.extractor, prompt=self.prompts.extract)
+        return LlmExtractor(
+            self.extractor, prompt=self.prompts.extract, splits_max=READING_SPLITS_MAX
+        )
 
 
 def answer(
@@ -66,13 +70,7 @@ def answer(
     """
     at = asked_at(case, question)
     started = time.perf_counter()
-    found = db.recall(
-        question.text,
-        k=settings.k,
-        max_tokens=settings.context_tokens,
-        at=at,
-        settings=settings.recall_settings(),
-    )
+    found = found_for(db, case, question, settings)
     recalled = time.perf_counter()
     hits = [(hit, written.places.get(hit.node.id, [])) for hit in found]
     with roles.calls.counting() as spent:
@@ -103,6 +101,21 @@ def answer(
             "judge_s": time.perf_counter() - answered,
         },
     }
+
+
+def found_for(db: WorldDB, case: Case, question: Asked, settings: RunSettings) -> Recall:
+    """Return the memories that the answerer is given, the best first.
+
+    Raises:
+        ProviderError: the embedder failed.
+    """
+    return db.recall(
+        question.text,
+        k=settings.k,
+        max_tokens=settings.context_tokens,
+        at=asked_at(case, question),
+        settings=settings.recall_settings(),
+    )
 
 
 def _verdict(question: Asked, says: str, roles: Roles) -> str | None:

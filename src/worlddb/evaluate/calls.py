@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,16 +29,21 @@ from worlddb.read.hits import tokens_of
 
 @dataclass(slots=True)
 class Spent:
-    """Tokens and requests by role; `again` are those that were answered from what was kept."""
+    """Tokens and requests by role; `again` are those that were answered from what was kept.
+
+    `cut` are those whose replies ran into their limit.
+    """
 
     requests: int = 0
     again: int = 0
+    cut: int = 0
     tokens: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
     def add(self, role: str, reply: Reply, *, again: bool) -> None:
         """Count a reply."""
         self.requests += 1
         self.again += again
+        self.cut += reply.is_cut
         self.tokens[role][0] += reply.input_tokens
         self.tokens[role][1] += reply.output_tokens
 
@@ -52,6 +57,7 @@ class Calls:
         self._counting = threading.local()
         self._replies: dict[str, Reply] = {}
         self._turns: dict[str, threading.Lock] = {}
+        self._kept: Counter[str] = Counter()
         self.total = Spent()
         self.is_stopped = False
         for line in read_lines(path) if path is not None else ():
@@ -62,7 +68,12 @@ class Calls:
                 output_tokens=line["output_tokens"],
             )
             self._replies[line["key"]] = reply
+            self._kept[line["role"]] += 1
             self.total.add(line["role"], reply, again=True)
+
+    def kept(self, role: str) -> int:
+        """Return how many replies of a role were there before this run."""
+        return self._kept[role]
 
     def turn(self, key: str) -> threading.Lock:
         """Return what lets one thread at a time ask the same thing."""

@@ -33,6 +33,8 @@ class Planned:
     sessions: int
     turn_tokens: float
     """About how many one turn of it has."""
+    asked_tokens: int = 0
+    """About how many the question and its right answer have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,7 @@ def survey(
                 tokens=tokens,
                 sessions=len(case.sessions),
                 turn_tokens=tokens / max(len(turns), 1),
+                asked_tokens=tokens_of(question.text) + tokens_of(question.reference),
             )
             for place, question in enumerate(case.questions)
             if not why_not(question, settings)

@@ -175,6 +175,7 @@ def _oddities(records: Sequence[Record]) -> dict[str, int]:
     verdicts = [qa["verdict"] for qa in answered if qa.get("verdict") is not None]
     return {
         "sessions_unread": sum(one["sessions_unread"] for one in _conversations(records)),
+        "readings_cut": sum(one.get("readings_cut", 0) for one in _conversations(records)),
         "gold_missing": sum(record.get("gold", {}).get("missing", 0) for record in records),
         "answers_empty": sum(not qa["answer"] for qa in answered),
         "answers_cut": sum(bool(qa.get("is_cut")) for qa in answered),
