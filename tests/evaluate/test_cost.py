@@ -71,7 +71,7 @@ def test_only_what_is_left_is_estimated_and_nothing_left_needs_no_yes(
         assert "all together: cost 0." in rest.err
         server.seen.clear()
         again = in_process(*(one for one in given if one != "--yes"))
-        assert (again.code, again.err) == (0, "")
+        assert (again.code, again.err) == (0, "asking: 5 of 5 questions are done already\n")
         assert server.seen == []
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evaluate.samples import dmr, locomo, longmemeval, longmemeval_item, save, save_lines
+from worlddb.faces.cli import progress as drawing
+from worlddb.faces.cli.progress import Progress
 
 from .command import Result, in_process, worlddb
 
@@ -193,3 +197,52 @@ def test_a_missing_or_useless_file_is_told_and_makes_no_folder(tmp_path: Path) -
     assert not out.exists()
     assert in_process("eval", "retrieval").code == 2
     assert in_process("eval", "everything", "--data", nothing).code == 2
+
+
+class Log(io.StringIO):
+    """A stream that is no terminal, and knows when it was written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def flush(self) -> None:
+        self.written.set()
+
+
+def test_where_no_terminal_is_a_line_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    monkeypatch.setattr("sys.stderr", log)
+    monkeypatch.setattr(drawing, "TELL_S", 0.01)
+    progress = Progress("asking", unit="questions", total=8, tells=True)
+    progress.done = 2
+    with progress:
+        assert log.written.wait(20)
+    line, *_ = log.getvalue().splitlines()
+    assert line.startswith("asking  [######..................]  25%  2 questions  ")
+    assert "\r" not in log.getvalue()
+    quiet = Log()
+    monkeypatch.setattr("sys.stderr", quiet)
+    with Progress("copying"):
+        pass
+    assert quiet.getvalue() == ""
+
+
+def test_how_many_questions_are_done_already_is_told(data: Path, tmp_path: Path) -> None:
+    assert evaluate(data, "--out", tmp_path / "run", "--limit", 3).err == ""
+    rest = evaluate(data, "--out", tmp_path / "run")
+    assert rest.err == "asking: 3 of 4 questions are done already\n"
+
+
+def test_what_dmr_counts_is_said_as_it_is(tmp_path: Path) -> None:
+    items = dmr(5)
+    for item in items[3:]:
+        item["self_instruct"] = {"B": "Which colour?", "A": "Ultramarine"}
+    chats = save_lines(tmp_path / "msc.jsonl", items)
+    done = in_process("eval", "dmr", "--data", chats, "--embedder", "hash", "--out", tmp_path / "r")
+    rule = "n: questions whose answer's words stand in a row in some turn. The benchmark marks no"
+    assert rule in done.out
+    assert rule.replace("n:", "*n*:") in (tmp_path / "r" / "report.md").read_text()
+    assert (
+        "questions: 3 of the 5 of the file; 2 without a turn that has the answer's words in a row\n"
+    ) in done.out

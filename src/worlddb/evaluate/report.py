@@ -15,6 +15,7 @@ from worlddb.evaluate import plots
 from worlddb.evaluate.intervals import Mean
 from worlddb.evaluate.pages import Plot, Table, write_pages
 from worlddb.evaluate.retrieval import DEFINITIONS as RANKS
+from worlddb.evaluate.retrieval import DEFINITIONS_OF as RANKS_OF
 from worlddb.evaluate.retrieval import SESSIONS_AT, TURNS_AT
 from worlddb.evaluate.summary import ABSTENTION, ALL, AVERAGED, Group, Summary
 from worlddb.evaluate.summary import DEFINITIONS as ANSWERS
@@ -23,15 +24,16 @@ WRONG_MAX = 500
 TEXT_CHARS_MAX = 600
 
 
-def tables_of(summary: Summary) -> list[Table]:
+def tables_of(summary: Summary, benchmark: str = "") -> list[Table]:
     """Return the figures of a run as tables, each with what its columns mean."""
     found = []
     figures = summary.figures
+    ranks = {**RANKS, **RANKS_OF.get(benchmark, {})}
     if figures:
         sessions = [name for name in figures[-1].means if not name.startswith(_TURN_FIGURES)]
         turns = [name for name in figures[-1].means if name.startswith(_TURN_FIGURES)]
-        found.append(_table("Sessions", figures, sessions, RANKS, _bars("all@5", figures)))
-        found.append(_table("Turns", figures, turns, RANKS, _curves(figures)))
+        found.append(_table("Sessions", figures, sessions, ranks, _bars("all@5", figures)))
+        found.append(_table("Turns", figures, turns, ranks, _curves(figures)))
     if summary.answers:
         names = list(summary.answers[-1].means | summary.answers[0].means)
         best = "correct" if "correct" in names else "match"
@@ -218,7 +220,7 @@ def write_report(
     wrong = _wrong(records)
     tables = [
         *([_failed(failed)] if failed else []),
-        *tables_of(summary),
+        *tables_of(summary, run["benchmark"]),
         *([wrong] if wrong else []),
         _run_table(run, more),
     ]

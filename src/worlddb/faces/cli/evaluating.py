@@ -48,7 +48,7 @@ def measure(args: argparse.Namespace) -> int:
         if not agreed(args, [(settings, roles, left)]):
             return 1
         finished = _run(args, settings, roles, plan, args.out, "asking")
-    tables = tables_of(finished.summary)
+    tables = tables_of(finished.summary, settings.benchmark)
     if wants_json(args):
         notes = {name: text for table in tables for name, text in table.notes.items()}
         told = {
@@ -160,7 +160,7 @@ def _plan(args: argparse.Namespace, settings: RunSettings) -> Plan:
     """Return the questions to ask; with a large file it takes a while to find them."""
     from worlddb.evaluate.benchmark import plan_of
 
-    with Progress("looking for questions", unit="questions") as progress:
+    with Progress("looking for questions", unit="questions", tells=True) as progress:
 
         def show(found: int) -> None:
             progress.done = found
@@ -237,11 +237,14 @@ def _run(
     from worlddb.evaluate.benchmark import run_benchmark
 
     workers = args.workers or (QA_WORKERS if roles is not None else 1)
-    with Progress(label, unit="questions", total=len(plan.questions)) as progress:
+    count = len(plan.questions)
+    with Progress(label, unit="questions", total=count, tells=True) as progress:
 
         def begin(left: int) -> None:
             # What was done before took no time now, so it must not count for the time left.
             progress.total = left
+            if left < count:
+                progress.tell(f"{label}: {count - left} of {count} questions are done already")
 
         def show(done: int) -> None:
             progress.done = done
