@@ -100,7 +100,11 @@ class RunSettings:
         return embedder_named(self.embedder, models_dir=self.models_dir, api_key=self.embedder_key)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data, without what only this machine knows."""
+        """Return the settings as plain data, without what only this machine knows.
+
+        What concerns answers alone is no part of a run that asks for none.
+        """
         aside = {item.name for item in fields(self) if item.metadata.get("aside")}
+        aside |= set() if self.asks_model else {"k", "context_tokens", "summaries", "adversarial"}
         kept = {name: value for name, value in asdict(self).items() if name not in aside}
         return kept | {"lanes": list(self.lanes)}
