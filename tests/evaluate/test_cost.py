@@ -179,4 +179,5 @@ def test_replies_that_are_kept_are_told(data: Path, tmp_path: Path) -> None:
     with serving(model) as server:
         asked("longmemeval", data, server, tmp_path / "run", "--limit", 1)
         rest = asked("longmemeval", data, server, tmp_path / "run")
-    assert "; 8 of its replies are kept, and not paid for again" in rest.err
+    told = "replies from before are kept, and not paid for again: extractor 8, answerer 1, judge 1"
+    assert told in rest.err

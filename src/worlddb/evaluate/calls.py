@@ -57,7 +57,8 @@ class Calls:
         self._counting = threading.local()
         self._replies: dict[str, Reply] = {}
         self._turns: dict[str, threading.Lock] = {}
-        self._kept: Counter[str] = Counter()
+        self.kept: Counter[str] = Counter()
+        """How many replies of each role there were before this run."""
         self.total = Spent()
         self.is_stopped = False
         for line in read_lines(path) if path is not None else ():
@@ -68,12 +69,8 @@ class Calls:
                 output_tokens=line["output_tokens"],
             )
             self._replies[line["key"]] = reply
-            self._kept[line["role"]] += 1
+            self.kept[line["role"]] += 1
             self.total.add(line["role"], reply, again=True)
-
-    def kept(self, role: str) -> int:
-        """Return how many replies of a role were there before this run."""
-        return self._kept[role]
 
     def turn(self, key: str) -> threading.Lock:
         """Return what lets one thread at a time ask the same thing."""

@@ -58,9 +58,9 @@ def dmr_case(item: dict[str, Any], place: int) -> Case:
     if not question or not answer:
         raise LayoutError("self_instruct: B, the question, or A, the answer, is empty")
     gold = _gold(sessions, answer)
-    name = object_in(item.get("metadata", {}), "metadata").get("initial_data_id", place)
+    name = object_in(item.get("metadata", {}), "metadata").get("initial_data_id")
     asked = Asked(
-        id=str(name),
+        id=str(place if name is None else name),
         category=CATEGORY,
         text=question,
         at=ASKED_AT,

@@ -118,7 +118,7 @@ def locomo_case(item: dict[str, Any], place: int) -> Case:
         )
         key = f"session_{number}_date_time"
         sessions.append(Session(_locomo_time(talk[key], key), said))
-    name = str(item.get("sample_id", place))
+    name = str(place if item.get("sample_id") is None else item["sample_id"])
     questions = _locomo_questions(list_in(item["qa"], "qa"), places, name)
     return Case(tuple(sessions), tuple(questions))
 

@@ -2,8 +2,8 @@
 
 Found turns are not as long as others are: where one speaker is brief and the other is not, recall
 may prefer either. So a few conversations are written and asked before anything is paid for.
-Nothing leaves this machine: an embedder behind an address is replaced by hashed words, and where a
-model would read, turns stand for what it would have read.
+Nothing leaves this machine, and it has to be quick: an embedder behind an address, or one that
+takes its time, is replaced by the usual one; and turns stand for what a model would read in them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from itertools import islice
 from worlddb.db import WorldDB
 from worlddb.evaluate.answering import found_for, memories_of
 from worlddb.evaluate.cases import load_cases
-from worlddb.evaluate.cost import context_tokens, is_far
+from worlddb.evaluate.cost import context_tokens
 from worlddb.evaluate.plan import Planned, works_of
 from worlddb.evaluate.running import reader_of
 from worlddb.evaluate.settings import RunSettings
 from worlddb.evaluate.writing import write_case
 from worlddb.read.hits import tokens_of
 
+QUICK = ("none", "hash")
+"""Embedders that cost nothing; any other is replaced by the default."""
 CONVERSATIONS = 8
 QUESTIONS_OF_EACH = 4
 
@@ -35,7 +37,7 @@ def context_scale(data: str, settings: RunSettings, left: Sequence[Planned]) -> 
     local = replace(
         settings,
         reading="verbatim" if settings.reading == "model" else settings.reading,
-        embedder="hash" if is_far(settings.embedder) else settings.embedder,
+        embedder=settings.embedder if settings.embedder in QUICK else None,
     )
     numbers = list(dict.fromkeys(one.case for one in left))
     # From all over the file, which may be sorted by category.

@@ -60,6 +60,7 @@ def _taking(
     prices: Mapping[str, tuple[float, float]],
 ) -> list[str]:
     """Return a line for each model: what it will be asked, and what that costs."""
+    from worlddb.evaluate.answering import READING_SPLITS_MAX
     from worlddb.evaluate.cost import estimates
     from worlddb.evaluate.sampling import context_scale
 
@@ -84,19 +85,21 @@ def _taking(
             f"{'about' if role in guessed else 'at most'} {tokens_out:,.0f} out{cost}"
         )
     if guessed:
-        lines.append(_more_readings(runs))
+        more = 2 * READING_SPLITS_MAX
+        lines.append(f"extractor: a session whose reading is cut takes up to {more} requests more")
+    if kept := _kept(runs):
+        lines.append(f"replies from before are kept, and not paid for again: {kept}")
     if len(told) > 1 and all(role in prices for role, _ in told):
         lines.append(f"all together: cost {sum(parts[3] for parts in told.values()):,.2f}")
     return lines
 
 
-def _more_readings(runs: Sequence[Rest]) -> str:
-    """Return what may come on top of an extractor's requests, and what may be left of them."""
-    from worlddb.evaluate.answering import READING_SPLITS_MAX
-
-    kept = max(roles.calls.kept("extractor") for _, roles, _ in runs if roles is not None)
-    again = f"; {kept:,} of its replies are kept, and not paid for again" if kept else ""
-    return (
-        f"extractor: a session whose reading is cut takes up to {2 * READING_SPLITS_MAX} requests "
-        f"more{again}"
-    )
+def _kept(runs: Sequence[Rest]) -> str:
+    """Return how many replies of each role there are already."""
+    counts = {
+        role: count
+        for _, roles, left in runs
+        if roles is not None and left
+        for role, count in roles.calls.kept.items()
+    }
+    return ", ".join(f"{role} {count:,}" for role, count in counts.items())
