@@ -133,6 +133,26 @@ def test_a_part_does_not_take_the_place_of_a_fuller_report(tmp_path: Path) -> No
     assert len(records(out)) == 6
 
 
+def test_a_larger_run_that_was_stopped_keeps_no_smaller_report_back(tmp_path: Path) -> None:
+    items = longmemeval(12)
+    # Nobody else asks this, so that no kept reply comes between the failures.
+    items[0]["question"] = "By whom am I taught?"
+    data = save(tmp_path / "data.json", items)
+    out = tmp_path / "run"
+    with serving(model) as server:
+        more = ("--extractor", "verbatim", "--workers", 1)
+        assert asked("longmemeval", data, server, out, *more, "--limit", 1).code == 0
+        server.model = lambda _: Fault(401, {"error": "no"})
+        assert "10 questions in a row" in asked("longmemeval", data, server, out, *more).err
+        told = json.loads((out / "run.json").read_text())
+        assert (told["chosen"]["count"], told["reported"]) == (13, 1)
+        server.model = model
+        done = asked("longmemeval", data, server, out, *more, "--limit", 2)
+    assert done.code == 0
+    assert "is left as it was" not in done.err
+    assert (out / "report.md").read_text().startswith("# longmemeval: qa, the first 2 of the file")
+
+
 def test_which_questions_were_chosen_can_be_told_apart(tmp_path: Path) -> None:
     data = save(tmp_path / "data.json", longmemeval(6))
     common = ("eval", "retrieval", "--embedder", "hash", "--data", data)

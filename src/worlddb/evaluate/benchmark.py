@@ -122,4 +122,5 @@ def run_benchmark(
             part=part,
             failed=finished.failed,
         )
+        ledger.report_written(ids)
     return finished

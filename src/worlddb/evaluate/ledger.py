@@ -1,7 +1,7 @@
 """Ledger: the folder of a run. What is in it is done; the next run goes on from there.
 
-    run.json          the settings, digests of the file that was asked and of the code, and which
-                      questions were chosen for the report
+    run.json          the settings, digests of the file that was asked and of the code, which
+                      questions were chosen, and of how many the report is
     questions.jsonl   one line per question, written the moment it is done
     calls.jsonl       every reply of a model (see `calls`)
     report.md, report.html
@@ -29,7 +29,7 @@ from worlddb.evaluate.settings import RunSettings
 RUN, QUESTIONS, CALLS, REPORT = "run.json", "questions.jsonl", "calls.jsonl", "report.md"
 CHUNK_BYTES = 1 << 20
 CODE = ("worlddb", "code")
-MAY_DIFFER = ("data", "questions", "chosen")
+MAY_DIFFER = ("data", "questions", "chosen", "reported")
 """A file may be moved, and a run may be extended."""
 ELSEWHERE = (
     f"choose another --out ({CALLS}, if there is one, can be copied there: what was asked in the "
@@ -60,7 +60,7 @@ class Ledger:
         }
         self.done: dict[str, Record] = {}
         self.failed: dict[str, Record] = {}
-        self.chosen_before = 0
+        self._reported = 0
         if self.folder is not None:
             self._check(self.folder / RUN)
             for record in read_lines(self.folder / QUESTIONS):
@@ -69,13 +69,13 @@ class Ledger:
     def is_fuller(self, ids: Sequence[str]) -> bool:
         """Return whether the folder has a report already, and of more questions than these."""
         there = self.folder is not None and (self.folder / REPORT).exists()
-        return there and self.chosen_before > len(ids)
+        return there and self._reported > len(ids)
 
     def begin(self, questions: str, ids: Sequence[str]) -> None:
         """Write down what this run is, and which questions it asks this time.
 
-        Of a part of what the folder has a report of already, nothing is written down: `run.json`
-        goes with the report.
+        Of fewer than the folder has a report of already, nothing is written down: `run.json` goes
+        with the report.
 
         Raises:
             OSError: the folder cannot be written.
@@ -85,7 +85,16 @@ class Ledger:
         self.run["chosen"] = {"count": len(ids), "sha256": sha256(names).hexdigest()}
         if self.folder is not None and not self.is_fuller(ids):
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_lines(self.folder / RUN, [self.run])
+            self._write_run()
+
+    def report_written(self, ids: Sequence[str]) -> None:
+        """Write down of how many questions the report is."""
+        self._reported = len(ids)
+        self._write_run()
+
+    def _write_run(self) -> None:
+        if self.folder is not None:
+            write_lines(self.folder / RUN, [self.run | {"reported": self._reported}])
 
     def add(self, record: Record) -> None:
         """Keep what came out of a question."""
@@ -126,7 +135,7 @@ class Ledger:
             before = json.loads(path.read_text("utf-8"))
             names = [name for name in before | self.run if before.get(name) != self.run.get(name)]
             names = [name for name in names if name not in MAY_DIFFER]
-            self.chosen_before = int(before.get("chosen", {}).get("count", 0))
+            self._reported = int(before.get("reported", 0))
         except (ValueError, TypeError, AttributeError):
             raise FormatError(f"{path}: is no run; move it away, or choose another --out") from None
         if names and set(names) <= set(CODE):
