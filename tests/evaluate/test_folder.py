@@ -106,6 +106,7 @@ def test_a_second_run_in_a_folder_is_refused_until_the_first_is_gone(
         )
         try:
             assert reached.wait(PATIENCE_S)
+            server.model = model
             asked_before = len(server.seen)
             second = in_process(*given)
             assert second.code == 4
@@ -114,7 +115,6 @@ def test_a_second_run_in_a_folder_is_refused_until_the_first_is_gone(
         finally:
             first.kill()
             first.wait(PATIENCE_S)
-        server.model = model
         assert in_process(*given).code == 0, "a crash holds nothing"
     assert not list(out.rglob("run.lock"))
 
