@@ -90,6 +90,15 @@ def test_a_cut_answer_is_asked_for_again_in_halves() -> None:
     assert len(server.seen) == 5
 
 
+@pytest.mark.parametrize(("splits", "requests"), [(0, 1), (1, 3), (2, 5), (9, 5)])
+def test_how_often_a_conversation_is_halved_can_be_bounded(splits: int, requests: int) -> None:
+    with serving(lambda _: Cut('{"facts": [{"text": "whole"}, {"text": "hal')) as server:
+        chat = chat_at(server, structured=False)
+        draft = LlmExtractor(chat, splits_max=splits).extract(CHAT, NOON)
+        assert len(server.seen) == requests
+    assert of_type(draft, "Fact"), "what was answered is kept"
+
+
 def test_of_a_cut_answer_about_one_message_the_whole_facts_are_kept() -> None:
     draft = extracted('{"facts": [{"text": "whole"}, {"text": "hal', CHAT[:1])
     assert [node.content for node in of_type(draft, "Fact")] == ["whole"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from worlddb.bridge.chat import Chat, ChatSettings, Usage, ask_text
-from worlddb.bridge.configured import PROVIDERS, chat_from
+from worlddb.bridge.configured import PROVIDERS, chat_from, model_named
 from worlddb.errors import InvalidInputError, ProviderError
 
 from .server import KEY, Answer, Cut, Fault, Seen, chat_at, in_turn, serving
@@ -310,6 +310,23 @@ def test_a_provider_is_known_by_its_name() -> None:
         chat_from("gemini", model="m")
     with pytest.raises(InvalidInputError, match="model"):
         chat_from("openai")
+    with pytest.raises(InvalidInputError, match="has an address"):
+        chat_from("openai", model="m@http://localhost:1/v1")
+
+
+def test_a_model_is_named_with_its_provider_and_perhaps_an_address() -> None:
+    assert model_named("openai:m") == ("openai", "m", None)
+    assert model_named("vllm:org/m:7b@http://h:1/v1") == ("vllm", "org/m:7b", "http://h:1/v1")
+    assert model_named("openai:m@2@https://h/v1") == ("openai", "m@2", "https://h/v1")
+    assert model_named("ollama:m").address == "http://localhost:11434/v1"
+
+
+@pytest.mark.parametrize(
+    "spec", ["m", "openai:", ":m", "openai:@http://h/v1", "openai:m@h:1/v1", "openai:m@ftp://h"]
+)
+def test_what_is_no_address_is_not_taken_for_a_part_of_the_name(spec: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"provider:model|no address"):
+        model_named(spec)
 
 
 # -- a function of the caller's own ----------------------------------------------------------------

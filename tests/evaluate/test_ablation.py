@@ -33,8 +33,9 @@ def titles(given: list[str], **options: Any) -> list[str]:
     return [title for title, _ in changes(RunSettings(benchmark="locomo", **options), given)]
 
 
-def test_each_row_differs_from_the_first_in_one_thing() -> None:
-    base = RunSettings(benchmark="locomo", mode="qa", reading="rules")
+@pytest.mark.parametrize("reading", ["rules", "model"])
+def test_each_row_differs_from_the_first_in_one_thing(reading: Any) -> None:
+    base = RunSettings(benchmark="locomo", mode="qa", reading=reading)
     rows = changes(base, [])
     assert rows[0] == (BASE, base)
     names = [title for title, _ in rows]
@@ -60,6 +61,10 @@ def test_without_an_answerer_only_knobs_of_recall_are_turned() -> None:
 def test_where_nothing_is_read_there_is_nothing_to_leave_out() -> None:
     assert "no facts and entities" not in titles([])
     assert "no summaries" not in titles([], mode="qa")
+    assert not {"no summaries", "turns alone (flat)"} & set(titles([], mode="qa", reading="rules"))
+    assert "no summaries" in titles([], mode="qa", reading="model")
+    with pytest.raises(InvalidInputError, match="knob summaries: only a model writes them"):
+        titles(["summaries"], mode="qa", reading="rules")
     with pytest.raises(InvalidInputError, match=r"knob facts: .*; give --extractor rules"):
         titles(["facts"])
 
@@ -77,7 +82,18 @@ def test_knobs_can_be_chosen_and_given_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "knob", ["colour", "k=x", "k=-1", "k=0", "lanes=words", "", "answerer", "judge=openai:x"]
+    "knob",
+    [
+        "colour",
+        "k=x",
+        "k=-1",
+        "k=0",
+        "lanes=words",
+        "",
+        "answerer",
+        "judge=openai:x",
+        "answerer=openai:x@h:1/v1",
+    ],
 )
 def test_a_knob_that_is_none_is_refused(knob: str) -> None:
     with pytest.raises(InvalidInputError):
@@ -94,7 +110,10 @@ def test_the_table_shows_what_retrieval_loses(data: Path) -> None:
     assert "(+0.000)" in rows[0]
     alone = next(row for row in rows if row.startswith("the graph lane alone"))
     assert alone.count("(-1.000)") > 3
-    assert "questions: all 2 of the file; the same in every row" in done.out
+    assert (
+        "questions: 2 of the 3 of the file; 1 without an answer to be found; the same in"
+        in done.out
+    )
     data_rows = in_process(*common, "--json").data["rows"]
     assert data_rows["the graph lane alone"]["all@5"] == 0.0
 

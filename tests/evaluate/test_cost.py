@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from bridge.server import serving
+from bridge.server import Answer, Cut, Seen, serving
 from faces.command import COMMAND, environment, in_process
+from worlddb.read.hits import tokens_of
 
-from .models import model
-from .running import asked, options
+from .models import model, role_of, roles_asked
+from .running import asked, options, records
+from .samples import TOPICS, longmemeval, save
 
 
 def test_the_cost_is_told_first_and_nobody_is_asked_without_yes(data: Path, tmp_path: Path) -> None:
@@ -68,7 +71,7 @@ def test_only_what_is_left_is_estimated_and_nothing_left_needs_no_yes(
         assert "all together: cost 0." in rest.err
         server.seen.clear()
         again = in_process(*(one for one in given if one != "--yes"))
-        assert (again.code, again.err) == (0, "")
+        assert (again.code, again.err) == (0, "asking: 5 of 5 questions are done already\n")
         assert server.seen == []
 
 
@@ -107,3 +110,74 @@ def test_the_command_that_the_docs_give_for_the_paper_is_understood(
         "give --yes",
     ):
         assert told in done.err
+
+
+def announced(err: str, role: str) -> int:
+    """Return how many tokens a role was said to read."""
+    found = re.search(rf"^{role} \S+: about [\d,]+ requests, ([\d,]+) tokens in", err, re.MULTILINE)
+    assert found is not None, err
+    return int(found[1].replace(",", ""))
+
+
+@pytest.mark.parametrize("more", [(), ("--k", 3), ("--context-tokens", 200)])
+@pytest.mark.parametrize("reading", ["verbatim", "rules"])
+def test_what_is_announced_is_about_what_is_sent(
+    tmp_path: Path, reading: str, more: tuple[object, ...]
+) -> None:
+    items = longmemeval(6)
+    for item in items:
+        for session in item["haystack_sessions"]:
+            # What is asked about is said briefly; the other speaker is not found, and never brief.
+            session[1]["content"] = "Splendid, do go on. " * 60
+    data = save(tmp_path / "data.json", items)
+    with serving(model) as server:
+        given = ("--extractor", reading, *more)
+        done = asked("longmemeval", data, server, tmp_path / "run", *given)
+        assert done.code == 0, done.err
+        for role in ("answerer", "judge"):
+            sent = sum(tokens_of(seen.said) for seen in server.seen if role_of(seen) == role)
+            assert announced(done.err, role) == pytest.approx(sent, rel=0.2)
+
+
+def test_an_embedder_behind_an_address_is_not_asked_without_a_yes(
+    data: Path, tmp_path: Path
+) -> None:
+    with serving(model) as server:
+        far = ("--embedder", f"{server.url}#m?dimensions=8")
+        out = tmp_path / "run"
+        done = in_process("eval", "retrieval", "--data", data, "--out", out, *far)
+        assert server.seen == []
+    assert done.code == 2
+    assert "embedder m: about 8 requests" in done.err
+    assert "give --yes where nobody can be asked" in done.err
+    assert not out.exists()
+
+
+def test_a_reader_whose_replies_are_cut_is_not_asked_without_end(tmp_path: Path) -> None:
+    items = longmemeval(1)[:1]
+    for session in items[0]["haystack_sessions"]:
+        session += [{"role": "user", "content": f"Number {n} is a fine number."} for n in range(29)]
+    data = save(tmp_path / "data.json", items)
+
+    def cut(seen: Seen) -> Answer:
+        started = Cut('{"summary": "All of it", "entities": [], "facts": [')
+        return started if role_of(seen) == "extractor" else model(seen)
+
+    out = tmp_path / "run"
+    with serving(cut) as server:
+        done = asked("longmemeval", data, server, out, "--json")
+        assert done.code == 0, done.err
+        assert roles_asked(server.seen)["extractor"] == 7 * len(TOPICS), "halved thrice, not more"
+    assert re.search(r"extractor reads: about 8 requests, [\d,]+ tokens in, about ", done.err)
+    assert "a session whose reading is cut takes up to 6 requests more\n" in done.err
+    assert done.data["readings_cut"] == 7 * len(TOPICS)
+    assert records(out)[0]["reading_requests"] == 7 * len(TOPICS)
+    assert "| readings_cut | 56.0 |" in (out / "report.md").read_text()
+
+
+def test_replies_that_are_kept_are_told(data: Path, tmp_path: Path) -> None:
+    with serving(model) as server:
+        asked("longmemeval", data, server, tmp_path / "run", "--limit", 1)
+        rest = asked("longmemeval", data, server, tmp_path / "run")
+    told = "replies from before are kept, and not paid for again: extractor 8, answerer 1, judge 1"
+    assert told in rest.err

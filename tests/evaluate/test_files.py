@@ -112,9 +112,17 @@ def told(path: Path, form: str) -> str:
         (longmemeval(1), "locomo", "it has the layout of longmemeval; run `worlddb eval longmem"),
         (locomo(), "dmr", "it has the layout of locomo; run `worlddb eval locomo`"),
         ([dmr_item()], "longmemeval", "it has the layout of dmr; run `worlddb eval dmr`"),
-        ([longmemeval_item(0), {"a": 1}], "longmemeval", "item 2 lacks 'answer_session_ids'; give"),
-        ([longmemeval_item(0), locomo()], "longmemeval", "item 2 is no object; give the file as"),
-        ([longmemeval_item(0, question=5)], "longmemeval", "item 1 no text: 5; give the file as"),
+        ([longmemeval_item(0), {"a": 1}], "longmemeval", "item 2: lacks 'question_id'; give"),
+        (
+            [longmemeval_item(0), locomo()],
+            "longmemeval",
+            "item 2: the item: is no object but a list; give",
+        ),
+        (
+            [longmemeval_item(0, question=5)],
+            "longmemeval",
+            "item 1 ('question-0'): question: is no text but",
+        ),
     ],
 )
 def test_a_file_of_another_layout_is_told_with_what_to_do(

@@ -84,15 +84,19 @@ def test_a_plan_says_which_questions_of_the_file_it_has(tmp_path: Path) -> None:
         plan = plan_of(path, RunSettings(benchmark="longmemeval"), **options)
         return plan.told, plan.is_part
 
-    assert told() == told(sample=6) == told(sample=9) == ("all 6 of the file", False)
-    assert told(limit=7) == ("all 6 of the file", False)
-    assert told(sample=4) == ("a sample of 4 of the 6 of the file (--sample)", True)
+    whole = "6 of the 7 of the file; 1 without an answer to be found"
+    beside = "; beside them 1 without an answer to be found"
+    assert told() == told(sample=6) == told(sample=9) == told(limit=7) == (whole, False)
+    assert told(sample=4) == (f"a sample of 4 of the 6 of the file (--sample){beside}", True)
     assert told(limit=2) == ("the first 2 of the file, which may have more (--limit 2)", True)
-    assert told(sample=9, limit=2) == ("the first 2 of the 6 of the file (--limit 2)", True)
+    first = f"the first 2 of the 6 of the file (--limit 2){beside}"
+    assert told(sample=9, limit=2) == (first, True)
     assert told(sample=4, limit=2) == (
-        "the first 2 (--limit) of a sample of 4 of the 6 of the file (--sample)",
+        f"the first 2 (--limit) of a sample of 4 of the 6 of the file (--sample){beside}",
         True,
     )
+    save(Path(path), longmemeval(6)[:-1])
+    assert told() == ("all 6 of the file", False)
 
 
 def test_retrieval_asks_what_can_be_found_and_qa_what_can_be_answered(tmp_path: Path) -> None:
@@ -100,7 +104,7 @@ def test_retrieval_asks_what_can_be_found_and_qa_what_can_be_answered(tmp_path: 
 
     def ids(**options: Any) -> list[int]:
         settings = RunSettings(benchmark="locomo", **options)
-        return [one.place for one in survey(load_cases(talks, "locomo"), settings)]
+        return [one.place for one in survey(load_cases(talks, "locomo"), settings).found]
 
     assert ids(mode="retrieval") == [0, 1, 2, 3]
     assert ids(mode="qa") == ids(mode="both") == [0, 1, 2, 3, 5]
@@ -109,13 +113,13 @@ def test_retrieval_asks_what_can_be_found_and_qa_what_can_be_answered(tmp_path: 
     for mode, names in (("retrieval", 2), ("qa", 3)):
         given: Any = mode
         settings = RunSettings(benchmark="longmemeval", mode=given)
-        assert len(survey(load_cases(stacks, "longmemeval"), settings)) == names
+        assert len(survey(load_cases(stacks, "longmemeval"), settings).found) == names
 
 
 def test_only_chosen_conversations_are_worked_on(tmp_path: Path) -> None:
     stacks = str(save(tmp_path / "stacks.json", longmemeval(6)))
     settings = RunSettings(benchmark="longmemeval")
-    found = survey(load_cases(stacks, "longmemeval"), settings)
+    found = survey(load_cases(stacks, "longmemeval"), settings).found
     works = list(works_of(load_cases(stacks, "longmemeval"), [found[1], found[4]]))
     assert [work.case.questions[0].id for work in works] == ["question-1", "question-4"]
     assert list(works_of(load_cases(stacks, "longmemeval"), [])) == []

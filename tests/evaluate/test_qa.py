@@ -70,6 +70,13 @@ def test_the_answerer_sees_dated_lines_in_the_order_of_time(data: Path, tmp_path
     fact = "[2023/05/10 (Wed) 02:21] Fact: On 2023-05-10, user said that the gardening teacher is "
     assert fact + "Person0." in lines
     assert "answer_" not in said
+    first = [line.partition("] ")[2] for line in lines if line.startswith("[2023/05/10")]
+    assert first[:3] == [
+        "user: Hello, today I would like to talk about gardening.",
+        "assistant: With pleasure. What about gardening?",
+        "user: My gardening teacher is called Person0.",
+    ], "as they were said, not by their scores"
+    assert [line.partition(":")[0] for line in first[3:]] == ["Fact", "Summary"]
 
 
 def test_no_model_is_told_anything_of_the_gold_before_the_judge(data: Path, tmp_path: Path) -> None:
@@ -125,8 +132,8 @@ def test_what_is_read_can_be_left_to_rules_or_left_out(data: Path, tmp_path: Pat
     assert types("a", "--no-facts") == {"Turn", "Summary"}
     assert types("b", "--no-summaries") == {"Turn", "Fact"}
     assert types("c", "--no-facts", "--no-summaries") == {"Turn"}
-    assert types("d", "--extractor", "rules") == {"Turn", "Summary"}
-    assert types("e", "--extractor", "verbatim", "--no-summaries") == {"Turn"}
+    assert types("d", "--extractor", "rules") == {"Turn"}, "nobody has summarised anything"
+    assert types("e", "--extractor", "verbatim") == {"Turn"}
 
 
 def test_prompts_of_ones_own_are_used_and_told_apart(data: Path, tmp_path: Path) -> None:
@@ -140,7 +147,7 @@ def test_prompts_of_ones_own_are_used_and_told_apart(data: Path, tmp_path: Path)
         assert next(s.told for s in server.seen if role_of(s) == "extractor") == "Read it all."
         other = asked("longmemeval", data, server, tmp_path / "run", "--limit", 1)
     assert other.code == 4
-    assert "holds a run with other settings (prompts was" in other.err
+    assert "holds a run with other settings (prompts of extract was" in other.err
 
 
 def test_limits_on_what_models_write_are_sent(data: Path, tmp_path: Path) -> None:
@@ -195,6 +202,10 @@ def test_a_sample_is_the_same_every_time(data: Path, tmp_path: Path) -> None:
         (("--mode", "qa", "--answerer", "m", "--out", "x"), "give provider:model"),
         (("--mode", "qa", "--answerer", "gopher:m", "--out", "x"), "use one of openai"),
         (("--mode", "qa", "--answerer", "openai:m", "--prompts", "y"), "y is no folder"),
+        (("--mode", "qa", "--answerer", "openai:m@localhost:9911/v1"), "is no address"),
+        (("--mode", "qa", "--answerer", "openai:m@ftp://x"), "is no address"),
+        (("--mode", "qa", "--answerer", "openai:m@http://a:b@h/v1"), "leave out user, password"),
+        (("--mode", "qa", "--answerer", "openai:m", "--judge", "openai:j@h"), "--judge: model"),
     ],
 )
 def test_a_run_without_models_or_a_place_is_refused(
@@ -241,15 +252,20 @@ def test_a_question_that_fails_is_in_no_figure_and_is_asked_again(
     out = tmp_path / "run"
     with serving(but(answerer=refuses)) as server:
         done = asked("longmemeval", data, server, out)
-    assert done.code == 9
-    assert "1 of 5 questions failed and are in no figure" in done.err
-    assert "all                  4" in done.out
-    assert [line["id"] for line in records(out) if "error" in line] == ["question-1"]
-    assert "4 of 5, 1 failed" in (out / "report.md").read_text()
-    with serving(model) as server:
+        assert done.code == 9
+        assert "1 of 5 questions failed and are in no figure" in done.err
+        assert "all                  4" in done.out
+        assert [line["id"] for line in records(out) if "error" in line] == ["question-1"]
+        report = (out / "report.md").read_text()
+        assert report.startswith("# longmemeval: qa: 4 of 5 questions, 1 failed\n\n## Failed (1)\n")
+        assert f"| question-1 | {server.url}#answers: " in report
+        assert "4 of 5 questions, 1 failed</h1>" in (out / "report.html").read_text()
+        server.seen.clear()
+        server.model = model
         done = asked("longmemeval", data, server, out)
         assert roles_asked(server.seen) == {"answerer": 1, "judge": 1}, "all else is kept"
     assert done.code == 0
+    assert "ailed (" not in (out / "report.md").read_text()
     assert [line["id"] for line in records(out)] == [
         *(f"question-{n}" for n in range(4)),
         *(["question-9_abs"]),

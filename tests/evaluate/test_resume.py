@@ -147,7 +147,7 @@ def test_extending_a_sample_asks_nothing_again(tmp_path: Path) -> None:
     assert len(large) == 4
     assert [line for line in large if line in small] == small, "with their times"
     assert in_process(*common).code == 0
-    assert "all 6 of the file" in (out / "run.json").read_text()
+    assert "6 of the 7 of the file; 1 without an answer" in (out / "run.json").read_text()
     assert (out / "report.md").read_text().startswith("# longmemeval: retrieval\n")
 
 
@@ -161,7 +161,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
 
     with serving(sticks) as server:
         process = started(
-            *("eval", "retrieval", "--data", data, "--workers", 2),
+            *("eval", "retrieval", "--data", data, "--workers", 2, "--yes"),
             *("--embedder", f"{server.url}#m?dimensions=8"),
         )
         assert reached.wait(PATIENCE_S), process.communicate(timeout=PATIENCE_S)

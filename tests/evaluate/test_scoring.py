@@ -8,7 +8,7 @@ import pytest
 
 from worlddb import InvalidInputError
 from worlddb.evaluate.prompting import answer_in, filled, is_clear, is_correct, load_prompts
-from worlddb.evaluate.scoring import is_refusal, score
+from worlddb.evaluate.scoring import alternatives_in, is_refusal, score
 
 # -- verdicts --------------------------------------------------------------------------------------
 
@@ -206,3 +206,52 @@ def test_prompts_may_name_their_fields_as_the_paper_does(tmp_path: Path) -> None
 def test_filling_leaves_braces_of_values_alone() -> None:
     text = filled("{question} / {answer} / {else} {}", question="{answer}", answer="{x} \\1")
     assert text == "{answer} / {x} \\1 / {else} {}"
+
+
+# -- references that take several answers ----------------------------------------------------------
+
+DAYS = "7 days. 8 days (including the last day) is also acceptable."
+WEEK = "One week. Answers ranging from 7 days to 10 days are also acceptable."
+TRIP = "15 hours for getting to the three destinations (or 30 hours for the round trip)"
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        (DAYS, ["7 days", "8 days"]),
+        (WEEK, ["One week", "7 days", "8 days", "9 days", "10 days"]),
+        ("25 minutes and 50 seconds (or 25:50)", ["25 minutes and 50 seconds", "25:50"]),
+        ("It is also acceptable.", []),
+        ("A Pilsner or Lager (for the recipe).", []),
+        ("7 days. " * 200 + "8 days is also acceptable.", []),
+    ],
+)
+def test_a_reference_may_name_what_else_it_takes(reference: str, found: list[str]) -> None:
+    assert alternatives_in(reference) == found
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("7 days", DAYS),
+        ("It took 8 days.", DAYS),
+        ("seven days", DAYS),
+        ("one week", WEEK),
+        ("9 days", WEEK),
+        ("30 hours for the round trip", TRIP),
+        (DAYS, DAYS),
+    ],
+)
+def test_either_of_them_is_right(answer: str, reference: str) -> None:
+    found = score(answer, reference)
+    assert (found.match, found.numeric) == (1.0, 1.0)
+    if len(answer) < 9 and "seven" not in answer:
+        assert found.exact == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"), [("9 days", DAYS), ("6 days", WEEK), ("20 hours", TRIP), ("", DAYS)]
+)
+def test_nothing_else_is(answer: str, reference: str) -> None:
+    found = score(answer, reference)
+    assert (found.match, found.numeric) == (0.0, 0.0)

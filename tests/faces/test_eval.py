@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evaluate.samples import dmr, locomo, longmemeval, longmemeval_item, save, save_lines
+from worlddb.faces.cli import progress as drawing
+from worlddb.faces.cli.progress import Progress
 
 from .command import Result, in_process, worlddb
 
@@ -42,7 +46,9 @@ def test_figures_are_printed_by_category_and_for_all(data: Path) -> None:
     assert "any@k, all@k: at least one, or all, gold sessions" in told
     assert turns.split()[2:4] == ["turns@5", "recall@5"]
     assert "tokens@k: what the first k turns take" in more
-    assert spent.startswith("recall_ms_p50 ")
+    questions, times = spent.splitlines()
+    assert questions == "questions: 4 of the 5 of the file; 1 without an answer to be found"
+    assert times.startswith("recall_ms_p50 ")
 
 
 def test_as_json_the_figures_are_numbers(data: Path) -> None:
@@ -152,6 +158,13 @@ def test_without_an_embedder_words_alone_are_measured(data: Path) -> None:
         (("--format", "locomo"), 6, "is no locomo file"),
         (("--mode", "qa"), 2, "name the benchmark to use --mode"),
         (("--knob", "k"), 2, "--knob: is for ablate"),
+        (("--k", "7"), 2, "--k: changes nothing where nobody answers"),
+        (("--k", "0"), 2, "--k: give at least 1"),
+        (("--judge", "none"), 2, "--judge: changes nothing where nobody answers"),
+        (("--prompts", "."), 2, "--prompts: changes nothing where nobody answers"),
+        (("--judge-tokens", "64"), 2, "--judge-tokens: changes nothing where nobody answers"),
+        (("--no-summaries",), 2, "--no-summaries: changes nothing where nobody answers"),
+        (("--price", "answerer=5,25"), 2, "--price answerer=5,25: changes nothing where"),
         (("--extractor", "openai:m"), 2, "a model reads only with --mode qa or both"),
         (("--embedder", "gpt-9"), 2, "no such embedder"),
         (("--out", "/proc/no/such/folder"), 8, "no such file or directory"),
@@ -169,13 +182,16 @@ def test_a_wrong_option_is_one_line_and_a_code(
 def test_a_missing_or_useless_file_is_told_and_makes_no_folder(tmp_path: Path) -> None:
     out = tmp_path / "run"
     nothing = save(tmp_path / "nothing.json", [longmemeval_item(0, question_id="q_abs")])
+    lost = longmemeval_item(0, answer_session_ids=["answer_elsewhere"])
+    elsewhere = save(tmp_path / "elsewhere.json", [lost])
     empty = save(tmp_path / "empty.json", [])
     broken = tmp_path / "broken.json.xz"
     broken.write_bytes(b"no such thing")
     for path, code, complaint in (
         (tmp_path / "missing.json", 8, "missing.json: no such file"),
-        (nothing, 2, "has no question with an answer"),
-        (empty, 2, "has no question with an answer"),
+        (nothing, 2, "none of its 1 can be asked: 1 without an answer to be found"),
+        (elsewhere, 2, "none of its 1 can be asked: 1 whose gold is not in the file"),
+        (empty, 2, "has no question for such a run; it is empty"),
         (broken, 6, "is damaged from the start (no JSON: 'no such thing')"),
         (tmp_path, 8, "is a directory"),
     ):
@@ -188,3 +204,52 @@ def test_a_missing_or_useless_file_is_told_and_makes_no_folder(tmp_path: Path) -
     assert not out.exists()
     assert in_process("eval", "retrieval").code == 2
     assert in_process("eval", "everything", "--data", nothing).code == 2
+
+
+class Log(io.StringIO):
+    """A stream that is no terminal, and knows when it was written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def flush(self) -> None:
+        self.written.set()
+
+
+def test_where_no_terminal_is_a_line_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    monkeypatch.setattr("sys.stderr", log)
+    monkeypatch.setattr(drawing, "TELL_S", 0.01)
+    progress = Progress("asking", unit="questions", total=8, tells=True)
+    progress.done = 2
+    with progress:
+        assert log.written.wait(20)
+    line, *_ = log.getvalue().splitlines()
+    assert line.startswith("asking  [######..................]  25%  2 questions  ")
+    assert "\r" not in log.getvalue()
+    quiet = Log()
+    monkeypatch.setattr("sys.stderr", quiet)
+    with Progress("copying"):
+        pass
+    assert quiet.getvalue() == ""
+
+
+def test_how_many_questions_are_done_already_is_told(data: Path, tmp_path: Path) -> None:
+    assert evaluate(data, "--out", tmp_path / "run", "--limit", 3).err == ""
+    rest = evaluate(data, "--out", tmp_path / "run")
+    assert rest.err == "asking: 3 of 4 questions are done already\n"
+
+
+def test_what_dmr_counts_is_said_as_it_is(tmp_path: Path) -> None:
+    items = dmr(5)
+    for item in items[3:]:
+        item["self_instruct"] = {"B": "Which colour?", "A": "Ultramarine"}
+    chats = save_lines(tmp_path / "msc.jsonl", items)
+    done = in_process("eval", "dmr", "--data", chats, "--embedder", "hash", "--out", tmp_path / "r")
+    rule = "n: questions whose answer's words stand in a row in some turn. The benchmark marks no"
+    assert rule in done.out
+    assert rule.replace("n:", "*n*:") in (tmp_path / "r" / "report.md").read_text()
+    assert (
+        "questions: 3 of the 5 of the file; 2 without a turn that has the answer's words in a row\n"
+    ) in done.out

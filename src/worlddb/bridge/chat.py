@@ -15,7 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from worlddb.bridge.dialects import DIALECTS, Asked, ChatMessages, JsonSchema, Reply
+from worlddb.bridge.dialects import (
+    DIALECTS,
+    Asked,
+    ChatMessages,
+    JsonSchema,
+    NoTextError,
+    Reply,
+)
 from worlddb.bridge.pace import Pace
 from worlddb.bridge.post import (
     REASON_CHARS_MAX,
@@ -35,6 +42,14 @@ REFUSALS = {400, 404, 422}
 
 ChatFunction: TypeAlias = Callable[[list[dict[str, str]]], str]
 """A model of yours: takes messages with `role` and `content`, gives the answer's text."""
+
+
+class EmptyReplyError(ProviderError):
+    """The model answered, but said nothing; `reply` has no text, and what it took."""
+
+    def __init__(self, message: str, reply: Reply) -> None:
+        super().__init__(message)
+        self.reply = reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +200,13 @@ class Chat:
         try:
             return self._dialect.reply(_told(answer))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as bad:
-            raise self._post.failure(
+            error = self._post.failure(
                 f"its answer is no answer ({type(bad).__name__}: {bad!s:.200}): "
                 f"{answer[:REASON_CHARS_MAX].decode(errors='replace')}"
-            ) from None
+            )
+            if isinstance(bad, NoTextError):
+                error = EmptyReplyError(str(error), bad.reply)
+            raise error from None
 
     def _sent(self, body: bytes) -> bytes:
         try:

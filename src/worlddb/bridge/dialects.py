@@ -31,6 +31,14 @@ class Reply:
     output_tokens: int = 0
 
 
+class NoTextError(ValueError):
+    """A model answered with nothing, or refused to; `reply` is what else is known of it."""
+
+    def __init__(self, why: str, reply: Reply) -> None:
+        super().__init__(why)
+        self.reply = reply
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What is asked of a model, in no dialect yet; `left_out` is what the endpoint refuses."""
@@ -110,15 +118,15 @@ class OpenAi:
         text = said.get("content")
         if isinstance(text, list):
             text = "".join(part["text"] for part in text if part.get("type") == "text")
-        if not text and said.get("refusal"):
-            raise ValueError(f"the model refused: {said['refusal']}")
         used = answer.get("usage") or {}
-        return Reply(
-            text=_text(text),
+        reply = Reply(
+            text="" if text is None else _text(text),
             is_cut=choice.get("finish_reason") == "length",
             input_tokens=_count(used.get("prompt_tokens")),
             output_tokens=_count(used.get("completion_tokens")),
         )
+        refused = not text and said.get("refusal")
+        return _said(reply, f"the model refused: {refused}" if refused else "")
 
     def unsupported(self, reason: str) -> str | None:
         """Return what a refusal says the endpoint does not take."""
@@ -171,16 +179,16 @@ class Anthropic:
         given = [block["input"] for block in blocks if block.get("type") == "tool_use"]
         words = [block["text"] for block in blocks if block.get("type") == "text"]
         text = json.dumps(given[0], ensure_ascii=False) if given else "".join(words)
-        if not text and answer.get("stop_reason") == "refusal":
-            raise ValueError("the model refused")
         used = answer.get("usage") or {}
         cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
-        return Reply(
+        reply = Reply(
             text=_text(text),
             is_cut=answer.get("stop_reason") in ("max_tokens", "model_context_window_exceeded"),
             input_tokens=sum(_count(used.get(name)) for name in ("input_tokens", *cached)),
             output_tokens=_count(used.get("output_tokens")),
         )
+        refused = not text and answer.get("stop_reason") == "refusal"
+        return _said(reply, "the model refused" if refused else "")
 
     def unsupported(self, reason: str) -> str | None:
         """Return what a refusal says the endpoint does not take."""
@@ -196,9 +204,18 @@ DIALECTS: dict[str, Dialect] = {"openai": OpenAi(), "anthropic": Anthropic()}
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"the text is {type(value).__name__}")
-    if not value.strip():
-        raise ValueError("the text is empty")
     return value
+
+
+def _said(reply: Reply, refused: str) -> Reply:
+    """Return a reply that says something.
+
+    Raises:
+        NoTextError: it does not.
+    """
+    if not reply.text.strip():
+        raise NoTextError(refused or "the text is empty", reply)
+    return reply
 
 
 def _count(value: Any) -> int:

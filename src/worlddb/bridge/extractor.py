@@ -16,7 +16,7 @@ from worlddb.bridge.asking import ask_data, prompt_text
 from worlddb.bridge.chat import Chat, ChatFunction
 from worlddb.bridge.contract import SCHEMA, Told, told
 from worlddb.bridge.drafting import Drafting
-from worlddb.bridge.parts import Line, as_lines, in_halves, portions
+from worlddb.bridge.parts import Line, Splits, as_lines, in_halves, portions
 from worlddb.errors import InvalidInputError
 from worlddb.extract import extractor_named
 from worlddb.model.drafts import Draft, Extractor, Message
@@ -32,7 +32,8 @@ class LlmExtractor:
 
     `chat` is a `Chat`, or a function from messages to text. `prompt` replaces the package's own
     instructions: text, or a path to a file. `fallback` is the extractor whose draft is written when
-    the model fails. A long conversation is read in portions of `portion_chars_max` characters.
+    the model fails. A long conversation is read in portions of `portion_chars_max` characters; one
+    whose reading is cut is read again in halves, for all portions of it `splits_max` times at most.
     """
 
     def __init__(
@@ -42,12 +43,16 @@ class LlmExtractor:
         prompt: str | os.PathLike[str] | None = None,
         fallback: Extractor | str = "verbatim",
         portion_chars_max: int = PORTION_CHARS_MAX,
+        splits_max: int | None = None,
     ) -> None:
         if not callable(chat):
             raise InvalidInputError(f"chat: give a Chat or a function, not {type(chat).__name__}")
         self._chat = chat
         self._prompt = prompt_text(prompt, "extract")
         self._portion_chars = check_whole(portion_chars_max, "portion_chars_max", PORTION_CHARS_MIN)
+        self._splits_max = (
+            splits_max if splits_max is None else check_whole(splits_max, "splits_max", 0)
+        )
         self.fallback = extractor_named(fallback) if isinstance(fallback, str) else fallback
         self.name = f"llm:{chat.settings.model}" if isinstance(chat, Chat) else "llm"
 
@@ -64,6 +69,7 @@ class LlmExtractor:
         if not messages:
             return Draft()
         drafting = Drafting(messages, at, self.name)
+        splits = Splits(self._splits_max)
         for portion in portions(messages, self._portion_chars):
 
             def ask(lines: list[Line]) -> tuple[Told, bool]:
@@ -71,7 +77,7 @@ class LlmExtractor:
                 parsed = ask_data(self._chat, self._prompt, request, SCHEMA)
                 return told(parsed.value), parsed.is_whole
 
-            for answer in in_halves(portion, ask):
+            for answer in in_halves(portion, ask, splits):
                 drafting.add(answer)
         return drafting.draft()
 

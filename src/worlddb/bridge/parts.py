@@ -44,20 +44,38 @@ def portions(messages: Sequence[Message], chars_max: int) -> Iterator[list[Line]
         yield portion
 
 
+class Splits:
+    """How often a conversation may still be halved; None is as often as its portions allow."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._left = most
+
+    def take(self) -> bool:
+        """Return whether there may be another, and count it."""
+        if self._left is None:
+            return True
+        self._left -= 1
+        return self._left >= 0
+
+
 def in_halves(
-    portion: list[Line], ask: Callable[[list[Line]], tuple[A, bool]], halvings: int = HALVINGS_MAX
+    portion: list[Line],
+    ask: Callable[[list[Line]], tuple[A, bool]],
+    splits: Splits | None = None,
+    halvings: int = HALVINGS_MAX,
 ) -> list[A]:
     """Return the answers for a portion: one that is whole, or those of its halves.
 
     A single line, or one of a portion that was halved too often, keeps what was answered.
     """
+    splits = splits or Splits()
     answer, whole = ask(portion)
-    if whole or len(portion) == 1 or not halvings:
+    if whole or len(portion) == 1 or not halvings or not splits.take():
         return [answer]
     middle = len(portion) // 2
     return [
-        *in_halves(portion[:middle], ask, halvings - 1),
-        *in_halves(portion[middle:], ask, halvings - 1),
+        *in_halves(portion[:middle], ask, splits, halvings - 1),
+        *in_halves(portion[middle:], ask, splits, halvings - 1),
     ]
 
 

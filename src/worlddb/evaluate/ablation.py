@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from worlddb.bridge.configured import model_named
 from worlddb.errors import InvalidInputError
 from worlddb.evaluate.intervals import Mean, bootstrap
 from worlddb.evaluate.pages import Table
@@ -34,13 +35,15 @@ Turn = Callable[[RunSettings, Sequence[str]], Iterator[Change]]
 class Knob:
     """Something to turn; some cannot do without values.
 
-    `asks` knobs change answers alone, `reads` knobs what is read out of conversations.
+    `asks` knobs change answers alone, `reads` knobs what is read out of conversations, and
+    `by_model` knobs what only a model reads out of them.
     """
 
     what: str
     turn: Turn
     asks: bool = False
     reads: bool = False
+    by_model: bool = False
     needs_values: bool = False
 
 
@@ -60,7 +63,7 @@ def _lanes(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
 
 def _facts(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
     yield "no facts and entities", replace(base, facts=False)
-    if base.asks_model:
+    if base.reading == "model":
         yield "turns alone (flat)", replace(base, facts=False, summaries=False)
 
 
@@ -92,23 +95,38 @@ def _model(role: str) -> Turn:
     def turn(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
         if role not in base.roles:
             raise InvalidInputError(f"knob {role}: this run has no {role}; give --{role}")
-        for value in values:
-            name = model_name(value)
-            yield f"{role} {name}", replace(base, roles={**base.roles, role: name})
+        names = [model_name(value) for value in values]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InvalidInputError(f"knob {role}={twice[0]:.60}: give each model once")
+        for name, value in zip(names, values, strict=True):
+            if name != base.roles[role]:
+                address = (model_named(value).address or "").rstrip("/")
+                yield (
+                    f"{role} {name}",
+                    replace(
+                        base,
+                        roles={**base.roles, role: name},
+                        addresses={**base.addresses, role: address},
+                    ),
+                )
 
     return turn
 
 
 def model_name(spec: str) -> str:
-    """Return a model without the address it is found at."""
-    name, _, address = spec.rpartition("@")
-    return name if address.startswith(("http://", "https://")) else spec
+    """Return a model without the address it is found at.
+
+    Raises:
+        InvalidInputError: it is no model, or what should be an address is none.
+    """
+    named = model_named(spec)
+    return f"{named.provider}:{named.model}"
 
 
 KNOBS: Mapping[str, Knob] = {
     "lanes": Knob("each lane off, and each alone", _lanes),
     "facts": Knob("facts and entities off", _facts, reads=True),
-    "summaries": Knob("session summaries off", _summaries, asks=True, reads=True),
+    "summaries": Knob("session summaries off", _summaries, asks=True, by_model=True),
     "k": Knob("how many memories the answerer gets", _k, asks=True),
     "embedder": Knob("which embedder", _embedder),
     "pooling": Knob("worlds' vectors by attention or by mean", _pooling),
@@ -134,6 +152,7 @@ def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
         for name, knob in KNOBS.items()
         if (base.asks_model or not knob.asks)
         and (base.reading != "verbatim" or not knob.reads)
+        and (base.reading == "model" or not knob.by_model)
         and not knob.needs_values
     ]
     rows: list[Change] = [(BASE, base)]
@@ -148,6 +167,10 @@ def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
             raise InvalidInputError(
                 f"knob {name}: turns are kept as they were said, so nothing is read that could be "
                 "left out; give --extractor rules"
+            )
+        if knob.by_model and base.reading != "model":
+            raise InvalidInputError(
+                f"knob {name}: only a model writes them; give --extractor MODEL"
             )
         chosen = [value.strip() for value in values.split(",") if value.strip()]
         if knob.needs_values and not chosen:

@@ -3,7 +3,8 @@
     question ──recall──▶ memories ──answerer──▶ answer ──judge──▶ CORRECT or WRONG
                                         └──────scoring──────────▶ exact, f1, match
 
-The memories are given in the order of time, each with the day its session took place.
+The memories are given in the order of time, those of a session as they were said in it, each with
+the day its session took place.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from worlddb.evaluate.calls import Calls, KeptChat
 from worlddb.evaluate.cases import Asked, Case, asked_at
 from worlddb.evaluate.prompting import Prompts, answer_in, filled, is_correct
-from worlddb.evaluate.retrieval import why
+from worlddb.evaluate.retrieval import SAID, why
 from worlddb.evaluate.scoring import score
 from worlddb.evaluate.writing import Place, Written
 from worlddb.model.drafts import Extractor
@@ -25,10 +26,12 @@ from worlddb.model.drafts import Extractor
 if TYPE_CHECKING:
     from worlddb.db import WorldDB
     from worlddb.evaluate.settings import RunSettings
-    from worlddb.read.hits import Hit
+    from worlddb.read.hits import Hit, Recall
 
 TIME = "%Y/%m/%d (%a) %H:%M"
 NOTHING = "(nothing was found)"
+READING_SPLITS_MAX = 3
+"""How often a session is halved whose reading was cut: each time takes two requests more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,9 @@ class Roles:
             return None
         from worlddb.bridge.extractor import LlmExtractor
 
-        return LlmExtractor(self.extractor, prompt=self.prompts.extract)
+        return LlmExtractor(
+            self.extractor, prompt=self.prompts.extract, splits_max=READING_SPLITS_MAX
+        )
 
 
 def answer(
@@ -65,13 +70,7 @@ def answer(
     """
     at = asked_at(case, question)
     started = time.perf_counter()
-    found = db.recall(
-        question.text,
-        k=settings.k,
-        max_tokens=settings.context_tokens,
-        at=at,
-        settings=settings.recall_settings(),
-    )
+    found = found_for(db, case, question, settings)
     recalled = time.perf_counter()
     hits = [(hit, written.places.get(hit.node.id, [])) for hit in found]
     with roles.calls.counting() as spent:
@@ -90,7 +89,7 @@ def answer(
         "reply": reply.text,
         "is_cut": reply.is_cut,
         "verdict": verdict,
-        "correct": None if verdict is None else is_correct(verdict),
+        "correct": None if roles.judge is None else is_correct(verdict or ""),
         "score": score(says, question.reference).to_dict(),
         "evidence": evidence_in([place for _, places in hits for place in places], question),
         "context": [_told(hit, places) for hit, places in hits],
@@ -104,8 +103,24 @@ def answer(
     }
 
 
+def found_for(db: WorldDB, case: Case, question: Asked, settings: RunSettings) -> Recall:
+    """Return the memories that the answerer is given, the best first.
+
+    Raises:
+        ProviderError: the embedder failed.
+    """
+    return db.recall(
+        question.text,
+        k=settings.k,
+        max_tokens=settings.context_tokens,
+        at=asked_at(case, question),
+        settings=settings.recall_settings(),
+    )
+
+
 def _verdict(question: Asked, says: str, roles: Roles) -> str | None:
-    if roles.judge is None:
+    # Nothing is no answer, also where the right one is that nothing is known.
+    if roles.judge is None or not says:
         return None
     told = filled(
         roles.prompts.judge, question=question.text, reference=question.reference, answer=says
@@ -114,18 +129,25 @@ def _verdict(question: Asked, says: str, roles: Roles) -> str | None:
 
 
 def memories_of(case: Case, hits: Sequence[tuple[Hit, Sequence[Place]]]) -> str:
-    """Return hits as lines, in the order of time; of one session, the better first."""
+    """Return hits as lines, in the order of time and, within a session, of what was said.
+
+    What was read out of a turn follows that turn, and what is of a whole session follows all of
+    its turns; among those the better comes first.
+    """
     lines = []
     for rank, (hit, places) in enumerate(hits):
-        session = places[0][0] if places else None
+        session, turn = places[0] if places else (None, None)
         at = hit.node.valid_from if session is None else case.sessions[session].at
-        lines.append((at, -1 if session is None else session, rank, _line(hit, at)))
-    return "\n".join(line for *_, line in sorted(lines)) or NOTHING
+        of_session = -1 if session is None else session
+        of_turn = len(case.sessions[of_session].turns) if turn is None else turn
+        is_read = hit.node.type not in SAID
+        lines.append(((at, of_session, of_turn, is_read, rank), _line(hit, at)))
+    return "\n".join(line for _, line in sorted(lines)) or NOTHING
 
 
 def _line(hit: Hit, at: datetime) -> str:
     node = hit.node
-    who = (node.name or "user") if node.type in ("Turn", "Memory") else node.type
+    who = (node.name or "user") if node.type in SAID else node.type
     # One memory, one line: nothing in it can pretend to be the next.
     return f"[{at.strftime(TIME)}] {who}: {' '.join((node.content or node.name).split())}"
 

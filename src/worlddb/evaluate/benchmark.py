@@ -27,6 +27,8 @@ class Finished:
     records: list[dict[str, Any]]
     summary: Summary
     failed: dict[str, str] = field(default_factory=dict)
+    is_report_kept: bool = False
+    """Whether the folder has a report of more questions, which was left as it was."""
 
 
 def plan_of(
@@ -45,12 +47,16 @@ def plan_of(
     """
     enough = limit if sample is None else None
     cases = load_cases(data, settings.benchmark)
-    found = survey(cases, settings, limit=enough, on_found=on_found)
-    if not found:
-        raise InvalidInputError(f"{data}: has no question with an answer")
+    seen = survey(cases, settings, limit=enough, on_found=on_found)
+    left_out, count = sum(seen.left_out.values()), len(seen.found)
+    if not seen.found:
+        why = f"none of its {left_out} can be asked: {seen.why_not}" if left_out else "it is empty"
+        raise InvalidInputError(f"{data}: has no question for such a run; {why}")
     return Plan(
-        questions=choose(found, sample=sample, limit=limit, seed=settings.seed),
-        found=len(found) if enough is None or len(found) < enough else None,
+        questions=choose(seen.found, sample=sample, limit=limit, seed=settings.seed),
+        found=count if enough is None or count < enough else None,
+        left_out=left_out,
+        why_not=seen.why_not,
         sample=sample,
         limit=limit,
     )
@@ -89,26 +95,32 @@ def run_benchmark(
         ProviderError: the embedder failed, or models failed too often in a row.
     """
     ledger = Ledger(out, settings, data)
-    ledger.begin(plan.told)
+    ids = [one.id for one in plan.questions]
+    ledger.begin(plan.told, ids)
     left = [one for one in plan.questions if one.id not in ledger.done]
     on_begin(len(left))
     works = works_of(load_cases(data, settings.benchmark), left)
     for number, record in enumerate(run(works, settings, roles, workers=workers), 1):
         ledger.add(record)
         on_done(number)
-    ids = [one.id for one in plan.questions]
     records = ledger.finish(ids)
     finished = Finished(
         records=records,
         summary=summarise(records),
         failed={name: ledger.failed[name]["error"] for name in ids if name in ledger.failed},
+        is_report_kept=ledger.is_fuller(ids),
     )
-    if ledger.folder is not None:
+    if ledger.folder is not None and not finished.is_report_kept:
         told = {
             "done": f"{len(records)} of {len(ids)}, {len(finished.failed)} failed",
             **{name: f"{value:,.1f}" for name, value in finished.summary.spent.items()},
         }
         told |= more()
         part = plan.told if plan.is_part else ""
-        write_report(ledger.folder, ledger.run, finished.summary, records, told, part=part)
+        write_report(
+            *(ledger.folder, ledger.run, finished.summary, records, told),
+            part=part,
+            failed=finished.failed,
+        )
+        ledger.report_written(ids)
     return finished

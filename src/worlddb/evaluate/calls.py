@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,8 +19,9 @@ from typing import Any
 
 from blake3 import blake3
 
-from worlddb.bridge.chat import Chat, ChatSettings
+from worlddb.bridge.chat import Chat, ChatSettings, EmptyReplyError
 from worlddb.bridge.dialects import ChatMessages, JsonSchema, Reply
+from worlddb.bridge.lenient import NotJsonError
 from worlddb.errors import ProviderError
 from worlddb.evaluate.lines import append_line, read_lines
 from worlddb.read.hits import tokens_of
@@ -28,16 +29,21 @@ from worlddb.read.hits import tokens_of
 
 @dataclass(slots=True)
 class Spent:
-    """Tokens and requests by role; `again` are those that were answered from what was kept."""
+    """Tokens and requests by role; `again` are those that were answered from what was kept.
+
+    `cut` are those whose replies ran into their limit.
+    """
 
     requests: int = 0
     again: int = 0
+    cut: int = 0
     tokens: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
     def add(self, role: str, reply: Reply, *, again: bool) -> None:
         """Count a reply."""
         self.requests += 1
         self.again += again
+        self.cut += reply.is_cut
         self.tokens[role][0] += reply.input_tokens
         self.tokens[role][1] += reply.output_tokens
 
@@ -51,6 +57,8 @@ class Calls:
         self._counting = threading.local()
         self._replies: dict[str, Reply] = {}
         self._turns: dict[str, threading.Lock] = {}
+        self.kept: Counter[str] = Counter()
+        """How many replies of each role there were before this run."""
         self.total = Spent()
         self.is_stopped = False
         for line in read_lines(path) if path is not None else ():
@@ -61,6 +69,7 @@ class Calls:
                 output_tokens=line["output_tokens"],
             )
             self._replies[line["key"]] = reply
+            self.kept[line["role"]] += 1
             self.total.add(line["role"], reply, again=True)
 
     def turn(self, key: str) -> threading.Lock:
@@ -117,19 +126,29 @@ class KeptChat(Chat):
         self.calls = calls
 
     def ask(self, messages: ChatMessages, *, schema: JsonSchema | None = None) -> Reply:
-        """Return the answer, asked now or before.
+        """Return the answer, asked now or before; a model that says nothing has answered as well.
 
         Raises:
             InvalidInputError: messages without a role and a content.
+            NotJsonError: an extractor said nothing.
             ProviderError: the endpoint failed, or answered with something else.
         """
         key = self._key(messages, schema)
         with self.calls.turn(key):
             reply = self.calls.find(key, self.role)
             if reply is None:
-                reply = _counted(messages, super().ask(messages, schema=schema))
+                reply = _counted(messages, self._asked(messages, schema))
                 self.calls.keep(key, self.role, reply)
+        if self.role == "extractor" and not reply.text.strip():
+            raise NotJsonError(f"{self.name}: read nothing, and said so with an empty reply")
         return reply
+
+    def _asked(self, messages: ChatMessages, schema: JsonSchema | None) -> Reply:
+        try:
+            return super().ask(messages, schema=schema)
+        except EmptyReplyError as error:
+            # That costs as much as any other reply, and counts: it is no fault of the way there.
+            return error.reply
 
     def _key(self, messages: ChatMessages, schema: JsonSchema | None) -> str:
         settings = self.settings

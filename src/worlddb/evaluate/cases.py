@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from worlddb.errors import FormatError, InvalidInputError
+from worlddb.evaluate.layout import LayoutError, check_case, object_in
 from worlddb.evaluate.stream import NotDataError, items_of, opened
 
 FORMATS = ("longmemeval", "locomo", "dmr")
@@ -54,7 +55,8 @@ class Session:
 class Asked:
     """A question about a conversation; gold is by place, never by name.
 
-    `has_answer` is False where the right answer is that there is none.
+    `has_answer` is False where the right answer is that there is none. `gold_missing` counts what
+    the file names as gold and does not have.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Asked:
     turns: frozenset[tuple[int, int]]
     reference: str = ""
     has_answer: bool = True
+    gold_missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +96,18 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
     seen: set[str] = set()
     for place, item in enumerate(_items(path)):
         try:
-            case = makers[form](item, place)
+            case = makers[form](object_in(item, "the item"), place)
         except _OTHER_LAYOUT as error:
             raise FormatError(
                 f"{path}: is no {form} file: {_why(item, place, form, error)}"
             ) from error
-        yield replace(case, questions=tuple(_named(one, seen) for one in case.questions))
+        case = replace(case, questions=tuple(_named(one, seen) for one in case.questions))
+        try:
+            check_case(case)
+        except LayoutError as error:
+            told = _item_named(item, place)
+            raise FormatError(f"{path}: {told}: {error}; mend it, or leave the item out") from None
+        yield case
 
 
 def _items(path: str) -> Iterator[Any]:
@@ -130,11 +139,24 @@ def _why(item: Any, place: int, form: str, error: Exception) -> str:
     for other in _formats_in(item):
         if other != form:
             return f"it has the layout of {other}; run `worlddb eval {other}`, or give another file"
-    lacks = isinstance(error, KeyError) and isinstance(item, dict)
-    told = f"lacks {error}" if lacks else str(error)
-    if not isinstance(item, dict):
-        told = "is no object"
-    return f"item {place + 1} {told}; give the file as its authors publish it"
+    if isinstance(error, LayoutError):
+        told = str(error)
+    elif isinstance(error, KeyError):
+        told = f"lacks {error}"
+    else:
+        # What Python says of it is of no use to whoever has the file.
+        told = f"is laid out otherwise than the items of {form} are"
+    return f"{_item_named(item, place)}: {told}; give the file as its authors publish it"
+
+
+def _item_named(item: Any, place: int) -> str:
+    """Return what people find an item by: its place from 1 on, and its id if it has one."""
+    known = item if isinstance(item, dict) else {}
+    more = known.get("metadata")
+    names = [known.get("question_id"), known.get("sample_id")]
+    names += [more.get("initial_data_id")] if isinstance(more, dict) else []
+    name = next((name for name in names if isinstance(name, str) and name), None)
+    return f"item {place + 1}" + (f" ({name[:80]!r})" if name else "")
 
 
 def _formats_in(item: Any) -> list[str]:
@@ -159,17 +181,6 @@ def format_of(path: str) -> str:
             f"{', '.join(SIGNS.values())}"
         )
     return found[0]
-
-
-def text_in(value: Any) -> str:
-    """Return a text as it is.
-
-    Raises:
-        TypeError: it is none.
-    """
-    if not isinstance(value, str):
-        raise TypeError(f"no text: {value!r:.50}")
-    return value
 
 
 def _named(question: Asked, seen: set[str]) -> Asked:

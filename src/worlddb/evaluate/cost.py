@@ -1,8 +1,8 @@
 """Cost: about how many tokens a run will take, and what they cost at given prices.
 
-Nothing is asked to find out. A token is taken to be four characters; replies are taken to be as
-long as they may be, except that an extractor writes a third of what it reads. An embedder counts
-if it is an endpoint.
+Nothing is asked to find out. A token is taken to be four characters; answers and verdicts are taken
+to be as long as they may be, which is a bound; that an extractor writes a third of what it reads is
+a guess. How long prompts get is found by `sampling`. An embedder counts if it is an endpoint.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from worlddb.read.hits import tokens_of
 
 ROLES = ("extractor", "answerer", "judge", "embedder")
 EXTRACTED_SHARE = 1 / 3
-LINE_TOKENS = 12
-"""About what a message takes in a prompt beside its text."""
+LINE_TOKENS = 8
+"""About what a message takes in a prompt beside its text: when it was said."""
 QUESTION_TOKENS = 20
-JUDGED_TOKENS = 120
-"""About what a question, a reference and an answer take."""
-LONGER = 1.3
-"""How much longer than others the turns are that are found."""
+ANSWER_TOKENS = 25
+"""About what an answer takes that was asked for as short as it can be."""
 PER = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a role will take, about. `price` is in the currency of the prices; None without one."""
+    """What a role will take, about. `price` is in the currency of the prices; None without one.
+
+    `is_bound` says that it will write no more tokens than these.
+    """
 
     role: str
     model: str
@@ -38,6 +39,19 @@ class Estimate:
     input_tokens: int
     output_tokens: int
     price: float | None
+    is_bound: bool = True
+
+
+def is_far(embedder: str | None) -> bool:
+    """Return whether an embedder is behind an address, so that texts leave this machine."""
+    return embedder is not None and embedder.startswith(("http://", "https://"))
+
+
+def context_tokens(one: Planned, settings: RunSettings) -> int:
+    """Return what the memories for a question take if those found are as long as all others."""
+    turns = min(settings.k, one.tokens / max(one.turn_tokens, 1.0))
+    given = turns * (one.turn_tokens + LINE_TOKENS)
+    return int(min(given, settings.context_tokens or given))
 
 
 def estimates(
@@ -45,11 +59,16 @@ def estimates(
     settings: RunSettings,
     roles: Roles | None,
     prices: Mapping[str, tuple[float, float]],
+    *,
+    scale: float = 1.0,
 ) -> list[Estimate]:
-    """Return what each role of a run will take, if nothing was asked before."""
+    """Return what each role of a run will take, if nothing was asked before.
+
+    `scale` is how much longer or shorter memories are than the mean of all turns.
+    """
     cases = {one.case: one for one in chosen}.values()
     found = []
-    if settings.embedder is not None and settings.embedder.startswith(("http://", "https://")):
+    if settings.embedder is not None and is_far(settings.embedder):
         found.append(_embedding(settings.embedder, cases, len(chosen), prices))
     if roles is None:
         return found
@@ -59,19 +78,14 @@ def estimates(
         told = sessions * (tokens_of(roles.prompts.extract) + 10 * LINE_TOKENS)
         written = int(said * EXTRACTED_SHARE)
         found.append(_estimate("extractor", roles, sessions, said + told, written, prices))
-    context = sum(
-        min(
-            one.tokens,
-            settings.context_tokens or one.tokens,
-            int(settings.k * (LONGER * one.turn_tokens + LINE_TOKENS)),
-        )
-        for one in chosen
-    )
+    context = int(scale * sum(context_tokens(one, settings) for one in chosen))
     asked = context + len(chosen) * tokens_of(roles.prompts.answer)
+    asked += sum(one.asked_tokens for one in chosen)
     longest = roles.answerer.settings.max_output_tokens
     found.append(_estimate("answerer", roles, len(chosen), asked, len(chosen) * longest, prices))
     if roles.judge is not None:
-        judged = len(chosen) * (tokens_of(roles.prompts.judge) + JUDGED_TOKENS)
+        judged = len(chosen) * (tokens_of(roles.prompts.judge) + ANSWER_TOKENS)
+        judged += sum(one.asked_tokens for one in chosen)
         longest = roles.judge.settings.max_output_tokens
         found.append(_estimate("judge", roles, len(chosen), judged, len(chosen) * longest, prices))
     return found
@@ -107,6 +121,7 @@ def _estimate(
         input_tokens=tokens_in,
         output_tokens=tokens_out,
         price=price_of(role, tokens_in, tokens_out, prices),
+        is_bound=role != "extractor",
     )
 
 

@@ -19,10 +19,12 @@ which is a rule of ours and not the benchmark's; questions without such a turn h
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from worlddb.evaluate.cases import Asked, Case, Session, Turn, text_in
+from worlddb.evaluate.cases import Asked, Case, Session, Turn
+from worlddb.evaluate.layout import LayoutError, list_in, object_in, text_in
 
 ASKED_AT = datetime(2024, 1, 1, 12, tzinfo=UTC)
 CATEGORY = "dmr"
@@ -35,28 +37,30 @@ def dmr_case(item: dict[str, Any], place: int) -> Case:
     """Return a chat with its one question.
 
     Raises:
-        KeyError, TypeError, ValueError: it is no such item.
+        KeyError, LayoutError: it is no such item.
     """
-    earlier = item["previous_dialogs"]
-    if not isinstance(earlier, list):
-        raise TypeError("previous_dialogs: is no list")
+    earlier = [
+        (object_in(one, f"previous_dialogs, {number}"), f"previous_dialogs, {number}, dialog")
+        for number, one in enumerate(list_in(item["previous_dialogs"], "previous_dialogs"), 1)
+    ]
     sessions: list[Session] = []
     before = ASKED_AT
-    for said in reversed([*earlier, {"dialog": item["dialog"], "time_back": "1 minute"}]):
+    last = {"dialog": item["dialog"], "time_back": "1 minute"}
+    for said, what in reversed([*earlier, (last, "dialog")]):
         ago = _ago(said)
         # The order of the file holds, whatever the times say.
         at = min(before - timedelta(seconds=1), ASKED_AT - ago) if ago else before - _DAY
         before = at
-        if turns := _turns(said["dialog"]):
+        if turns := tuple(_turns(said["dialog"], what)):
             sessions.insert(0, Session(at, turns))
-    pair = item["self_instruct"]
-    question, answer = text_in(pair["B"]).strip(), text_in(pair["A"]).strip()
+    pair = object_in(item["self_instruct"], "self_instruct")
+    question, answer = (text_in(pair[key], f"self_instruct, {key}").strip() for key in "BA")
     if not question or not answer:
-        raise ValueError("self_instruct: B, the question, or A, the answer, is empty")
+        raise LayoutError("self_instruct: B, the question, or A, the answer, is empty")
     gold = _gold(sessions, answer)
-    name = item.get("metadata", {}).get("initial_data_id", place)
+    name = object_in(item.get("metadata", {}), "metadata").get("initial_data_id")
     asked = Asked(
-        id=str(name),
+        id=str(place if name is None else name),
         category=CATEGORY,
         text=question,
         at=ASKED_AT,
@@ -70,11 +74,11 @@ def dmr_case(item: dict[str, Any], place: int) -> Case:
 _DAY = timedelta(days=1)
 
 
-def _turns(items: list[dict[str, Any]]) -> tuple[Turn, ...]:
-    return tuple(
-        Turn(str(item.get("id") or f"Speaker {1 + number % 2}"), text_in(item["text"]))
-        for number, item in enumerate(items)
-    )
+def _turns(items: Any, what: str) -> Iterator[Turn]:
+    for number, one in enumerate(list_in(items, what)):
+        item = object_in(one, f"{what}, {number + 1}")
+        speaker = str(item.get("id") or f"Speaker {1 + number % 2}")
+        yield Turn(speaker, text_in(item["text"], f"{what}, {number + 1}, text"))
 
 
 def _ago(said: dict[str, Any]) -> timedelta:

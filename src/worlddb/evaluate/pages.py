@@ -24,8 +24,8 @@ STYLE = (
     "small,figcaption{color:#666}figure{margin:1rem 0}svg{max-width:100%;height:auto}"
 )
 BRACKETS = (
-    "In brackets, 95 % intervals: Wilson's for shares, a bootstrap over the questions for other "
-    "means."
+    "In brackets, 95 % intervals: Wilson's for shares, which are means of nothing but 0 and 1, a "
+    "bootstrap over the questions for other means."
 )
 _INTERVAL = re.compile(r"(\S+) (\[.*\])")
 

@@ -9,7 +9,8 @@ one while there is room), by a seed; a larger sample holds every smaller one of 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -32,6 +33,21 @@ class Planned:
     sessions: int
     turn_tokens: float
     """About how many one turn of it has."""
+    asked_tokens: int = 0
+    """About how many the question and its right answer have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """The questions of a file that a run can ask, and how many it cannot, by why not."""
+
+    found: list[Planned]
+    left_out: Mapping[str, int]
+
+    @property
+    def why_not(self) -> str:
+        """Why some were left out, in words; empty if none was."""
+        return ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +57,9 @@ class Plan:
     questions: list[Planned]
     found: int | None
     """Those of the file that this kind of run can ask; None if not all of it was read."""
+    left_out: int = 0
+    """How many it cannot ask, of those that were read."""
+    why_not: str = ""
     sample: int | None = None
     limit: int | None = None
 
@@ -53,14 +72,18 @@ class Plan:
     def told(self) -> str:
         """Which questions these are, in words."""
         count = len(self.questions)
-        if not self.is_part:
+        if not self.is_part and not self.left_out:
             return f"all {count} of the file"
+        if not self.is_part:
+            return f"{count} of the {count + self.left_out} of the file; {self.why_not}"
         if self.found is None:
             return f"the first {count} of the file, which may have more (--limit {self.limit})"
         if self.sample is None or self.sample >= self.found:
-            return f"the first {count} of the {self.found} of the file (--limit {self.limit})"
-        drawn = f"a sample of {self.sample} of the {self.found} of the file (--sample)"
-        return drawn if count == self.sample else f"the first {count} (--limit) of {drawn}"
+            told = f"the first {count} of the {self.found} of the file (--limit {self.limit})"
+        else:
+            told = f"a sample of {self.sample} of the {self.found} of the file (--sample)"
+            told = told if count == self.sample else f"the first {count} (--limit) of {told}"
+        return f"{told}; beside them {self.why_not}" if self.left_out else told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +101,10 @@ def survey(
     *,
     limit: int | None = None,
     on_found: Callable[[int], None] = lambda found: None,
-) -> list[Planned]:
+) -> Survey:
     """Return every question of a file that the settings can ask, or the first so many of them."""
     found: list[Planned] = []
+    left_out: Counter[str] = Counter()
     for number, case in enumerate(cases):
         turns = [turn for session in case.sessions for turn in session.turns]
         tokens = sum(tokens_of(turn.speaker) + tokens_of(turn.text) for turn in turns)
@@ -93,21 +117,32 @@ def survey(
                 tokens=tokens,
                 sessions=len(case.sessions),
                 turn_tokens=tokens / max(len(turns), 1),
+                asked_tokens=tokens_of(question.text) + tokens_of(question.reference),
             )
             for place, question in enumerate(case.questions)
-            if can_ask(question, settings)
+            if not why_not(question, settings)
         ]
+        left_out.update(filter(None, (why_not(one, settings) for one in case.questions)))
         on_found(len(found))
         if limit is not None and len(found) >= limit:
             break
-    return found
+    return Survey(found=found, left_out=left_out)
 
 
-def can_ask(question: Asked, settings: RunSettings) -> bool:
-    """Return whether a run of this kind has something to say about a question."""
-    if not settings.asks_model:
-        return is_measured(question)
-    return settings.adversarial or question.category != ADVERSARIAL
+def why_not(question: Asked, settings: RunSettings) -> str:
+    """Return why a run of this kind has nothing to say about a question; empty if it has."""
+    if settings.asks_model:
+        is_left = question.category == ADVERSARIAL and not settings.adversarial
+        return "adversarial (see --adversarial)" if is_left else ""
+    if is_measured(question):
+        return ""
+    if not question.has_answer:
+        return "without an answer to be found"
+    if question.gold_missing:
+        return "whose gold is not in the file"
+    if settings.benchmark == "dmr":
+        return "without a turn that has the answer's words in a row"
+    return "without marked evidence"
 
 
 def choose(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from worlddb.embed.names import DEFAULT
@@ -14,6 +15,7 @@ from worlddb.evaluate import plots
 from worlddb.evaluate.intervals import Mean
 from worlddb.evaluate.pages import Plot, Table, write_pages
 from worlddb.evaluate.retrieval import DEFINITIONS as RANKS
+from worlddb.evaluate.retrieval import DEFINITIONS_OF as RANKS_OF
 from worlddb.evaluate.retrieval import SESSIONS_AT, TURNS_AT
 from worlddb.evaluate.summary import ABSTENTION, ALL, AVERAGED, Group, Summary
 from worlddb.evaluate.summary import DEFINITIONS as ANSWERS
@@ -22,15 +24,16 @@ WRONG_MAX = 500
 TEXT_CHARS_MAX = 600
 
 
-def tables_of(summary: Summary) -> list[Table]:
+def tables_of(summary: Summary, benchmark: str = "") -> list[Table]:
     """Return the figures of a run as tables, each with what its columns mean."""
     found = []
     figures = summary.figures
+    ranks = {**RANKS, **RANKS_OF.get(benchmark, {})}
     if figures:
         sessions = [name for name in figures[-1].means if not name.startswith(_TURN_FIGURES)]
         turns = [name for name in figures[-1].means if name.startswith(_TURN_FIGURES)]
-        found.append(_table("Sessions", figures, sessions, RANKS, _bars("all@5", figures)))
-        found.append(_table("Turns", figures, turns, RANKS, _curves(figures)))
+        found.append(_table("Sessions", figures, sessions, ranks, _bars("all@5", figures)))
+        found.append(_table("Turns", figures, turns, ranks, _curves(figures)))
     if summary.answers:
         names = list(summary.answers[-1].means | summary.answers[0].means)
         best = "correct" if "correct" in names else "match"
@@ -130,6 +133,17 @@ def _curves(groups: Sequence[Group]) -> Plot | None:
     return Plot(title, plots.curves(title, TURNS_AT, lines)) if lines else None
 
 
+def _failed(failed: Mapping[str, str]) -> Table:
+    rows = [[name, _short(error)] for name, error in failed.items()]
+    more = f", the first {WRONG_MAX} of {len(rows)}" if len(rows) > WRONG_MAX else ""
+    return Table(
+        title=f"Failed ({len(rows)}{more})",
+        headers=["id", "error"],
+        rows=rows[:WRONG_MAX],
+        notes={"failed": "in no figure of this report; the same command asks them again"},
+    )
+
+
 def _wrong(records: Sequence[Mapping[str, Any]]) -> Table | None:
     """Return the questions that went wrong: answered wrongly, or with gold out of sight."""
     answered = any("qa" in record for record in records)
@@ -192,12 +206,22 @@ def write_report(
     more: Mapping[str, str],
     *,
     part: str = "",
+    failed: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write `report.md` with its drawings, and `report.html`, into the folder of a run.
 
-    `part` says which of a file's questions these are, if not all: that belongs into the title.
+    `part` says which of a file's questions these are, if not all: that belongs into the title, and
+    so does how many `failed`, which are in no figure.
     """
     title = f"{run['benchmark']}: {run['mode']}{part and f', {part}'}"
+    if failed:
+        asked = len(records) + len(failed)
+        title += f": {len(records)} of {asked} questions, {len(failed)} failed"
     wrong = _wrong(records)
-    tables = [*tables_of(summary), *([wrong] if wrong else []), _run_table(run, more)]
+    tables = [
+        *([_failed(failed)] if failed else []),
+        *tables_of(summary, run["benchmark"]),
+        *([wrong] if wrong else []),
+        _run_table(run, more),
+    ]
     write_pages(folder, "report", title, tables)

@@ -42,6 +42,14 @@ DEFINITIONS = {
     "tokens@k": "what the first k turns take in a prompt, a token being four characters",
 }
 
+DEFINITIONS_OF = {
+    "dmr": {
+        "n": "questions whose answer's words stand in a row in some turn. The benchmark marks no "
+        "evidence: these turns, and their sessions, are taken for gold by a rule of ours"
+    }
+}
+"""What is meant otherwise in some benchmark."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

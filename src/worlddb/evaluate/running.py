@@ -118,7 +118,7 @@ def _follow_parent() -> None:
 def retrieve(settings: RunSettings, work: Work) -> list[Record]:
     """Return the records of a conversation whose questions are only looked up."""
     with WorldDB(":memory:", embedder=settings.make_embedder(), pooling=settings.pooling) as db:
-        written = write_case(db, work.case, settings, _reader_of(settings, None))
+        written = write_case(db, work.case, settings, reader_of(settings, None))
         _warm(db, settings)
         return [
             _record(work, work.case.questions[place], written)
@@ -127,7 +127,8 @@ def retrieve(settings: RunSettings, work: Work) -> list[Record]:
         ]
 
 
-def _reader_of(settings: RunSettings, roles: Roles | None) -> Extractor | None:
+def reader_of(settings: RunSettings, roles: Roles | None) -> Extractor | None:
+    """Return what reads conversations; None if turns are only kept."""
     if settings.reading == "model" and roles is not None:
         return roles.make_extractor()
     if settings.reading == "verbatim":
@@ -154,6 +155,7 @@ def _record(work: Work, question: Asked, written: Written) -> Record:
         "gold": {
             "sessions": sorted(question.sessions),
             "turns": sorted(map(list, question.turns)),
+            **({"missing": question.gold_missing} if question.gold_missing else {}),
         },
         "write_s": written.seconds,
         "sessions": len(work.case.sessions),
@@ -238,19 +240,23 @@ def _converse(
     with WorldDB(":memory:", embedder=settings.make_embedder(), pooling=settings.pooling) as db:
         try:
             with roles.calls.counting() as spent:
-                written = write_case(db, case, settings, _reader_of(settings, roles))
+                written = write_case(db, case, settings, reader_of(settings, roles))
         except ProviderError as error:
             for place in work.wanted:
                 out.put(_failure(case.questions[place], error))
             return
-        reading = {role: list(counts) for role, counts in spent.tokens.items()}
+        reading = {
+            "reading_tokens": {role: list(counts) for role, counts in spent.tokens.items()},
+            "reading_requests": spent.requests,
+            "readings_cut": spent.cut,
+        }
         _warm(db, settings)
 
         def one(question: Asked) -> None:
             try:
                 out.put(
                     _record(work, question, written)
-                    | {"reading_tokens": reading}
+                    | reading
                     | _ranks(db, case, question, written, settings)
                     | {"qa": answer(db, case, question, written, settings, roles)}
                 )

@@ -5,8 +5,10 @@
     match   a verdict: every number and date of the reference is in the answer, and most of its
             other words; where the reference says that nothing is known, the answer says so
 
-Numbers may be words ("three"), dates may be written in any usual way. It is strict: who says the
-right thing in other words is not matched, so it stays below what a judge finds.
+Numbers may be words ("three"), dates may be written in any usual way. A reference that names what
+else it takes ("7 days. 8 days (including the last day) is also acceptable.") is met by either. It
+is strict: who says the right thing in other words is not matched, so it stays below what a judge
+finds.
 """
 
 from __future__ import annotations
@@ -60,6 +62,21 @@ _DATES = (
     re.compile(rf"\b{_NAME}\.? {_DAY}\b{_YEAR}"),
     re.compile(rf"\b{_DAY}(?: of)? {_NAME}\b\.?{_YEAR}"),
 )
+_ALSO = re.compile(
+    r"(?P<first>.+?)[.;,]\s+(?P<other>\S.*?)\s+(?:is|are|would be)\s+also\s+"
+    r"(?:acceptable|accepted|correct|fine|right|valid)\W*",
+    re.IGNORECASE | re.DOTALL,
+)
+_OR = re.compile(r"(?P<first>.+?)\s*\(or (?P<other>[^()]+)\)\W*", re.IGNORECASE | re.DOTALL)
+_ASIDE = re.compile(r"\s*\([^()]*\)")
+_RANGE = re.compile(
+    r".*?\b(?:from|between) (?P<low>\d{1,4})(?: \w+)? (?:to|and) (?P<high>\d{1,4})(?P<unit> \w+)?",
+    re.IGNORECASE | re.DOTALL,
+)
+NAMED_CHARS_MAX = 1_000
+"""A longer reference explains, and is not looked through for what else it takes."""
+RANGE_MAX = 100
+"""A range of more whole numbers than this is not spelled out."""
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 Date = tuple[int | None, int, int]
@@ -85,7 +102,36 @@ def is_refusal(text: str) -> bool:
 
 
 def score(answer: str, reference: str) -> Score:
-    """Return how near an answer is to the reference."""
+    """Return how near an answer is to the reference, or to the nearest of what that takes."""
+    scores = [_score(answer, one) for one in (reference, *alternatives_in(reference))]
+    numeric = [one.numeric for one in scores if one.numeric is not None]
+    return Score(
+        exact=max(one.exact for one in scores),
+        f1=max(one.f1 for one in scores),
+        numeric=max(numeric, default=None),
+        match=max(one.match for one in scores),
+    )
+
+
+def alternatives_in(reference: str) -> list[str]:
+    """Return the answers that a reference takes, if it names several.
+
+    7 days. 8 days (including the last day) is also acceptable. ──▶ 7 days; 8 days
+    """
+    found = None
+    if len(reference) <= NAMED_CHARS_MAX:
+        found = _ALSO.fullmatch(reference) or _OR.fullmatch(reference)
+    if found is None:
+        return []
+    first, other = (_ASIDE.sub("", found[name]).strip() for name in ("first", "other"))
+    within = _RANGE.fullmatch(other)
+    if within is not None and 0 < int(within["high"]) - int(within["low"]) <= RANGE_MAX:
+        numbers = range(int(within["low"]), int(within["high"]) + 1)
+        return [first, *(f"{number}{within['unit'] or ''}" for number in numbers)]
+    return [first, other]
+
+
+def _score(answer: str, reference: str) -> Score:
     says, wanted = _Read(answer), _Read(reference)
     exact = float(says.words == wanted.words and says.values() == wanted.values())
     f1 = _f1([*says.words, *says.values()], [*wanted.words, *wanted.values()])

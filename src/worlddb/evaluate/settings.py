@@ -26,7 +26,8 @@ class RunSettings:
     `reading` is what is read out of a conversation when it is written: nothing, what rules find,
     or what a model tells; `facts` (with their entities) and `summaries` can be left out of that.
     `k` hits, of together at most `context_tokens`, are what the answerer is given. `roles` are the
-    names of the models, and `prompts` the digests of what they are told.
+    names of the models, `addresses` where they are asked, `limits` how many tokens each may write,
+    and `prompts` the digests of what they are told.
     """
 
     benchmark: str
@@ -43,6 +44,8 @@ class RunSettings:
     adversarial: bool = False
     seed: int = SEED
     roles: dict[str, str] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
     prompts: dict[str, str] = field(default_factory=dict)
     models_dir: str | None = field(default=None, metadata={"aside": True})
     embedder_key: str | None = field(default=None, repr=False, metadata={"aside": True})
@@ -97,7 +100,11 @@ class RunSettings:
         return embedder_named(self.embedder, models_dir=self.models_dir, api_key=self.embedder_key)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data, without what only this machine knows."""
+        """Return the settings as plain data, without what only this machine knows.
+
+        What concerns answers alone is no part of a run that asks for none.
+        """
         aside = {item.name for item in fields(self) if item.metadata.get("aside")}
+        aside |= set() if self.asks_model else {"k", "context_tokens", "summaries", "adversarial"}
         kept = {name: value for name, value in asdict(self).items() if name not in aside}
         return kept | {"lanes": list(self.lanes)}

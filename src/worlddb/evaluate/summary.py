@@ -17,8 +17,9 @@ ALL = "all"
 AVERAGED = "task-averaged"
 ABSTENTION = "abstention"
 DEFINITIONS = {
-    "n": "questions with an answer from the answerer; a failed one is not among them",
-    "correct": "the judge's verdict on the answer begins with the word CORRECT",
+    "n": "questions that the answerer replied to; a failed one is not among them",
+    "correct": "the judge's verdict on the answer begins with the word CORRECT; an empty answer is "
+    "wrong, and nobody is asked",
     "match": "without a judge: the numbers and dates of the reference are in the answer, and most "
     "of its words; strict with paraphrases, so rather a lower bound",
     "numeric": "without a judge: all numbers and dates of the reference are in the answer, over "
@@ -174,6 +175,9 @@ def _oddities(records: Sequence[Record]) -> dict[str, int]:
     verdicts = [qa["verdict"] for qa in answered if qa.get("verdict") is not None]
     return {
         "sessions_unread": sum(one["sessions_unread"] for one in _conversations(records)),
+        "readings_cut": sum(one.get("readings_cut", 0) for one in _conversations(records)),
+        "gold_missing": sum(record.get("gold", {}).get("missing", 0) for record in records),
+        "answers_empty": sum(not qa["answer"] for qa in answered),
         "answers_cut": sum(bool(qa.get("is_cut")) for qa in answered),
         "verdicts_unclear": sum(not is_clear(verdict) for verdict in verdicts),
     }

@@ -3,13 +3,14 @@
     session ──extractor──▶ draft ──left out: facts, summaries──▶ db.ingest ──▶ places of the nodes
 
 A place is a session and, where it is one turn's, the turn: so every hit can be traced to what was
-said, and compared with the gold. Names of sessions in the file are never written.
+said, and compared with the gold. Names of sessions in the file are never written. Summaries are a
+model's: those that the consolidator quotes together would only repeat the turns.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int | None]
 SUMMARY = "Summary"
-WORLDS_MAX = 1_000_000
 
 
 @dataclass(slots=True)
@@ -75,8 +75,6 @@ def write_case(
     else:
         for place, session in enumerate(case.sessions):
             _write_session(db, place, session, settings, extractor, written)
-    if settings.summaries and settings.asks_model and settings.reading != "model":
-        _summarise(db, written)
     written.seconds = time.perf_counter() - started
     return written
 
@@ -155,23 +153,3 @@ def _derived(draft: Draft) -> Iterator[tuple[str, str]]:
     for edge in draft.edges:
         if edge.type == "derived_from" and edge.source not in summaries:
             yield edge.source, edge.target
-
-
-def _summarise(db: WorldDB, written: Written) -> None:
-    """Let the consolidator write what a model would have told: a summary of each session."""
-    sessions = _sessions(db, written.places)
-    report = db.consolidate(only="summaries", worlds_max=WORLDS_MAX)
-    for change in report.summaries:
-        if change.summary is not None and change.world in sessions:
-            written.places[change.summary] = [(place, None) for place in sessions[change.world]]
-
-
-def _sessions(db: WorldDB, places: Mapping[Id, Sequence[Place]]) -> dict[Id, list[int]]:
-    """Return the sessions that each world of turns stands for."""
-    found: dict[Id, list[int]] = {}
-    for ident, where in places.items():
-        parent = db.get(ident).parent
-        if parent is not None:
-            known = found.setdefault(parent, [])
-            known += [session for session, _ in where if session not in known]
-    return found

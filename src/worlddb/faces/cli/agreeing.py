@@ -41,11 +41,11 @@ def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
     """
     from worlddb.evaluate.cost import read_prices
 
-    told = _taking(runs, read_prices(args.price))
+    told = _taking(args.data, runs, read_prices(args.price))
     for line in told:
         sys.stderr.write(f"{line}\n")
-    asks = any(roles is not None and left for _, roles, left in runs)
-    if args.yes or not asks:
+    # Only what leaves this machine has a line, and whoever has one is asked.
+    if args.yes or not told:
         return True
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise InvalidInputError("this asks models: give --yes where nobody can be asked")
@@ -55,15 +55,21 @@ def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
 
 
 def _taking(
+    data: str,
     runs: Sequence[Rest],
     prices: Mapping[str, tuple[float, float]],
 ) -> list[str]:
     """Return a line for each model: what it will be asked, and what that costs."""
+    from worlddb.evaluate.answering import READING_SPLITS_MAX
     from worlddb.evaluate.cost import estimates
+    from worlddb.evaluate.sampling import context_scale
 
     told: dict[tuple[str, str], list[float]] = {}
+    guessed: set[str] = set()
     for settings, roles, left in runs:
-        for one in estimates(left, settings, roles, prices) if left else ():
+        scale = context_scale(data, settings, left) if roles is not None and left else 1.0
+        for one in estimates(left, settings, roles, prices, scale=scale) if left else ():
+            guessed.update({one.role} if not one.is_bound else ())
             parts = [one.requests, one.input_tokens, one.output_tokens, one.price or 0.0]
             before = told.setdefault((one.role, one.model), [0.0] * 4)
             # What a model has read once is read for every row of a table.
@@ -76,8 +82,24 @@ def _taking(
         cost = f", cost {price:,.2f}" if role in prices else ", no price given"
         lines.append(
             f"{role} {name}: about {requests:,.0f} requests, {tokens_in:,.0f} tokens in, "
-            f"at most {tokens_out:,.0f} out{cost}"
+            f"{'about' if role in guessed else 'at most'} {tokens_out:,.0f} out{cost}"
         )
+    if guessed:
+        more = 2 * READING_SPLITS_MAX
+        lines.append(f"extractor: a session whose reading is cut takes up to {more} requests more")
+    if kept := _kept(runs):
+        lines.append(f"replies from before are kept, and not paid for again: {kept}")
     if len(told) > 1 and all(role in prices for role, _ in told):
         lines.append(f"all together: cost {sum(parts[3] for parts in told.values()):,.2f}")
     return lines
+
+
+def _kept(runs: Sequence[Rest]) -> str:
+    """Return how many replies of each role there are already."""
+    counts = {
+        role: count
+        for _, roles, left in runs
+        if roles is not None and left
+        for role, count in roles.calls.kept.items()
+    }
+    return ", ".join(f"{role} {count:,}" for role, count in counts.items())

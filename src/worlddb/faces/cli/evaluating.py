@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,16 +37,18 @@ def measure(args: argparse.Namespace) -> int:
         ProviderError: a model failed.
     """
     from worlddb.evaluate.benchmark import left_of
+    from worlddb.evaluate.folders import held
     from worlddb.evaluate.report import tables_of
 
     settings = _settings(args, reading_of(args))
     plan = _plan(args, settings)
-    roles = make_roles(args, settings, _calls(args, settings))
-    left = left_of(args.data, settings, plan=plan, out=args.out)
-    if not agreed(args, [(settings, roles, left)]):
-        return 1
-    finished = _run(args, settings, roles, plan, args.out, "asking")
-    tables = tables_of(finished.summary)
+    with held(args.out):
+        roles = make_roles(args, settings, _calls(args, settings))
+        left = left_of(args.data, settings, plan=plan, out=args.out)
+        if not agreed(args, [(settings, roles, left)]):
+            return 1
+        finished = _run(args, settings, roles, plan, args.out, "asking")
+    tables = tables_of(finished.summary, settings.benchmark)
     if wants_json(args):
         notes = {name: text for table in tables for name, text in table.notes.items()}
         told = {
@@ -61,7 +65,7 @@ def measure(args: argparse.Namespace) -> int:
             for name, text in table.notes.items():
                 print(f"  {name}: {text}")
             print()
-        if plan.is_part:
+        if plan.is_part or plan.left_out:
             print(f"questions: {plan.told}")
         print(", ".join(f"{name} {value:,.1f}" for name, value in finished.summary.spent.items()))
     _complain([finished], plan)
@@ -77,28 +81,33 @@ def ablate(args: argparse.Namespace) -> int:
     """
     from worlddb.evaluate.ablation import changes, table_of
     from worlddb.evaluate.benchmark import left_of
+    from worlddb.evaluate.folders import held
 
     base = _settings(args, reading_of(args))
     rows = changes(base, args.knob)
     plan = _plan(args, base)
-    calls = _calls(args, base)
-    runs = [
-        (title, one, make_roles(turned(args, base, one), one, calls), _folder(args.out, title))
-        for title, one in rows
-    ]
-    left = [
-        (one, roles, left_of(args.data, one, plan=plan, out=folder))
-        for _, one, roles, folder in runs
-    ]
-    if not agreed(args, left):
-        return 1
-    finished: dict[str, Finished] = {}
-    for number, (title, settings, roles, folder) in enumerate(runs, 1):
-        label = f"{number} of {len(runs)}: {title}"
-        finished[title] = _run(args, settings, roles, plan, folder, label)
-    table = table_of(finished, plan.told)
-    if args.out:
-        _write_table(args.out, base, table)
+    with ExitStack() as stack:
+        folders = [args.out, *(_folder(args.out, title) for title, _ in rows)]
+        for folder in dict.fromkeys(folders):
+            stack.enter_context(held(folder))
+        calls = _calls(args, base)
+        runs = [
+            (title, one, make_roles(turned(args, base, one), one, calls), _folder(args.out, title))
+            for title, one in rows
+        ]
+        left = [
+            (one, roles, left_of(args.data, one, plan=plan, out=folder))
+            for _, one, roles, folder in runs
+        ]
+        if not agreed(args, left):
+            return 1
+        finished: dict[str, Finished] = {}
+        for number, (title, settings, roles, folder) in enumerate(runs, 1):
+            label = f"{number} of {len(runs)}: {title}"
+            finished[title] = _run(args, settings, roles, plan, folder, label)
+        table = table_of(finished, plan.told)
+        if args.out:
+            _write_table(args.out, base, table)
     _show_table(args, finished, table, plan)
     _complain(list(finished.values()), plan)
     return 0
@@ -151,7 +160,7 @@ def _plan(args: argparse.Namespace, settings: RunSettings) -> Plan:
     """Return the questions to ask; with a large file it takes a while to find them."""
     from worlddb.evaluate.benchmark import plan_of
 
-    with Progress("looking for questions", unit="questions") as progress:
+    with Progress("looking for questions", unit="questions", tells=True) as progress:
 
         def show(found: int) -> None:
             progress.done = found
@@ -192,13 +201,13 @@ def _settings(args: argparse.Namespace, reading: str) -> RunSettings:
 
 
 def _told_models(args: argparse.Namespace, reading: str, mode: str) -> dict[str, Any]:
-    """Return what settings say about models: their names, and digests of what they are told."""
+    """Return what settings say about models, with digests of what they are told."""
     if mode == "retrieval":
         return {}
     from worlddb.evaluate.prompting import load_prompts
-    from worlddb.faces.cli.roles import names_of
+    from worlddb.faces.cli.roles import told_of
 
-    return {"roles": names_of(args, reading), "prompts": load_prompts(args.prompts).digests()}
+    return {**told_of(args, reading), "prompts": load_prompts(args.prompts).digests()}
 
 
 def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
@@ -228,16 +237,19 @@ def _run(
     from worlddb.evaluate.benchmark import run_benchmark
 
     workers = args.workers or (QA_WORKERS if roles is not None else 1)
-    with Progress(label, unit="questions", total=len(plan.questions)) as progress:
+    count = len(plan.questions)
+    with Progress(label, unit="questions", total=count, tells=True) as progress:
 
         def begin(left: int) -> None:
             # What was done before took no time now, so it must not count for the time left.
             progress.total = left
+            if left < count:
+                progress.tell(f"{label}: {count - left} of {count} questions are done already")
 
         def show(done: int) -> None:
             progress.done = done
 
-        return run_benchmark(
+        finished = run_benchmark(
             args.data,
             settings,
             roles,
@@ -248,6 +260,12 @@ def _run(
             on_done=show,
             more=lambda: {**_machine(), **paid(args, roles)},
         )
+    if finished.is_report_kept:
+        sys.stderr.write(
+            f"{out}: has a report of more questions, which is left as it was; for one of these "
+            "alone choose another --out\n"
+        )
+    return finished
 
 
 def _machine() -> dict[str, str]:

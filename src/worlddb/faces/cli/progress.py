@@ -1,4 +1,7 @@
-"""Progress: one line on stderr that says how far a long command is. Silent unless a terminal."""
+"""Progress: one line on stderr that says how far a long command is.
+
+Where that is no terminal there is none; a command that takes hours may say so now and then.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from types import TracebackType
 from worlddb.faces.cli.terminal import fit
 
 REDRAW_S = 0.2
+TELL_S = 60.0
+"""How often a line is written where none can be drawn over."""
 BAR_CELLS = 24
 
 
@@ -19,10 +24,12 @@ class Progress:
     """Draws from a thread of its own, so that the work only sets `done` and never waits.
 
     Without `total` there is no bar and no time left, only what is done and how fast; without
-    `unit` only the time that has passed.
+    `unit` only the time that has passed. `tells` writes a line now and then where no terminal is.
     """
 
-    def __init__(self, label: str, *, unit: str = "", total: float | None = None) -> None:
+    def __init__(
+        self, label: str, *, unit: str = "", total: float | None = None, tells: bool = False
+    ) -> None:
         self.done: float = 0
         self.measure: Callable[[], float] | None = None
         """Asked for `done` at each drawing, for work that cannot set it."""
@@ -31,12 +38,13 @@ class Progress:
         self._unit = unit
         self._stream = sys.stderr
         self.visible = self._stream is not None and self._stream.isatty()
+        self._tells = tells and self._stream is not None and not self.visible
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._redraw, name="worlddb-progress", daemon=True)
 
     def __enter__(self) -> Progress:
         self._begun = time.monotonic()
-        if self.visible:
+        if self.visible or self._tells:
             self._thread.start()
         return self
 
@@ -46,17 +54,29 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.visible:
+        if self.visible or self._tells:
             self._ended.set()
             self._thread.join()
+        if self.visible:
             self._write("")
 
+    def tell(self, text: str) -> None:
+        """Write a line that stays."""
+        if self.visible:
+            self._write(f"{text}\n")
+        elif self._tells:
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
+
     def _redraw(self) -> None:
-        while not self._ended.wait(REDRAW_S):
+        while not self._ended.wait(REDRAW_S if self.visible else TELL_S):
             if self.measure is not None:
                 self.done = self.measure()
             line = self.line(time.monotonic() - self._begun)
-            self._write(fit(line, shutil.get_terminal_size().columns - 1))
+            if self.visible:
+                self._write(fit(line, shutil.get_terminal_size().columns - 1))
+            else:
+                self.tell(line)
 
     def _write(self, text: str) -> None:
         # Back to the first column and clear: the next thing printed stands on a clean line.

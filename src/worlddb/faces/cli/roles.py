@@ -15,6 +15,7 @@ from worlddb.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from worlddb.bridge.chat import ChatSettings
+    from worlddb.bridge.configured import ModelName
     from worlddb.evaluate.answering import Roles
     from worlddb.evaluate.calls import Calls
     from worlddb.evaluate.settings import RunSettings
@@ -40,13 +41,15 @@ def reading_of(args: argparse.Namespace) -> str:
     return "model" if args.reader is not None or _is_configured(args) else "rules"
 
 
-def names_of(args: argparse.Namespace, reading: str) -> dict[str, str]:
-    """Return the models of the roles that take part, by provider and name."""
-    found = {}
-    for role, spec in _specs(args, reading).items():
-        settings = _chat_settings(args, role, spec)
-        found[role] = f"{settings.provider}:{settings.model}"
-    return found
+def told_of(args: argparse.Namespace, reading: str) -> dict[str, dict[str, Any]]:
+    """Return what settings say of the roles that take part: name, address and limit of each."""
+    chats = {role: _chat_settings(args, role, spec) for role, spec in _specs(args, reading).items()}
+    return {
+        "roles": {role: f"{one.provider}:{one.model}" for role, one in chats.items()},
+        # Settings of a chat refuse an address with a password in it.
+        "addresses": {role: one.base_url.rstrip("/") for role, one in chats.items()},
+        "limits": {role: one.max_output_tokens for role, one in chats.items()},
+    }
 
 
 def turned(
@@ -137,16 +140,18 @@ def _chat_settings(args: argparse.Namespace, role: str, spec: str | None) -> Cha
         from dataclasses import replace
 
         return replace(chat_of(told).settings, **more)
-    provider, _, rest = spec.partition(":")
-    model, at, base_url = rest.rpartition("@")
-    if not base_url.startswith(("http://", "https://")):
-        model, at, base_url = rest, "", ""
-    if not provider or not model:
-        raise InvalidInputError(
-            f"--{role} {spec!r:.80}: give provider:model or provider:model@base_url"
-        )
-    key = _key(role, provider.casefold(), base_url if at else None, told)
-    return chat_from(provider, base_url or None, model, key, **more).settings
+    named = _named(role, spec)
+    key = _key(role, named.provider.casefold(), named.base_url, told)
+    return chat_from(named.provider, named.base_url, named.model, key, **more).settings
+
+
+def _named(role: str, spec: str) -> ModelName:
+    from worlddb.bridge.configured import model_named
+
+    try:
+        return model_named(spec)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"--{role}: {error}") from None
 
 
 def _key(role: str, provider: str, base_url: str | None, told: Settings) -> str | None:

@@ -20,6 +20,12 @@ MODES = ("retrieval", "qa", "both")
 POOLINGS = ("attention", "mean")
 KNOBS = ("lanes", "facts", "summaries", "k", "embedder", "pooling", "weighing")
 MODEL_KNOBS = ("answerer", "judge", "extractor")
+DEFAULTS = {"k": 50, "answer_tokens": 512, "judge_tokens": 8, "extract_tokens": 4096}
+FOR_ANSWERS = (
+    *("answerer", "judge", "prompts", "per_minute", "context_tokens", *DEFAULTS),
+    *("no_summaries", "adversarial"),
+)
+"""Options that change nothing where nobody answers."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -87,14 +93,14 @@ def _add_choice_of_questions(parser: Parser) -> None:
 def _add_engine(parser: Parser) -> None:
     parser.add_argument("--lanes", metavar="LANES", help="some of text,vector,graph")
     parser.add_argument("--plain", action="store_true", help="order by fused ranks alone")
-    parser.add_argument("--no-facts", action="store_true", help="no facts and entities (flat)")
-    parser.add_argument("--no-summaries", action="store_true", help="no session summaries")
+    parser.add_argument("--no-facts", action="store_true", help="no facts and entities")
+    parser.add_argument(
+        "--no-summaries", action="store_true", help="none of a model's summaries; both: flat"
+    )
     parser.add_argument(
         "--pooling", choices=POOLINGS, default=POOLINGS[0], help="of worlds' vectors"
     )
-    parser.add_argument(
-        "--k", type=count, metavar="N", default=50, help="memories for an answer (default: 50)"
-    )
+    parser.add_argument("--k", type=count, metavar="N", help="memories for an answer (default: 50)")
     parser.add_argument(
         "--context-tokens", type=count, metavar="N", help="together at most N tokens"
     )
@@ -103,7 +109,8 @@ def _add_engine(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="KNOB[=V,…]",
-        help=f"for ablate: {', '.join(KNOBS)} (default: all); {', '.join(MODEL_KNOBS)}=MODEL,…",
+        help=f"for ablate: {', '.join(KNOBS)} (default: all); lanes=LANE leaves that one out; "
+        f"{', '.join(MODEL_KNOBS)}=MODEL,…",
     )
     add_embedder_option(parser)
 
@@ -119,16 +126,13 @@ def _add_models(parser: Parser) -> None:
     )
     parser.add_argument("--prompts", metavar="FOLDER", help="extract.txt, answer.txt, judge.txt")
     parser.add_argument(
-        "--answer-tokens", type=count, metavar="N", default=512, help="of an answer (default: 512)"
+        "--answer-tokens", type=count, metavar="N", help="of an answer (default: 512)"
     )
-    parser.add_argument(
-        "--judge-tokens", type=count, metavar="N", default=8, help="of a verdict (default: 8)"
-    )
+    parser.add_argument("--judge-tokens", type=count, metavar="N", help="of a verdict (default: 8)")
     parser.add_argument(
         "--extract-tokens",
         type=count,
         metavar="N",
-        default=4096,
         help="of a reading (default: 4096)",
     )
     parser.add_argument("--per-minute", type=count, metavar="N", help="requests of each role")
@@ -151,13 +155,35 @@ def run(args: argparse.Namespace) -> int:
     """
     from worlddb.faces.cli.evaluating import ablate, measure
 
-    for name in ("limit", "sample", "workers", "k", "context_tokens", "per_minute"):
+    for name in ("limit", "sample", "workers", "context_tokens", "per_minute", *DEFAULTS):
         if getattr(args, name) == 0:
-            raise InvalidInputError(f"--{name.replace('_', '-')}: give at least 1")
+            raise InvalidInputError(f"{_option(name)}: give at least 1")
+    if args.out == "":
+        raise InvalidInputError("--out: give the name of a folder")
     if args.format is not None and args.what in FORMATS and args.format != args.what:
         raise InvalidInputError(f"--format {args.format}: but {args.what} is what was asked for")
     if args.what == "retrieval" and args.mode != "retrieval":
         raise InvalidInputError("retrieval: asks no model; name the benchmark to use --mode")
     if args.knob and args.what != "ablate":
         raise InvalidInputError("--knob: is for ablate")
+    if args.mode == "retrieval":
+        _refuse_idle(args)
+    for name, usual in DEFAULTS.items():
+        if getattr(args, name) is None:
+            setattr(args, name, usual)
     return ablate(args) if args.what == "ablate" else measure(args)
+
+
+def _refuse_idle(args: argparse.Namespace) -> None:
+    """Refuse what somebody has given for answers where none are asked for."""
+    given = [_option(name) for name in FOR_ANSWERS if getattr(args, name)]
+    given += [f"--price {price}" for price in args.price if not price.startswith("embedder=")]
+    if given:
+        raise InvalidInputError(
+            f"{given[0]}: changes nothing where nobody answers; name a benchmark, and --mode qa or "
+            "both"
+        )
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
