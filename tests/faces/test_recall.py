@@ -192,6 +192,12 @@ def test_recall_without_a_store_makes_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_reindexing_without_an_embedder_embeds_nothing_and_says_so(own: Sample) -> None:
+    done = in_process("reindex", "--embedder", "none", "--db", own.path)
+    assert (done.code, done.err) == (0, "")
+    assert "no embedder is chosen" in done.out
+
+
 def test_another_embedder_than_the_stores_is_a_conflict_that_names_the_command(
     own: Sample,
 ) -> None:
