@@ -247,7 +247,6 @@ def test_reindex_changes_the_model_and_recall_follows(own: Sample) -> None:
     ("arguments", "code", "complaint"),
     [
         (("--embedder", "gpt-9"), 2, "choose one of wordllama"),
-        (("--embedder", "none"), 2, "no such embedder"),
         (("surplus",), 2, "surplus"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.confirming import add_yes_option
@@ -167,22 +168,19 @@ def run(args: argparse.Namespace) -> int:
     if args.knob and args.what != "ablate":
         raise InvalidInputError("--knob: is for ablate")
     if args.mode == "retrieval":
-        _refuse_idle(args)
+        _tell_idle(args)
     for name, usual in DEFAULTS.items():
         if getattr(args, name) is None:
             setattr(args, name, usual)
     return ablate(args) if args.what == "ablate" else measure(args)
 
 
-def _refuse_idle(args: argparse.Namespace) -> None:
-    """Refuse what somebody has given for answers where none are asked for."""
+def _tell_idle(args: argparse.Namespace) -> None:
+    """Tell what somebody has given for answers where none are asked for: it does no harm."""
     given = [_option(name) for name in FOR_ANSWERS if getattr(args, name)]
     given += [f"--price {price}" for price in args.price if not price.startswith("embedder=")]
     if given:
-        raise InvalidInputError(
-            f"{given[0]}: changes nothing where nobody answers; name a benchmark, and --mode qa or "
-            "both"
-        )
+        print(f"{', '.join(given)}: changes nothing where nobody answers", file=sys.stderr)
 
 
 def _option(name: str) -> str:
