@@ -71,8 +71,9 @@ CORRECTED = [
     ("I live in Rome.", "I left Rome and now live in Lyon."),
     ("I live in Rome.", "My home is now in Lyon."),
     ("I live in Italy.", "I live in Rome, not Italy."),
-    ("My manager is Anna.", "My manager is Lars."),
-    ("My manager is Berta.", "My manager is Wei."),
+    ("My manager is Anna.", "My manager is now Lars."),
+    ("My manager is Anna.", "My new manager is Lars."),
+    ("My manager is Berta.", "My manager is Wei now."),
     ("My boss is Kwame.", "My boss is Chidi, not Kwame."),
     ("My wife's name is Anna.", "My wife's name is Maria."),
     ("My wife is Siobhan.", "My wife's name is Élodie."),
@@ -141,4 +142,51 @@ def test_a_plain_correction_ends_what_it_corrects(db: WorldDB, old: str, new: st
     ],
 )
 def test_what_only_sounds_like_a_correction_ends_nothing(db: WorldDB, old: str, new: str) -> None:
+    assert ended(db, old, new) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I drink coffee.", "I no longer drink coffee with sugar."),
+        ("I smoke.", "I no longer smoke so much."),
+        ("I smoke.", "I don't smoke anymore after dinner."),
+        ("I eat meat.", "I no longer eat meat so often."),
+        ("I eat lunch.", "I no longer eat lunch with Tom."),
+        ("I drink coffee.", "I stopped drinking coffee so late."),
+        ("I prefer morning meetings.", "I no longer prefer morning meetings with Tom."),
+        ("I eat meat.", "I stopped eating meat because the phone rang."),
+        ("I eat meat.", "I stopped eating meat this morning."),
+        ("I smoke.", "I quit smoking but fell off the wagon."),
+        ("I quit smoking.", "I smoke so rarely."),
+        ("I no longer drink coffee.", "I drink coffee but decaf."),
+        ("I live in Rome.", "I live in Italy, not Spain."),
+        ("I live in Boston.", "I live in Massachusetts, not Maine."),
+        ("I live in Boston.", "I live in Back Bay, not Beacon Hill."),
+        ("I live in Rome.", "Sometimes, I live in Dublin."),
+        ("I live in Rome.", "On paper, I live in Dublin."),
+        ("I live in Rome.", "On weekdays, I live in Dublin."),
+        ("I live in Rome.", "Every summer, I live in Dublin."),
+        ("I live in Rome.", "This week, I live in Dublin."),
+        ("I live in Rome.", "Probably, I live in Dublin."),
+        ("I live in Rome.", "Two days a week, I live in Dublin."),
+        ("I live in Rome.", "Tomorrow, I live in Dublin."),
+        ("I live in Rome.", "Hopefully, I live in Dublin."),
+        ("I live in Rome.", "Formerly, I live in Dublin."),
+        ("Our standup is at 9am.", "Tomorrow, our standup is now at 10am."),
+        ("Our standup is at 9am.", "It's a holiday on Monday, so our standup is now at 10am."),
+        ("Our standup is at 9am.", "With Tom away, our standup is now at 10am."),
+        ("I drink coffee.", "At work, I no longer drink coffee."),
+        ("I eat meat.", "On Fridays, I no longer eat meat."),
+        ("I prefer dark mode.", "On my phone, I now prefer light mode."),
+        ("My wife is Anna.", "My wife is Puerto Rican."),
+        ("My wife is Anna.", "My wife is Igbo."),
+        ("My manager is Sarah.", "My manager is Batman."),
+        ("My manager is Sarah.", "My manager is Hangry."),
+        ("I live in Rome.", "My home is now in Escrow."),
+        ("I work at Google.", "I work at 4K."),
+        ("I eat meat.", "We no longer eat meat."),
+    ],
+)
+def test_what_narrows_or_frames_a_statement_ends_nothing(db: WorldDB, old: str, new: str) -> None:
     assert ended(db, old, new) == []

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from worlddb.extract import forms
 from worlddb.extract.clause import Clause, Found, Place
 from worlddb.extract.lexicon.relations import favourite_of, relation_of
-from worlddb.extract.values import Named
+from worlddb.extract.values import Named, is_known_person, is_place
 from worlddb.model.claims import LIVES_IN
+
+_NEW = re.compile(r"\b(?:new|now)\b", re.IGNORECASE)
 
 
 class Having(Clause):
@@ -23,7 +25,8 @@ class Having(Clause):
         home = self._match(forms.HOME_NOW, place)
         town = self._home(place, home.end()) if home is not None else None
         if town is not None:
-            yield from self._ended(place, town.end, LIVES_IN, town.text)
+            if is_place(town.text):  # A home may also be in escrow.
+                yield from self._ended(place, town.end, LIVES_IN, town.text)
             return
         thing = self._match(forms.THING, place)
         mine = forms.WHOSE.match(self.text, place.begin) is not None
@@ -38,7 +41,17 @@ class Having(Clause):
         value = self.values.of_thing(thing, joined.end()) if joined is not None else None
         if value is not None:
             at, was = self._instead(place, value[0], lambda at: self._thing(thing, at))
-            yield from self._ended(place, at, relation_of(thing["thing"]), value[1], was)
+            is_named = bool(was) or self._name_of(thing) != thing.end()
+            for found in self._ended(place, at, relation_of(thing["thing"]), value[1], was):
+                # "My wife is Igbo": of a word that nobody knows, more has to be said.
+                unsure = not is_named and self._is_unknown(thing, value[1], found)
+                yield found._replace(yields=unsure) if unsure else found
+
+    def _is_unknown(self, thing: re.Match[str], name: str, found: Found) -> bool:
+        """Return whether nothing but its capital says that a word is the name of somebody new."""
+        if forms.KINDS[thing["thing"].lower()] != "person" or is_known_person(name):
+            return False
+        return _NEW.search(self.plain, found.start, found.end) is None
 
     def _name_of(self, thing: re.Match[str]) -> int:
         """Return where "wife's name" ends, or what else one has."""

@@ -111,6 +111,13 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 _AS = re.compile(r",?\s+as\s+(?!of\b)")
+_SUBJECT = re.compile(r"\b(?:I|we|We|my|My|our|Our)\b")
+_ELSEWHERE = re.compile(
+    r"(?:tomorrow|next \w+|soon|on (?:paper|weekdays|weekends|" + _DAY + r"s)|part[- ]time"
+    r"|(?:every|each|some|most) \w+|at (?:work|home|night)|previously|formerly|temporarily"
+    r"|for now|in theory|legally|officially)\b",
+    re.IGNORECASE,
+)
 _CLAUSE_END = re.compile(r"[,;:—–(]|\s(?:and|but|because|so|where|which|though|although)\s")
 
 
@@ -163,11 +170,15 @@ def _sentence(plain: str, start: int, end: int) -> Iterator[Sentence]:
     yield Sentence(start, end, (begin, *(match.end() for match in later)))
 
 
+_FIRST_WORD = re.compile(r"\A\s*[A-Z][a-z-]+(?=,)")
+
+
 def is_doubtful(plain: str) -> bool:
     """Return whether words around a claim make it anything but what is so now."""
     if BLOT in plain or '"' in plain or "“" in plain or _NEGATED.search(plain):
         return True
-    # A capital makes a name of it: May, Will.
+    # A capital makes a name of it: May, Will. But not of a first word before a comma: Sometimes.
+    plain = _FIRST_WORD.sub(lambda match: match[0].lower(), plain)
     words = _WORDS.findall(_MADE.sub(" ", plain).replace("’", "'"))
     first = plain.lstrip()[:24].lower()
     if first.startswith(("if ", "when ", "maybe ", "perhaps ", "imagine ", "suppose ")):
@@ -177,10 +188,13 @@ def is_doubtful(plain: str) -> bool:
 
 def is_passing(plain: str, sentence: Sentence, begin: int, at: int) -> bool:
     """Return whether a claim from `begin` to `at` is told of a short time, or of what is beside."""
+    before = plain[sentence.start : begin]
+    # A frame, and no clause of its own: "On weekdays, …", "On paper, …".
+    if _SUBJECT.search(before) is None and _ELSEWHERE.match(before) is not None:
+        return True
     if _EVENT.search(plain, begin, at) is not None:
         return False
-    opens = begin == sentence.begins[0]
-    if opens and _PASSING.search(plain, sentence.start, begin) is not None:
+    if _SUBJECT.search(before) is None and _PASSING.search(before) is not None:
         return True
     # "As a lecturer, on Fridays" is still about the lecturer; "and I ski on Sundays" is not.
     beside = _AS.match(plain, at, sentence.end) is not None

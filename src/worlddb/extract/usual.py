@@ -22,8 +22,17 @@ from worlddb.extract.lexicon.relations import DOUBTS, NO_VALUE
 
 _NO_OBJECT = DOUBTS | NO_VALUE | known.NO_OBJECT
 _WORD = re.compile(r"\s+([a-z]+(?:-[a-z]+)*)(?![\w'’-])")
-_RESUMED = re.compile(r"\b(?:again|back|start\w*|relaps\w*|resum\w*|still|only|except)\b")
-_ONE_DAY = re.compile(r"\b(?:today|yesterday|last|recently)\b", re.IGNORECASE)
+# "At work, I no longer drink coffee": a frame may be where it holds, and nowhere else.
+_NO_FRAME = re.compile(
+    r"(?:(?:no|nope|yes|ok|okay|well|so|actually|update|correction|fyi|btw|by the way|and|but)\b"
+    r"[\s,:!.—–-]*)*",
+    re.IGNORECASE,
+)
+_SINCE = re.compile(
+    r"(?:\s+(?:in|since|back in)\s+(?:[A-Z][a-z]+\s+)?\d{4}"
+    r"|\s+(?:a|an|one|two|three|four|five|six|ten|\d{1,2})\s+(?:months?|years?)\s+ago"
+    r"|\s+last\s+(?:month|year))?[\s.!]*"
+)
 _SPARE = re.compile(r"\s|(?<=[ap])\.|(?<=m)\.|[:.]00(?=\s?[ap])")  # 9:00 a.m. is 9am
 OBJECT_WORDS_MAX = 2
 
@@ -35,7 +44,7 @@ class Usual(Clause):
         """Read "I eat meat", "I no longer eat meat" and "I stopped eating meat"."""
         gave_up = self._match(forms.GAVE_UP, place)
         match = gave_up or self._match(forms.HABIT, place)
-        if match is None:
+        if match is None or not self._stands_alone(place):
             return
         no_more = match.groupdict().get("not")
         verb = known.HABITS[match["verb"].lower()]
@@ -51,13 +60,18 @@ class Usual(Clause):
         value = f"{verb} {what}".strip()
         at = over.end() if over is not None else at
         if not match["ends"] and not no_more:
-            if over is None:
+            if over is None and _SINCE.fullmatch(self.plain, at, place.sentence.end) is not None:
                 yield from self._ended(place, at, relation, value)
             return
-        for found in self._ended(place, at, relation, "", value):
-            # Who "quit smoking but started again" smokes.
-            if _RESUMED.search(self.plain, at, place.sentence.end) is None:
-                yield found
+        # What follows may be all that was given up: "coffee with sugar", "so often".
+        if _SINCE.fullmatch(self.plain, at, place.sentence.end) is not None:
+            yield from self._ended(place, at, relation, "", value)
+
+    def _stands_alone(self, place: Place) -> bool:
+        """Return whether nothing comes before a claim that might narrow it, and it is of one."""
+        before = self.plain[place.sentence.start : place.begin]
+        ours = self.plain[place.begin : place.begin + 3].lower() == "we "
+        return not ours and _NO_FRAME.fullmatch(before) is not None
 
     def _object(self, at: int, end: int) -> tuple[int, str]:
         """Return where the one or two plain words end that a habit is about, and the words."""
@@ -73,13 +87,14 @@ class Usual(Clause):
     def _preferring(self, place: Place) -> Iterator[Found]:
         """Read "I prefer light mode now"."""
         match = self._match(forms.PREFERS, place)
-        if match is None:
+        if match is None or not self._stands_alone(place):
             return
         relation, value = known.preferred(match["how"], match["what"])
         if not relation:
             return
         if match["gone"]:
-            yield from self._ended(place, match.end(), relation, "", value)
+            if _SINCE.fullmatch(self.plain, match.end(), place.sentence.end) is not None:
+                yield from self._ended(place, match.end(), relation, "", value)
             return
         after = forms.NOW.match(self.plain, match.end(), place.sentence.end)
         for found in self._ended(place, match.end(), relation, value):
@@ -92,7 +107,7 @@ class Usual(Clause):
         match = self._match(forms.MEETING, place)
         if match is None or self.plain[match.end() : place.sentence.end].strip(" .!"):
             return
-        if _ONE_DAY.search(self.plain, place.sentence.start, place.begin) is not None:
+        if not self._stands_alone(place):
             return
         what = " ".join(match["what"].lower().replace("-", "").split())
         time = _SPARE.sub("", match["time"].lower())

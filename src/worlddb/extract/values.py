@@ -55,7 +55,7 @@ _TITLE_NEXT = re.compile(
 _QUOTED = re.compile(rf"[\"“]([{UPPER}][^\"“”\n]{{0,60}}?)[.!,]?[\"”]")
 # 7-Eleven, 3M; St. Mary's Hospital.
 _FIRM = re.compile(
-    rf"(?:the\s+)?(?P<firm>(?P<number>\d{{1,3}}-[{UPPER}][^\W\d_]+|\d[A-Z](?!\w))"
+    rf"(?:the\s+)?(?P<firm>(?P<number>\d{{1,3}}-[{UPPER}][^\W\d_]+|3M(?!\w))"
     rf"|(?:(?:St|Mt|Ft|Dr)\.\s+)?[{UPPER}][\w&]*(?:['’]s)?"
     rf"(?:\s+(?:(?:of|the|for)\s+)?[{UPPER}][\w&]*(?:['’]s)?){{1,4}})"
 )
@@ -233,6 +233,11 @@ def is_one_named(role: str, named: Named) -> bool:
     if role.lower() in known.PERHAPS_A_FIRM or words[-1] in HEADS or is_place(named.text):
         return False
     return len(words) <= NAME_WORDS_MAX and all(map(_may_name, named.text.split()))
+
+
+def is_known_person(name: str) -> bool:
+    """Return whether somebody is known to be called so: by a first name that people have."""
+    return name.lower().split()[0] in GIVEN_NAMES
 
 
 def _may_name(text: str) -> bool:

@@ -198,7 +198,7 @@ def _may_comprise(new: Standing, old: Standing) -> bool:
     """
     if new.relation == LIVES_IN and town_of(value_key(new.value)) == town_of(value_key(old.value)):
         return True
-    if new.relation != LIVES_IN or new.was or _MOVING.search(new.text):
+    if new.relation != LIVES_IN or _MOVING.search(new.text):
         return False
     if new.vague or old.vague:
         return True

@@ -166,12 +166,11 @@ def _seen(reader: Reader, rows: set[int], moment: Moment, keep: Keep) -> dict[in
 
 
 def _says(one: Claimed, other: Claimed) -> bool:
-    """Return whether two claims are one: Rome is "Rome, Italy", but York is not "New York"."""
+    """Return whether two claims are one: Rome is "Rome, Italy"; York and New York are two."""
     if one.relation != other.relation or bool(one.value) != bool(other.value):
         return False
-    first, second = (value_key(each.value or each.was) for each in (one, other))
-    size = min(len(first), len(second))
-    return first[:size] == second[:size]
+    first, second = (value_key((each.value or each.was).partition(",")[0]) for each in (one, other))
+    return first == second
 
 
 def in_order(
