@@ -250,3 +250,14 @@ def test_erasing_anything_at_random_leaves_a_sound_store(tmp_path: Path, seed: i
     with worlddb.open(tmp_path / "b.db", embedder="none") as copy:
         copy.replay(lines)
         assert (copy.root_state, copy.check()) == (root, [])
+
+
+def test_a_store_behind_a_link_is_cleaned_as_well(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "link.db"
+    link.symlink_to(tmp_path / "there" / "real.db")
+    with worlddb.open(link, embedder="none") as db:
+        with db.transaction() as tx:
+            secret = tx.create_node(type="Memory", content="the secret word").id
+        assert db.erase(secret).cleaned
+    assert b"the secret word" not in (tmp_path / "there" / "real.db").read_bytes()

@@ -12,6 +12,7 @@ import pytest
 
 import worlddb
 from worlddb import Draft, DraftNode, Memory, Message, WorldDB
+from worlddb.index.lookups import Lookups, content_key, name_number
 from worlddb.resolve.settings import DEFAULT_SETTINGS
 from worlddb.store.protocol import ROOT_ROW
 from worlddb.store.sqlite import schema
@@ -122,6 +123,51 @@ def test_a_name_in_a_world_inside_is_found_from_the_world_around_it() -> None:
             inner = tx.create_node(type="World", name="inner", parent=outer).id
         (anna,) = meant(db, "Anna Berg", inner).created
         assert meant(db, "Anna Berg", outer).reused == (anna,)
+
+
+def test_the_more_bear_a_name_in_worlds_inside_the_less_it_is_reused() -> None:
+    with worlddb.open(":memory:", embedder="none") as db:
+        team = world(db, "team")
+        meant(db, "John Smith", team)
+        for number in range(OTHERS):
+            with db.transaction() as tx:
+                inner = tx.create_node(type="World", name=f"inner {number}", parent=team).id
+            meant(db, "John Smith", inner)
+        told = meant(db, "John Smith", team)
+        assert told.reused == ()
+        assert told.proposals != ()
+
+
+@pytest.mark.parametrize("change", ["move", "erase"])
+def test_what_is_moved_or_erased_while_it_is_filed_is_filed_as_it_is_then(
+    tmp_path: Path, change: str
+) -> None:
+    with (
+        worlddb.open(tmp_path / "m.db", embedder="none") as db,
+        worlddb.open(tmp_path / "m.db", embedder="none") as other,
+    ):
+        home = world(db, "home")
+        with db.transaction() as tx:
+            tea = tx.create_node(type="Fact", name="tea", content="Tea is green").id
+        calls: list[str] = []
+
+        def keys(name: str) -> list[str]:
+            calls.append(name)
+            if len(calls) == 1 and change == "move":
+                with other.transaction() as tx:
+                    tx.write_edge("contains", home, tea)
+            elif len(calls) == 1:
+                other.erase(tea)
+            return [f"={name}"]
+
+        Lookups(db._store, keys, lambda attributes: ()).catch_up()
+        with db._store.read() as reader:
+            row = reader.node_row(home) or 0
+            there = reader.lookups.find([content_key("Fact", "Tea is green", row)], 9)
+            anywhere = reader.lookups.find([name_number("=tea")], 9)
+        assert calls
+        assert bool(*there.values()) == (change == "move")
+        assert bool(*anywhere.values()) == (change == "move")
 
 
 def test_a_text_that_every_user_wrote_is_known_to_each() -> None:

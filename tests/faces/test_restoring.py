@@ -203,3 +203,21 @@ def test_a_backup_of_an_older_format_is_brought_up_to_date_on_the_way(tmp_path: 
     con.close()
     with engine.open(tmp_path / "new.db", create=False) as db:
         assert db.check() == []
+
+
+def test_a_store_of_which_all_is_still_in_its_log_is_replaced(
+    sample: Sample, backup: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "young" / "memory.db"
+    path.parent.mkdir()
+    crash(path)
+    done = worlddb("restore", backup, "--db", path, "--force")
+    assert done.code == 0, done.err
+    assert lines(path) == lines(sample.path)
+
+
+def test_what_others_may_not_read_they_may_not_read_restored(backup: Path, tmp_path: Path) -> None:
+    backup.chmod(0o600)
+    path = tmp_path / "new.db"
+    assert worlddb("restore", backup, "--db", path).code == 0
+    assert path.stat().st_mode & 0o777 == 0o600

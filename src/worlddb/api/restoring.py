@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import closing, suppress
 
 from worlddb.errors import CorruptionError, StorageError
@@ -39,10 +40,15 @@ def restore(
         raise StorageError(f"{target}: exists already; say that it is to be replaced")
     folder, name = os.path.split(os.path.realpath(target))
     draft = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    is_new = not os.path.exists(target)
     try:
+        # Whoever may not read the backup may not read its copy.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         copy_out(source, draft)
         last = _checked(draft, source)
         copy_into(draft, target)
+        if is_new:
+            shutil.copymode(source, target)
     finally:
         for end in ("", "-wal", "-shm", "-journal"):
             with suppress(FileNotFoundError):

@@ -58,6 +58,13 @@ class Lookups:
         Raises:
             StorageError, ConflictError: the store cannot be written.
         """
+        with self._store.read() as reader:
+            is_begun = reader.lookups.is_begun()
+        if not is_begun:
+            with self._store.derive() as session:
+                if not session.lookups.is_begun():
+                    # From here on it is noted what is moved or erased.
+                    session.lookups.set_reached(*session.lookups.reached())
         while True:
             with self._store.read() as reader:
                 head = reader.head()
@@ -72,7 +79,7 @@ class Lookups:
                 if last == head.nodes:
                     filed += self._of_notes(reader, note)
                     notes = head.notes
-                filed += self._of_moved(reader, moved, names)
+                filed += self._of_moved(reader, [row for row in moved if row <= node], names)
             with self._store.derive() as session:
                 at = session.lookups
                 # Else somebody was faster.
@@ -88,7 +95,8 @@ class Lookups:
         if session.lookups.reached() == (head.nodes, head.notes) != (last, notes):
             filed, names = self._of_nodes(session, range(head.nodes + 1, last + 1))
             filed += self._of_notes(session, head.notes)
-            filed += self._of_moved(session, session.lookups.moved(), names)
+            moved = [row for row in session.lookups.moved() if row <= head.nodes]
+            filed += self._of_moved(session, moved, names)
             _put(session, filed, names, last, notes)
 
     def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[Filed, Counter[int]]:

@@ -124,8 +124,10 @@ class Resolving:
             # A key that finds more says nothing about who is meant, unless it is the name.
             tells = len(here[key]) <= telling or key.startswith("=")
             rows = set(here[key][:telling] if tells else ())
-            if len(everywhere[key]) <= telling:
-                rows.update(everywhere[key])
+            # Of those who bear the very name, some have to be looked at, also of very many: else
+            # the one of this world would seem to be the only one.
+            if len(everywhere[key]) <= telling or key.startswith("="):
+                rows.update(everywhere[key][:telling])
             shared.update(rows)
         for body in self.reader.bodies(self._unindexed()):
             shared[body.row] = len(keys & block_keys(body.name))

@@ -125,9 +125,11 @@ class Wire:
 
     async def write(self) -> None:
         """Write messages until the server has no more."""
+        writers = anyio.CapacityLimiter(1)
         async for item in self._answers:
             data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-            await anyio.to_thread.run_sync(self._put, data + b"\n")
+            # A thread of its own: those that tools run on may all be taken.
+            await anyio.to_thread.run_sync(self._put, data + b"\n", limiter=writers)
             if isinstance(item.message, JSONRPCResponse | JSONRPCError):
                 self._unanswered.discard(item.message.id)
                 self._answered.set()

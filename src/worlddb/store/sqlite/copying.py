@@ -121,7 +121,18 @@ def _refuse_stranger(path: str) -> None:
     with open(path, "rb") as file:
         head = file.read(HEAD_BYTES)
     found = head[APPLICATION_ID_AT : APPLICATION_ID_AT + 4]
-    if head and (not head.startswith(MAGIC) or found != APPLICATION_ID.to_bytes(4, "big")):
+    if head.startswith(MAGIC) and found == APPLICATION_ID.to_bytes(4, "big"):
+        return
+    if head and not _is_store_by_its_log(path):
         raise FormatError(
             f"{path}: is no WorldDB store, or not to be recognised as one; move it away first"
         )
+
+
+def _is_store_by_its_log(path: str) -> bool:
+    """Return whether a file is a store by what its log says: of a young one, all is still there."""
+    try:
+        with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as con:
+            return bool(con.pragma("application_id") == APPLICATION_ID)
+    except apsw.Error:
+        return False

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from worlddb.model.address import ERASED
+from worlddb.store.sqlite.lookups import LEFT_LOOKUPS
 from worlddb.store.sqlite.staged import IN, among
 
 KEPT = ("inferred", "premises")
@@ -93,6 +94,7 @@ class Erasing:
         self.con.execute("DELETE FROM pools")
         self.con.execute("UPDATE models SET composed = 1, seq = -1")
         self.con.execute(f"DELETE FROM lookups WHERE node {IN}", (among(rows),))
+        self.con.executemany(LEFT_LOOKUPS, [(row,) for row in rows])
 
 
 def _without_texts(metadata: str) -> str:

@@ -13,10 +13,9 @@ from worlddb.store.sqlite.staged import IN, among
 
 COUNTED_MAX = 1_000
 LEFT_LOOKUPS = (
-    "INSERT OR IGNORE INTO lookups_moved SELECT node FROM (SELECT ?1 AS node) "
-    "WHERE node <= (SELECT node FROM lookups_reached)"
+    "INSERT OR IGNORE INTO lookups_moved SELECT ?1 WHERE EXISTS (SELECT 1 FROM lookups_reached)"
 )
-"""What is moved after it was filed is to be filed again."""
+"""What is moved or erased is to be filed again, once anything is: also what somebody is filing."""
 HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}')"
 
 Attributes = list[tuple[int, dict[str, str]]]
@@ -32,6 +31,10 @@ class Lookups:
         """Return the last node and the last note that are in the index."""
         found = self.con.execute("SELECT node, note FROM lookups_reached").fetchone()
         return (1, 0) if found is None else (int(found[0]), int(found[1]))
+
+    def is_begun(self) -> bool:
+        """Return whether anything was ever filed."""
+        return self.con.execute("SELECT 1 FROM lookups_reached").get is not None
 
     def set_reached(self, node: int, note: int) -> None:
         """Record how far the index has come; nothing is left that was moved."""

@@ -341,7 +341,8 @@ class SqliteStore:
                 con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             except apsw.BusyError:
                 return False
-        return not Path(f"{self.path}-wal").stat().st_size
+        # Beside the file itself, wherever a link to it lies.
+        return not Path(f"{os.path.realpath(self._file)}-wal").stat().st_size
 
     def backup(self, path: str) -> None:
         """Copy the last commit's state to `path` while readers and writers go on.
