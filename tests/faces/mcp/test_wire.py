@@ -72,6 +72,18 @@ def test_bytes_that_are_no_text_are_never_remembered(tmp_path: Path) -> None:
     assert texts(tmp_path / "m.db") == ["café"]
 
 
+@pytest.mark.parametrize("params", [None, {}, {"requestId": []}, {"requestId": 99}])
+def test_a_cancellation_of_nothing_is_no_fault(tmp_path: Path, params: Any) -> None:
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+    with lines(tmp_path / "m.db") as server:
+        server.greet()
+        server.say(
+            json.dumps(message if params is None else {**message, "params": params}).encode()
+        )
+        assert server.ask(20, "ping")["result"] == {}
+        assert server.end()[0] == 0
+
+
 def test_it_answers_what_was_asked_before_stdin_ended(tmp_path: Path) -> None:
     with lines(tmp_path / "m.db") as server:
         server.greet()

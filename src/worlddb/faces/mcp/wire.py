@@ -31,6 +31,7 @@ from mcp.types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
@@ -111,6 +112,11 @@ class Wire:
             return
         if isinstance(found.message, JSONRPCRequest):
             self._unanswered.add(found.message.id)
+        elif isinstance(found.message, JSONRPCNotification):
+            asked = (found.message.params or {}).get("requestId")
+            if found.message.method == "notifications/cancelled" and isinstance(asked, int | str):
+                # Nobody answers that any more, and nobody should wait for it.
+                self._unanswered.discard(asked)
         await self._messages.send(found)
 
     async def end(self) -> None:
