@@ -8,6 +8,7 @@ L2  What goes on after "and" or "but" with another claim of the same subject is 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
@@ -55,7 +56,7 @@ class Place(NamedTuple):
     at: int
 
 
-class Clause:
+class Clause(ABC):
     """Reads what one clause claims, for those who know its forms."""
 
     def __init__(
@@ -70,9 +71,9 @@ class Clause:
         self.values = Values(text, self.plain, {each.start: each for each in mentions})
         self._read: dict[tuple[str | int, int], list[Found]] = {}
 
+    @abstractmethod
     def _doing(self, place: Place) -> Iterator[Found]:
-        """Yield what somebody is said to do."""
-        raise NotImplementedError
+        """Yield what somebody is said to do: `Clauses` knows all the forms."""
 
     def _onward(self, place: Place, at: int) -> list[Found]:
         """Return what a clause claims that goes on at `at` about the same subject."""
