@@ -6,12 +6,12 @@
 
 `gather` asks every question by the default embedder, and keeps what was weighed and the texts that
 would be read word by word. `fit` reads them by the model, begins with the directions in which their
-token vectors differ most, and turns these so that what is gold comes first. What it prints first is
-cross-validated: each question (of LoCoMo, each conversation) is weighed by the engine itself with
-a projection that was fitted on the others. The projection that it writes was fitted on everything,
-so its own figures on these files say little. `weigh` draws weights as `bench.fitting` does, by what
-was read with those other projections: so both are cross-validated. The projection belongs beside
-the embedder, as `arctic-embed-s-tokens.npy`; a new projection needs a new model id.
+token vectors differ most, and turns these so that what is gold comes first. Its cross-validated
+figures say what to expect: each question (of LoCoMo, each conversation) is weighed by the engine
+itself with a projection that was fitted on the others. The projection that it writes was fitted on
+everything, so its own figures on these files say little. `weigh` draws weights as `bench.fitting`
+does, by what was read with those other projections: so both are cross-validated. The projection
+belongs beside the embedder, as `arctic-embed-s-tokens.npy`; a new projection needs a new model id.
 """
 
 from __future__ import annotations
@@ -110,24 +110,20 @@ def fit(path: str, models_dir: str, out: str, held_out: str, folds: int, epochs:
         f"mean cosine with the engine's token vectors {trainer.likeness:.4f}",
         flush=True,
     )
-    readings = _readings(trainer, questions, trainer.principal)
+    everything = range(len(questions))
+    readings = [_reading(trainer, number, trainer.principal) for number in everything]
     _print("principal directions", questions, readings)
-    held: dict[int, Scores] = {}
-    for fold in range(folds):
-        others = [one for one in questions if one.weighed.fold % folds != fold]
-        matrix = trainer.fitted(others, epochs)
-        mine = [n for n, one in enumerate(questions) if one.weighed.fold % folds == fold]
-        readings = _readings(trainer, [questions[n] for n in mine], matrix)
-        held.update(zip(mine, readings, strict=True))
-    readings = [held[n] for n in range(len(questions))]
+    fold_of = [one.weighed.fold % folds for one in questions]
+    left_out = [{n for n in everything if fold_of[n] == fold} for fold in range(folds)]
+    *held, whole = trainer.fitted([*left_out, set()], epochs)
+    readings = [_reading(trainer, number, held[fold_of[number]]) for number in everything]
     _print("fitted, cross-validated", questions, readings)
     with lzma.open(held_out, "wb") as file:
         pickle.dump(readings, file)
-    matrix = trainer.fitted(questions, epochs)
-    np.save(out, matrix.astype(np.float16))
-    readings = _readings(trainer, questions, matrix)
+    np.save(out, whole.astype(np.float16))
+    readings = [_reading(trainer, number, whole) for number in everything]
     _print("fitted on these very questions", questions, readings)
-    print(f"{DIM} of {len(matrix)} dimensions: {out}; {time.perf_counter() - start:.0f} s")
+    print(f"{DIM} of {len(whole)} dimensions: {out}; {time.perf_counter() - start:.0f} s")
 
 
 def weigh(path: str, held_out: str, tries: int) -> None:
@@ -138,9 +134,9 @@ def weigh(path: str, held_out: str, tries: int) -> None:
     compare(sets, tries)
 
 
-def _readings(trainer: Any, questions: list[Question], matrix: Matrix) -> list[Scores]:
-    """Return what the engine reads in the texts of each question, had it this projection."""
-    return [read_closely(*trainer.tokens_of(one, matrix)) for one in questions]
+def _reading(trainer: Any, number: int, matrix: Matrix) -> Scores:
+    """Return what the engine reads in the texts of a question, had it this projection."""
+    return read_closely(*trainer.tokens_of(number, matrix))
 
 
 def _with_reading(one: Question, reading: Scores) -> Weighed:

@@ -4,14 +4,15 @@ The model is read from its ONNX file, with its weights as whole numbers made flo
 so nothing but that file is needed, and a hundred thousand texts are read in a minute. A projection
 is trained as it is used: token by token, with what else is known of each candidate beside it
 (`worlddb.read.weigh`), towards the gold turns and the gold sessions. A small pull keeps it near
-where it began.
+where it began. Each is trained several times, and the mean is taken: what chance alone taught one
+of them, the others did not learn. All are trained at once, so a batch has a dimension for them.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ import onnx
 import torch
 from numpy.typing import NDArray
 from onnx import numpy_helper
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, softplus
 from transformers import BertConfig, BertModel
 
 from worlddb import Weights
@@ -31,6 +32,7 @@ from worlddb.embed.late import DIM, SCALE, Tokens, says
 from worlddb.embed.onnx import OnnxEmbedder
 from worlddb.embed.wordpiece import WordPiece
 from worlddb.read.weigh import (
+    COMPANY,
     FOUND_COMPANY,
     SHARE_OF,
     USUAL_SPREAD,
@@ -47,9 +49,14 @@ PULL = 1e-3
 LEFT_OUT = 0.1
 """The share of token vectors that a step does not see."""
 BATCH = 8
+TIMES = 4
+"""How often each projection is trained, with other vectors left out."""
+KNOWN = 0.5
+"""How much of what else is known counts in training: a projection should not lean on it."""
 TOKENS_AT_ONCE = 65_536
 COMPARED = 20
 PRINCIPAL_OF = 200_000
+NEVER = -1e9
 WEIGHTS = Weights()
 
 
@@ -82,6 +89,7 @@ class Trainer:
     """The token vectors of all texts and questions, and what is trained on them."""
 
     def __init__(self, questions: Sequence[Question], texts: list[str], models_dir: str) -> None:
+        torch.backends.cuda.matmul.allow_tf32 = True
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._exact = torch.float16 if self._device == "cuda" else torch.float32
         home = Path(models_dir) / ARCTIC_EMBED_S.name
@@ -92,10 +100,11 @@ class Trainer:
         vectors = self._read(model, [self._words.encode(text) for text in texts])
         self._starts = np.r_[0, np.cumsum([len(one) for one in vectors])]
         self._flat = torch.cat(vectors)
-        self._asked = {id(one): self._read_question(model, one) for one in questions}
-        self._sets = {id(one): self._set_of(one) for one in questions}
+        self._asked = [self._read_question(model, one) for one in questions]
+        self._sets = [self._set_of(one) for one in questions]
         files = [one.file for one in questions]
-        self._counts = {file: len(files) / len(set(files)) / files.count(file) for file in files}
+        # Each file counts the same, however many questions it has.
+        self._counts = [len(files) / len(set(files)) / files.count(file) for file in files]
         self.likeness = self._likeness(texts, models_dir)
 
     def _read(self, model: BertModel, ids: list[list[int]]) -> list[torch.Tensor]:
@@ -139,13 +148,14 @@ class Trainer:
             n for n, place in enumerate(one.weighed.places) if place in one.weighed.question.turns
         ]
         given: dict[str, Any] = {
-            "fixed": fixed.astype(np.float32),
+            "known": (KNOWN * fixed).astype(np.float32),
             "meaning": meaning.astype(np.float32),
             "sessions": sessions,
             "worlds": np.unique(sessions, return_inverse=True)[1],
             "before": found.before,
             "answers": answers(found),
             "read": one.read,
+            "sizes": [len(span) for span in spans],
             "tokens": np.concatenate(spans),
             "where": where,
             "turns": turns,
@@ -174,94 +184,112 @@ class Trainer:
         )
         return directions
 
-    def tokens_of(self, one: Question, matrix: NDArray[np.float32]) -> tuple[Tokens, list[Tokens]]:
+    def tokens_of(self, number: int, matrix: NDArray[np.float32]) -> tuple[Tokens, list[Tokens]]:
         """Return the token vectors of a question, and of what is read for it, by a projection."""
-        given = self._sets[id(one)]
+        asked, given = self._asked[number], self._sets[number]
         turning = torch.tensor(matrix, device=self._device)
-        both = torch.cat((self._asked[id(one)], self._flat[given["tokens"]].float()))
+        both = torch.cat((asked, self._flat[given["tokens"]].float()))
         rounded = torch.round(normalize(both @ turning, dim=-1) * SCALE).to(torch.int8)
-        asked, said = np.split(rounded.cpu().numpy(), [len(self._asked[id(one)])])
-        sizes = [self._starts[n + 1] - self._starts[n] for n in one.texts]
-        return asked, np.split(said, np.cumsum(sizes)[:-1])
+        own, said = np.split(rounded.cpu().numpy(), [len(asked)])
+        return own, np.split(said, given["sizes"].cumsum(0)[:-1].cpu().numpy())
 
-    def fitted(self, questions: Sequence[Question], epochs: int) -> NDArray[np.float32]:
-        """Return a projection fitted on some questions; the same ones give the same."""
+    def fitted(self, left_out: Sequence[Set[int]], epochs: int) -> list[NDArray[np.float32]]:
+        """Return for each set of questions a projection that was fitted on all the others."""
         torch.manual_seed(1)
         order = random.Random(1)
         start = torch.tensor(self.principal, device=self._device)
-        turned = torch.zeros_like(start, requires_grad=True)
+        # Every projection several times, side by side.
+        turned = torch.zeros(len(left_out) * TIMES, *start.shape, device=self._device)
+        turned.requires_grad_()
         optimizer = torch.optim.Adam([turned], lr=RATE)
-        steps, done = epochs * math.ceil(len(questions) / BATCH), 0
+        numbers = range(len(self._sets))
+        steps, done = epochs * math.ceil(len(numbers) / BATCH), 0
         for _ in range(epochs):
-            shuffled = order.sample(list(questions), len(questions))
+            shuffled = order.sample(numbers, len(numbers))
             for at in range(0, len(shuffled), BATCH):
                 optimizer.param_groups[0]["lr"] = RATE * (1 - done / steps)
                 optimizer.zero_grad()
-                for one in shuffled[at : at + BATCH]:
-                    (self._counts[one.file] / BATCH * self._loss(one, start + turned)).backward()
+                for number in shuffled[at : at + BATCH]:
+                    learns = [float(number not in unseen) for unseen in left_out]
+                    share = torch.tensor(learns, device=self._device).repeat_interleave(TIMES)
+                    losses = share * self._loss(number, start + turned)
+                    (self._counts[number] / BATCH * losses.sum()).backward()
                 (PULL * (turned**2).sum()).backward()
                 optimizer.step()
                 done += 1
-        found: NDArray[np.float32] = (start + turned).detach().cpu().numpy()
-        return found
+        means = (start + turned).detach().unflatten(0, (len(left_out), TIMES)).mean(1)
+        return list(means.cpu().numpy())
 
-    def _loss(self, one: Question, matrix: torch.Tensor) -> torch.Tensor:
-        """Return how surprising the gold turns and sessions are, given the scores."""
-        given = self._sets[id(one)]
-        scores = _weighed(given, self._late(one, matrix))
-        sessions = given["sessions"]
-        worlds = torch.zeros(int(sessions.max()) + 1, device=self._device)
+    def _loss(self, number: int, matrices: torch.Tensor) -> torch.Tensor:
+        """Return for each projection how surprising the gold turns and sessions are."""
+        given = self._sets[number]
+        scores = _weighed(given, self._late(number, matrices))
+        sessions = given["sessions"].expand(len(matrices), -1)
+        worlds = torch.zeros(len(matrices), int(sessions.max()) + 1, device=self._device)
         # A session counts by its best turns, the very best most.
-        worlds = worlds.index_add(0, sessions, torch.exp(2 * (scores - scores.max().detach())))
-        loss = -torch.log_softmax(torch.log(worlds + 1e-20) / 2, 0)[given["gold"]].mean()
-        if len(given["turns"]):
-            loss = loss - torch.log_softmax(scores, 0)[given["turns"]].mean()
-        return loss
+        above = torch.exp(2 * (scores - scores.max(-1, keepdim=True).values.detach()))
+        worlds = torch.log(worlds.scatter_add(1, sessions, above) + 1e-20) / 2
+        loss = _surprise(worlds, given["gold"])
+        return loss + _surprise(scores, given["turns"]) if len(given["turns"]) else loss
 
-    def _late(self, one: Question, matrix: torch.Tensor) -> torch.Tensor:
+    def _late(self, number: int, matrices: torch.Tensor) -> torch.Tensor:
         """Return what `read_closely` gives, before rounding; see there."""
-        given = self._sets[id(one)]
-        asked = normalize(self._asked[id(one)] @ matrix, dim=-1)
-        said = normalize(self._flat[given["tokens"]].float() @ matrix, dim=-1)
-        near = asked @ said.T
-        unseen = torch.rand(near.shape[1], device=self._device) < LEFT_OUT
-        near = near.masked_fill(unseen[None], 0.0)
-        best = torch.zeros(len(asked), len(given["read"]), device=self._device)
-        places = given["where"][None].expand(len(asked), -1)
-        best = best.scatter_reduce(1, places, near, "amax", include_self=True)
-        above = best - best.mean(1, keepdim=True)
-        read = (above * above.max(1, keepdim=True).values).sum(0)
+        given = self._sets[number]
+        asked = normalize(self._asked[number] @ matrices, dim=-1)
+        said = normalize(self._flat[given["tokens"]].float() @ matrices, dim=-1)
+        near = asked @ said.transpose(1, 2)
+        unseen = torch.rand(len(near), 1, near.shape[2], device=self._device) < LEFT_OUT
+        near = near.masked_fill(unseen, 0.0)
+        best = torch.zeros(*near.shape[:2], len(given["read"]), device=self._device)
+        best = best.scatter_reduce(2, given["where"].expand_as(near), near, "amax")
+        above = best - best.mean(-1, keepdim=True)
+        read = (above * above.max(-1, keepdim=True).values).sum(1)
         # What is not read is worth as little as the worst that is.
-        return read.min().expand(len(given["fixed"])).scatter(0, given["read"], read)
+        everything = read.min(-1, keepdim=True).values.expand(-1, len(given["known"]))
+        return everything.scatter(1, given["read"].expand_as(read), read)
+
+
+def _surprise(scores: torch.Tensor, gold: torch.Tensor) -> torch.Tensor:
+    """Return how far each that is gold falls short of all that is not, in the mean.
+
+    One that is gold does not compete with another: where all have to be found, both may be first.
+    """
+    is_gold = torch.zeros(scores.shape[1], dtype=torch.bool, device=scores.device)
+    is_gold[gold] = True
+    others = torch.logsumexp(scores.masked_fill(is_gold, NEVER), -1, keepdim=True)
+    return softplus(others - scores[:, gold]).mean(-1)
 
 
 def _weighed(given: dict[str, torch.Tensor], late: torch.Tensor) -> torch.Tensor:
     """Return the scores of all candidates, as `weigh` combines them."""
     meaning = given["meaning"] + WEIGHTS.late * _standing_out(late, 0.0)
     stands_out = _standing_out(meaning)
-    before, own = given["before"], torch.arange(len(meaning), device=meaning.device)
-    earlier = torch.where(before == own, stands_out.min(), stands_out[before])
+    before, own = given["before"], torch.arange(late.shape[1], device=late.device)
+    least = stands_out.min(-1, keepdim=True).values
+    earlier = torch.where(before == own, least, stands_out[:, before])
     heard = torch.where(given["answers"], 0.0, _standing_out(earlier))
     worlds = _share_of_world(stands_out, given["worlds"])
-    total = given["fixed"] + meaning + WEIGHTS.world * worlds
+    total = given["known"] + meaning + WEIGHTS.world * worlds
     return total - WEIGHTS.opening * heard
 
 
 def _standing_out(scores: torch.Tensor, usual: float = 1.0) -> torch.Tensor:
-    others = max(0, 50 - len(scores))
-    mean = scores.sum() / (len(scores) + others)
-    squares = ((scores * scores).sum() + others * usual**2) / (len(scores) + others)
+    others = max(0, COMPANY - scores.shape[-1])
+    count = scores.shape[-1] + others
+    mean = scores.sum(-1, keepdim=True) / count
+    squares = ((scores * scores).sum(-1, keepdim=True) + others * usual**2) / count
     return (scores - mean) / torch.sqrt((squares - mean * mean).clamp_min(1e-9))
 
 
 def _share_of_world(scores: torch.Tensor, worlds: torch.Tensor) -> torch.Tensor:
     """Return for each how far the mean of the best scores in its world stands out."""
     order = torch.argsort(-scores.detach(), stable=True)
-    order = order[torch.argsort(worlds[order], stable=True)]
-    place = torch.arange(len(order), device=scores.device)
-    is_first = torch.ones(len(order), dtype=torch.bool, device=scores.device)
-    is_first[1:] = worlds[order][1:] != worlds[order][:-1]
-    rank = place - torch.cummax(torch.where(is_first, place, 0), 0).values
-    counted = torch.where(rank < SHARE_OF, scores[order], 0.0)
-    sums = torch.zeros(int(worlds.max()) + 1, device=scores.device)
-    return _standing_out(sums.index_add(0, worlds[order], counted) / SHARE_OF)[worlds]
+    order = order.gather(1, torch.argsort(worlds[order], stable=True))
+    sorted_worlds = worlds[order]
+    place = torch.arange(scores.shape[1], device=scores.device).expand_as(order)
+    is_first = torch.ones_like(order, dtype=torch.bool)
+    is_first[:, 1:] = sorted_worlds[:, 1:] != sorted_worlds[:, :-1]
+    rank = place - torch.cummax(torch.where(is_first, place, 0), 1).values
+    counted = torch.where(rank < SHARE_OF, scores.gather(1, order), 0.0)
+    sums = torch.zeros(len(scores), int(worlds.max()) + 1, device=scores.device)
+    return _standing_out(sums.scatter_add(1, sorted_worlds, counted) / SHARE_OF)[:, worlds]

@@ -59,7 +59,7 @@ class Model:
         return f"{hub.rstrip('/')}/{self.repository}/resolve/{self.revision}/{file.remote}"
 
 
-TOKENS = "tokens-3"
+TOKENS = "tokens-4"
 """What the token vectors of a model are called, by how they are made small: see `embed.late`."""
 
 ARCTIC_EMBED_S = Model(
