@@ -36,6 +36,7 @@ from worlddb.read.weigh import (
     FOUND_COMPANY,
     SHARE_OF,
     USUAL_SPREAD,
+    Usual,
     answers,
     standing_out,
     weigh,
@@ -139,7 +140,8 @@ class Trainer:
         found, at = one.weighed.found, one.weighed.asked_at
         rest = replace(WEIGHTS, vector=0.0, world=0.0, opening=0.0, late=0.0)
         fixed = weigh(found, one.weighed.question.text, None, at, rest).scores
-        near = standing_out(found.lanes["vector"], USUAL_SPREAD["vector"], FOUND_COMPANY)
+        usual = Usual(0.0, USUAL_SPREAD["vector"])
+        near = standing_out(found.lanes["vector"], usual, FOUND_COMPANY)
         meaning = WEIGHTS.vector * near
         sessions = [session for session, _ in one.weighed.places]
         spans = [np.arange(self._starts[n], self._starts[n + 1]) for n in one.texts]

@@ -14,8 +14,8 @@ from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.index.tokens import read_closely
 
 NAME = "wordllama+arctic-embed-s"
-QUESTION = "Which pet did I adopt?"
-ANSWER = "user: By the way, I brought a puppy home from the shelter on Sunday."
+QUESTION = "What food must I avoid?"
+ANSWER = "user: Gluten makes me ill since my diagnosis."
 OTHERS = ("user: I bought a sofa for the living room.", "user: Which phone should I buy?", "")
 
 
@@ -70,8 +70,12 @@ def test_function_words_and_punctuation_of_a_text_have_no_token_vector(arctic_mo
 
 
 def test_recall_finds_by_words_what_a_mean_of_them_blurs(arctic_models: Path) -> None:
-    with worlddb.open(":memory:", embedder=NAME, models_dir=arctic_models) as db:
-        with db.transaction(actor="test") as tx:
-            for text in (*OTHERS[:2], ANSWER):
-                tx.create_node(type="Memory", content=text)
-        assert db.recall(QUESTION, k=1)[0].node.content == ANSWER
+    found = []
+    for name in ("wordllama", NAME):
+        with worlddb.open(":memory:", embedder=name, models_dir=arctic_models) as db:
+            with db.transaction(actor="test") as tx:
+                for text in (*OTHERS[:2], ANSWER):
+                    tx.create_node(type="Memory", content=text)
+            found.append(db.recall(QUESTION, k=1)[0].node.content)
+    assert found[0] != ANSWER
+    assert found[1] == ANSWER

@@ -370,3 +370,27 @@ def test_in_a_short_chat_the_only_turn_that_has_the_word_is_first_whoever_said_i
     with worlddb.open(":memory:") as db:
         db.ingest(chat, extractor="verbatim")
         assert db.recall(question, k=1)[0].node.content == chat[5]["content"]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        (
+            "Who is getting married?",
+            "My cousin Ella and her fiancé picked a date in October.",
+            "I get panicky in lifts and other narrow rooms.",
+        ),
+        (
+            "Where did we go on holiday?",
+            "We spent two weeks camping on the coast of Croatia.",
+            "I started going to the climbing gym twice a week.",
+        ),
+    ],
+)
+def test_a_word_that_every_text_may_have_does_not_decide_among_few(
+    question: str, answer: str, other: str
+) -> None:
+    with worlddb.open(":memory:") as db:
+        for text in (other, "My alarm rings at five thirty.", answer, "Tom runs a workshop."):
+            fact(db, text)
+        assert db.recall(question, k=1)[0].node.content == answer

@@ -17,12 +17,14 @@ from worlddb.extract.asking import asked_claims
 from worlddb.index.tokens import Tokens, read_closely
 from worlddb.index.vectors import Vectors
 from worlddb.language.question import weights_of
+from worlddb.language.shares import share_of
 from worlddb.language.words import asked, folded
 from worlddb.read.claims import claiming
 from worlddb.read.identity import accepted_class
 from worlddb.read.interior import Interior, Mask
 from worlddb.read.moment import Moment
 from worlddb.read.names import NAME_WORDS_MAX, said_firsts, said_words
+from worlddb.read.weigh import Usual
 from worlddb.store.protocol import Reader
 
 Scores = NDArray[np.float64]
@@ -34,6 +36,16 @@ SUBJECTS = frozenset({"Entity", "Person"})
 def text_scores(interior: Interior, question: str) -> Scores:
     """Return how well each place answers by its words."""
     return interior.text.scores(weights_of(asked(question)))
+
+
+def usual_text(interior: Interior, question: str) -> Usual:
+    """Return how everyday texts would score: many have "get" and "after", none has "walrus"."""
+    mean = square = 0.0
+    for word, weight in weights_of(asked(question)).items():
+        share, gain = share_of(word), weight * interior.text.rarity(word)
+        mean += share * gain
+        square += share * (1 - share) * gain**2
+    return Usual(mean, square**0.5)
 
 
 class Held:

@@ -37,6 +37,7 @@ from worlddb.read.lanes import (
     graph_scores,
     ranked,
     text_scores,
+    usual_text,
 )
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
@@ -207,6 +208,7 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(places),
+            usual_text=usual_text(interior, text),
             claims=np.isin(places, claims) if claims else None,
         )
         return rows, [interior.ids[place] for place in chosen], found

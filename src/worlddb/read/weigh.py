@@ -52,7 +52,18 @@ FOUND_COMPANY = 400
 worlds that weights were fitted in: among few, the only text that has the word would count for less
 than who said it."""
 USUAL_SPREAD = {"vector": 0.08}
-"""How far cosines of unrelated texts spread; words and names that do not occur score 0."""
+"""How far cosines of unrelated texts spread; names that do not occur score 0."""
+
+
+class Usual(NamedTuple):
+    """How nodes score that have nothing to do with the question."""
+
+    mean: float
+    spread: float
+
+
+ZERO = Usual(0.0, 0.0)
+UNIT = Usual(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +141,7 @@ class Candidates:
     `speakers` are the names of those who spoke, and `spoken` says by number who said what.
     `before` is the place of the turn before, the own one if there is none, and -1 for what is no
     turn of a conversation. `forms` has a row for each, see `Form`; `claims` says which of them
-    state what is asked for.
+    state what is asked for. `usual_text` is how the text lane scores whatever was said.
     """
 
     lanes: Mapping[str, Scores]
@@ -142,6 +153,7 @@ class Candidates:
     spoken: NDArray[np.int64]
     before: NDArray[np.intp]
     forms: NDArray[np.int64]
+    usual_text: Usual = ZERO
     claims: NDArray[np.bool_] | None = None
     retained: Scores | None = None
 
@@ -239,7 +251,8 @@ def _combined(
     for lane, scores in lanes.items():
         # What was read word by word is relative to the others that were read: nobody is missing.
         company = COMPANY if lane == "late" else FOUND_COMPANY
-        stands_out = standing_out(scores, USUAL_SPREAD.get(lane, 0.0), company)
+        usual = found.usual_text if lane == "text" else Usual(0.0, USUAL_SPREAD.get(lane, 0.0))
+        stands_out = standing_out(scores, usual, company)
         parts[lane] = getattr(weights, lane) * stands_out
         if lane in ("vector", "late") or "vector" not in lanes:
             said = said + parts[lane]
@@ -262,7 +275,7 @@ def _telling(found: Candidates) -> Scores:
     out = np.zeros(len(found.forms))
     if len(turns):
         # One more that tells all, so that there is something to compare the others with.
-        stands_out = standing_out(np.r_[found.forms[turns, TELLING], DONE].astype(float), 0.0)
+        stands_out = standing_out(np.r_[found.forms[turns, TELLING], DONE].astype(float), ZERO)
         out[:] = stands_out[-1]
         out[turns] = stands_out[:-1]
     return out
@@ -304,18 +317,19 @@ def _brevity(found: Candidates) -> Scores:
     return brevity
 
 
-def standing_out(scores: Scores, usual: float = 1.0, company: int = COMPANY) -> Scores:
+def standing_out(scores: Scores, usual: Usual = UNIT, company: int = COMPANY) -> Scores:
     """Return how many standard deviations each score is above the mean.
 
     Of three nodes one always stands out. So a small world is looked at in company: as if there
-    were that many nodes, the others of no score, and of the `usual` spread around it.
+    were that many nodes, and the others scored as is `usual`.
     """
     others = max(0, company - len(scores))
     count = len(scores) + others
-    mean = scores.sum() / count
+    mean = (scores.sum() + others * usual.mean) / count
     # Not `scores @ scores`: BLAS gives that to several threads, which wait for each other.
     squares = float((scores * scores).sum())
-    spread = np.sqrt(max(0.0, (squares + others * usual**2) / count - mean**2))
+    squares += others * (usual.spread**2 + usual.mean**2)
+    spread = np.sqrt(max(0.0, squares / count - mean**2))
     return (scores - mean) / spread if spread > TINY else np.zeros(len(scores))
 
 
