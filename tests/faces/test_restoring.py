@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import worlddb as engine
+from worlddb.api.restoring import restore
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 
 from .command import in_process, worlddb
@@ -221,3 +222,25 @@ def test_what_others_may_not_read_they_may_not_read_restored(backup: Path, tmp_p
     path = tmp_path / "new.db"
     assert worlddb("restore", backup, "--db", path).code == 0
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_killed_restore_has_left_is_swept_away_and_nothing_else(
+    backup: Path, store: Path
+) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(timeout=60)
+    left = [f".memory.db.{gone.pid}.part{end}" for end in ("", "-wal")]
+    kept = [f".memory.db.{os.getpid()}.part", f".other.db.{gone.pid}.part", ".memory.db.x.part"]
+    for name in (*left, *kept):
+        (store.parent / name).write_text("texts of a backup")
+    done = worlddb("restore", backup, "--db", store, "--force")
+    assert done.code == 0, done.err
+    assert names(store) == sorted([*kept, "memory.db"])
+
+
+@pytest.mark.parametrize("place", ["backup", "path"])
+def test_a_store_in_memory_cannot_be_restored(backup: Path, tmp_path: Path, place: str) -> None:
+    path = tmp_path / "new.db"
+    with pytest.raises(engine.StorageError, match=":memory:: is no file"):
+        restore(*((":memory:", path) if place == "backup" else (backup, ":memory:")))
+    assert not path.exists()

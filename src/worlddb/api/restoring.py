@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import closing, suppress
 
@@ -10,11 +11,12 @@ from worlddb.errors import CorruptionError, StorageError
 from worlddb.model.values import Commit
 from worlddb.read import history
 from worlddb.read.check import check
-from worlddb.store.sqlite.connection import refuse_bad_path
+from worlddb.store.sqlite.connection import MEMORY, refuse_bad_path
 from worlddb.store.sqlite.copying import copy_into, copy_out
 from worlddb.store.sqlite.store import SqliteStore
 
 BUSY_TIMEOUT_S = 5.0
+ENDS = ("", "-wal", "-shm", "-journal")
 
 
 def restore(
@@ -26,13 +28,16 @@ def restore(
     backup stays as it is. Then the store is written over in one transaction.
 
     Raises:
-        StorageError: there is a store at `path` and `replace` is not set, or the disk refused.
+        StorageError: there is a store at `path` and `replace` is not set, one of them is no file,
+            or the disk refused.
         ConflictError: somebody has that store open.
         FormatError: the backup is no store, or what is to be replaced is none.
         CorruptionError: the backup is not sound.
     """
     source, target = os.fspath(backup), os.fspath(path)
     for given in (source, target):
+        if given == MEMORY:
+            raise StorageError(f"{given}: is no file; give the path of one")
         refuse_bad_path(given)
     if not os.path.exists(source):
         raise StorageError(f"{source}: does not exist; give the path of a backup")
@@ -41,6 +46,7 @@ def restore(
     folder, name = os.path.split(os.path.realpath(target))
     draft = os.path.join(folder, f".{name}.{os.getpid()}.part")
     is_new = not os.path.exists(target)
+    _sweep(folder, name)
     try:
         # Whoever may not read the backup may not read its copy.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -50,10 +56,31 @@ def restore(
         if is_new:
             shutil.copymode(source, target)
     finally:
-        for end in ("", "-wal", "-shm", "-journal"):
+        for end in ENDS:
             with suppress(FileNotFoundError):
                 os.unlink(draft + end)
     return last
+
+
+def _sweep(folder: str, name: str) -> None:
+    """Remove what a restore that was killed has left: a copy that nobody would ever erase from."""
+    draft = re.compile(rf"{re.escape('.' + name)}\.(\d+)\.part({'|'.join(ENDS)})")
+    for found in filter(None, map(draft.fullmatch, os.listdir(folder))):
+        if not _is_running(int(found[1])):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, found[0]))
+
+
+def _is_running(process: int) -> bool:
+    if os.name == "nt":
+        return True  # Asking would be a signal there.
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True  # Somebody else's.
+    return True
 
 
 def _checked(draft: str, backup: str) -> Commit:
