@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -100,3 +101,11 @@ async def test_a_bug_is_masked_and_logged(caplog: pytest.LogCaptureFixture) -> N
         assert result.is_error
         assert "hunter2" not in str(result)
     assert "hunter2" in caplog.text
+
+
+async def test_no_schema_spends_words_on_repeating_names(tools: dict[str, Tool]) -> None:
+    for tool in tools.values():
+        for schema in (tool.input_schema, tool.output_schema):
+            assert '"title": "' not in json.dumps(schema), tool.name
+    found = (tools["search"].output_schema or {})["$defs"].values()
+    assert any("title" in one["properties"] for one in found)

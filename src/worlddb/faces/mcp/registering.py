@@ -90,12 +90,26 @@ def tool_of(
     )
     tool.fn_metadata = ExactArguments(
         arg_model=exact,
-        output_schema=loose.output_schema,
+        output_schema=_untitled(loose.output_schema),
         output_model=loose.output_model,
         wrap_output=loose.wrap_output,
     )
-    tool.parameters = exact.model_json_schema(by_alias=True)
+    tool.parameters = _untitled(exact.model_json_schema(by_alias=True))
     return tool
+
+
+def _untitled(schema: Any) -> Any:
+    """Return a schema without its titles: they only repeat names, and a model pays for each."""
+    if isinstance(schema, list):
+        return [_untitled(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # An argument may be called title, too: that is a schema, and no text.
+    return {
+        key: _untitled(value)
+        for key, value in schema.items()
+        if key != "title" or not isinstance(value, str)
+    }
 
 
 def _is_structure(annotation: Any) -> bool:
