@@ -57,9 +57,12 @@ class Resolving:
         resolver: Resolver,
         settings: ResolverSettings,
         meaning: Meaning | None = None,
+        said: View | None = None,
     ) -> None:
         self.reader = reader
         self.view = view
+        # Texts are compared with what the writer may see; that may be less than where names count.
+        self.said = said or view
         self._resolver = resolver
         self._settings = settings
         self._meaning = meaning
@@ -95,6 +98,10 @@ class Resolving:
         """Return about how many names hold a word."""
         return self.reader.lookups.count(name_number(f"w:{word}", self._home))
 
+    def keep_said(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows of this world that the writer may see."""
+        return set(rows) if self.said is self.view else self.said.keep_world(rows)
+
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node of `parent` that says the same already."""
         if node.content:
@@ -103,7 +110,7 @@ class Resolving:
             rows = found[number] + self._unindexed()
         else:
             rows = self.reader.rows_named([node.name])
-        seen = self.view.keep(rows)
+        seen = self.said.keep(rows)
         for body in self.reader.bodies(sorted(seen)):
             if body.parent == parent and (body.type, body.content) == (node.type, node.content):
                 if body.name == node.name:
