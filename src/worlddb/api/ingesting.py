@@ -205,7 +205,7 @@ class Ingesting(Opened):
                 # Somebody else has written meanwhile; nobody can from here on.
                 with self._store.read() as reader:
                     again = self._resolving(reader, home, settings, None, within=within)
-                    known = sorted_out(again, draft, home)[0] | known
+                    known = sorted_out(again, draft, home)[0] | _still(again, known)
                     there = {**known, **places, **given}
                     replacing = Replacing.of(
                         reader, draft, there, home, self._clock(), again.keep_said
@@ -359,6 +359,12 @@ class Ingesting(Opened):
             pending=None if waits is None else waits.error,
             superseded=ended_by(commit),
         )
+
+
+def _still(resolving: Resolving, known: Mapping[str, Id]) -> dict[str, Id]:
+    """Return those drafted nodes that are still there: others may have ended them since."""
+    seen = resolving.seen(known.values())
+    return {key: ident for key, ident in known.items() if ident in seen}
 
 
 def _world_id(reader: Reader, world: bytes | str | None) -> Id:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from worlddb.index.lookups import NOT_NAMED, content_key, name_number
 from worlddb.model.drafts import DraftNode
+from worlddb.model.id import Id
 from worlddb.read.find import View
 from worlddb.resolve.attributes import cleaned
 from worlddb.resolve.keys import attribute_keys, block_keys
@@ -97,6 +98,11 @@ class Resolving:
     def _holding(self, word: str) -> int:
         """Return about how many names hold a word."""
         return self.reader.lookups.count(name_number(f"w:{word}", self._home))
+
+    def seen(self, ids: Iterable[Id]) -> set[Id]:
+        """Return those of some nodes that can be seen here: what has ended or was erased cannot."""
+        rows = {row: ident for ident in ids if (row := self.reader.node_row(ident)) is not None}
+        return {rows[row] for row in self.view.keep(rows)}
 
     def keep_said(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows of this world that the writer may see."""
