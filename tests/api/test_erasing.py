@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -127,6 +127,26 @@ def test_the_very_node_that_was_erased_is_not_written_again(path: Path) -> None:
             tx.create_node(**fields)
         with db.transaction() as tx:
             tx.create_node(type="Fact", content="xylophone")
+        assert db.check() == []
+
+
+def test_nothing_is_said_of_a_node_that_was_erased(path: Path) -> None:
+    with worlddb.open(path) as db:
+        with db.transaction() as tx:
+            fact = tx.create_node(type="Fact", content="kumquat")
+            detail = tx.create_node(type="Fact", content="known", source="xylophone")
+        db.erase(fact.id)
+        says: list[Callable[[worlddb.Transaction], object]] = [
+            lambda tx: tx.add_aliases(fact.id, ["xylophone"]),
+            lambda tx: tx.add_source(fact.id, "xylophone"),
+            lambda tx: tx.add_metadata(fact.id, {"a": "xylophone"}),
+            lambda tx: tx.write_edge("derived_from", fact.id, detail.id),
+        ]
+        for say in says:
+            with pytest.raises(worlddb.ConflictError, match="erased"), db.transaction() as tx:
+                say(tx)
+        node = db.get(fact.id)
+        assert (node.aliases, node.provenance, node.metadata) == ((), (), {})
         assert db.check() == []
 
 

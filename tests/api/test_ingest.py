@@ -280,6 +280,29 @@ def test_a_tiebreaker_is_asked_outside_the_transaction(db: WorldDB) -> None:
     assert asked
 
 
+@pytest.mark.parametrize("how", ["retired", "erased"])
+def test_what_somebody_ends_meanwhile_is_written_anew(db: WorldDB, how: str) -> None:
+    with db.transaction() as tx:
+        tx.create_node(type="Entity", name="Sarah Chen")
+        tx.create_node(type="Entity", name="Sarah Chen")
+    (old,) = take(db, "I saw Sarah Chen", recluster="off").memories
+
+    def person(candidate: Any, matches: Any) -> Any:
+        if how == "erased":
+            db.erase(old)
+        else:
+            with db.transaction(actor="somebody else") as tx:
+                tx.retire(old)
+        return None
+
+    told = take(db, "I saw Sarah Chen", tiebreaker=person, source="chat 2", recluster="off")
+    (new,) = told.memories
+    assert new != old
+    assert db.get(new).valid_to is None
+    assert db.get(old).provenance == ()
+    assert db.check() == []
+
+
 # -- looking again ---------------------------------------------------------------------------------
 
 

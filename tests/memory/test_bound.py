@@ -188,3 +188,80 @@ def test_a_scope_is_listed_only_for_memories_that_are_still_there(memory: Memory
     mine = memory.bound(user_id="ada")
     assert names(mine) == ["user:ada"]
     assert names(mine, include_retired=True) == ["user:ada", "app:shop"]
+
+
+def test_within_bounds_of_two_kinds_a_text_is_compared_with_what_can_be_seen_alone(
+    memory: Memory,
+) -> None:
+    secret = memory.write("The code is 99.", user_id="ada", metadata={"s": 1}, source="diary")
+    both = memory.bound(user_id="ada", agent_id="desk")
+    done = both.write("The code is 99.")
+    assert done.created
+    assert (both.read(done.id).metadata, both.read(done.id).provenance) == ({}, ())
+    assert both.write("The  code is 99.").id == done.id
+    with pytest.raises(worlddb.NotFoundError):
+        both.read(secret.id)
+
+
+def test_within_bounds_of_two_kinds_a_write_ends_nothing_outside(memory: Memory) -> None:
+    home = memory.write("I live in Rome.", user_id="ada")
+    both = memory.bound(user_id="ada", agent_id="desk")
+    paris = both.write("I moved to Paris.")
+    assert paris.superseded == ()
+    assert not memory.read(home.id).retired
+    assert both.write("I moved to Oslo.").superseded == (paris.id,)
+    assert memory.db.check() == []
+
+
+def test_within_bounds_of_two_kinds_a_key_is_not_told_of_anothers(memory: Memory) -> None:
+    memory.write("The code is 99.", user_id="ada", idempotency_key="k")
+    both = memory.bound(user_id="ada", agent_id="desk")
+    done = both.write("Tea is ready.", idempotency_key="k")
+    assert done.created
+    assert both.write("Tea is ready.", idempotency_key="k").id == done.id
+    with pytest.raises(worlddb.ConflictError):
+        both.write("Something else.", idempotency_key="k")
+
+
+def test_amending_what_lives_with_another_is_done_by_ones_own_names_and_claims(
+    memory: Memory,
+) -> None:
+    rome = memory.write("I live in Rome.", user_id="ada")
+    memory.write("My manager Sarah Chen prefers tea.", user_id="ada", source="diary")
+    secret = memory.write("The code is 99.", user_id="ada", metadata={"s": 1})
+    bonn = memory.write("I live in Bonn.", user_id="bob")
+    shared = memory.write("A party with Tom Berg.", user_id=["ada", "bob"])
+    bob = memory.bound(user_id="bob")
+    new = bob.amend(shared.id, "I moved to Oslo.")
+    assert bonn.id in new.superseded
+    assert rome.id not in new.superseded
+    assert not memory.read(rome.id).retired
+    party = bob.amend(new.id, "A party with Tom Berg and Sarah Chen.")
+    assert {one.name: one.created for one in party.entities} == {
+        "Tom Berg": False,
+        "Sarah Chen": True,
+    }
+    [sarah] = [hit.node for hit in bob.recall("Sarah Chen", types=["Entity"], k=1)]
+    assert (sarah.aliases, sarah.provenance) == ((), ())
+    last = bob.amend(party.id, "The code is 99.")
+    assert last.id != secret.id
+    assert bob.read(last.id).metadata == {}
+    for user in ("ada", "bob"):
+        assert last.id in [one.id for one in memory.list(user_id=user)]
+    assert memory.db.get(last.id).parent == worlddb.ScopeName("user", "ada").id()
+    assert memory.db.check() == []
+
+
+def test_what_replaced_a_shared_memory_is_not_told_where_it_cannot_be_seen(memory: Memory) -> None:
+    old = memory.write("I live in Rome.", user_id="ada", app_id="shop")
+    new = memory.write("I moved to Paris.", user_id="ada")
+    assert memory.read(old.id).superseded_by == (new.id,)
+    shop = memory.bound(app_id="shop")
+    assert shop.read(old.id).superseded_by == ()
+    assert [one.superseded_by for one in shop.list(include_retired=True)] == [()]
+    with pytest.raises(worlddb.ConflictError, match="was retired") as refused:
+        shop.amend(old.id, "I live in Lima.")
+    assert new.id.short not in str(refused.value)
+    assert len(shop.retire(old.id)) == 0
+    with pytest.raises(worlddb.ConflictError, match=new.id.short):
+        memory.retire(old.id)

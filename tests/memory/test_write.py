@@ -309,3 +309,12 @@ def test_a_memory_that_many_others_have_too_is_not_written_twice() -> None:
         for number in (0, 10, 249):
             assert not memory.write("I like tea", user_id=f"user {number}").created
             assert not memory.write("I  like tea ", user_id=f"user {number}").created
+
+
+def test_at_the_end_of_time_two_may_still_say_the_same(memory: Memory) -> None:
+    last = "9999-12-31T23:59:59.999999+00:00"
+    for user in ("ada", "bob", "eve"):
+        assert memory.write("I like tea", user_id=user, at=last).created
+    chat = [{"role": "user", "content": "ok"}, {"role": "user", "content": "ok"}]
+    with pytest.raises(worlddb.InvalidInputError, match="too late"):
+        memory.write(messages=chat, user_id="ada", at=last)

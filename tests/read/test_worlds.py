@@ -12,6 +12,7 @@ import worlddb
 from worlddb import (
     AsOf,
     ConflictError,
+    CorruptionError,
     Id,
     InvalidInputError,
     Node,
@@ -646,6 +647,19 @@ def test_an_export_can_be_continued(db: WorldDB) -> None:
         make(db, "d")
         with pytest.raises(ConflictError):
             copy.replay(list(db.export()))
+
+
+def test_a_continuation_without_anything_new_adds_nothing(db: WorldDB) -> None:
+    make(db, "a", "b")
+    nothing = list(db.export(after=db.log()[-1].seq))
+    with worlddb.open(":memory:") as copy:
+        with pytest.raises(ConflictError, match="commit 1 is missing"):
+            copy.replay(nothing)
+        copy.replay(list(db.export()))
+        assert copy.replay(nothing) == 0
+        assert copy.root_state == db.root_state
+        with pytest.raises(CorruptionError, match="missing at the end"):
+            copy.replay(nothing + list(db.export())[1:])
 
 
 def test_reading_goes_on_while_an_export_is_being_read(tmp_path: Path) -> None:

@@ -121,7 +121,9 @@ class Ingesting(Opened):
         self._look_again(home, outcome.created, recluster, resolver)
         return self._told(draft, outcome, commit, waits)
 
-    def _as_known(self, messages: list[Message], home: Id) -> list[Message]:
+    def _as_known(
+        self, messages: list[Message], home: Id, within: Sequence[Sequence[Id]] = ()
+    ) -> list[Message]:
         """Return a text in the letters of the memory of `home` that says the same; a chat as it is.
 
         So what is read out of it is the same again, to the place where it stands.
@@ -133,7 +135,7 @@ class Ingesting(Opened):
             row = reader.node_row(home)
             if row is None:
                 return messages  # A world that is still to be made.
-            resolving = self._resolving(reader, home, None, None)
+            resolving = self._resolving(reader, home, None, None, within=within)
             return [replace(messages[0], text=letters_of(resolving, messages[0].text, row))]
 
     def _look_again(
@@ -176,6 +178,7 @@ class Ingesting(Opened):
         settings: ResolverSettings | None = None,
         given: Mapping[str, Id] = MappingProxyType({}),
         places: Mapping[str, Id] = MappingProxyType({}),
+        within: Sequence[Sequence[Id]] = (),
         supersede: bool = True,
         spared: Collection[Id] = (),
         before: Callable[[Transaction], None] = lambda tx: None,
@@ -185,27 +188,28 @@ class Ingesting(Opened):
 
         `given` are drafted nodes that are surely there already; `places` are worlds that drafted
         nodes name as their parents. The home may be made by `before`. If it may `supersede`, what
-        the draft claims ends what it replaces, except what is `spared`.
+        the draft claims ends what it replaces, except what is `spared`. Texts are compared with and
+        end only what is inside one of each of `within`, too.
         """
         lookups = self._catch_up()
         with self._store.read() as reader:
             seen = reader.head().seq
-            known, guesses = sorted_out(
-                self._resolving(reader, home, settings, tiebreaker), draft, home
-            )
-            replacing = Replacing.of(
-                reader, draft, {**known, **places, **given}, home, self._clock()
-            )
+            resolving = self._resolving(reader, home, settings, tiebreaker, within=within)
+            known, guesses = sorted_out(resolving, draft, home)
+            there = {**known, **places, **given}
+            replacing = Replacing.of(reader, draft, there, home, self._clock(), resolving.keep_said)
         with transact(
             self._store, self._registry, actor=actor, bulk=False, limits=self._limits
         ) as tx:
             if tx.follows != seen:
                 # Somebody else has written meanwhile; nobody can from here on.
                 with self._store.read() as reader:
-                    again = self._resolving(reader, home, settings, None)
-                    known = sorted_out(again, draft, home)[0] | known
+                    again = self._resolving(reader, home, settings, None, within=within)
+                    known = sorted_out(again, draft, home)[0] | _still(again, known)
                     there = {**known, **places, **given}
-                    replacing = Replacing.of(reader, draft, there, home, self._clock())
+                    replacing = Replacing.of(
+                        reader, draft, there, home, self._clock(), again.keep_said
+                    )
             before(tx)
             outcome = write_draft(
                 tx,
@@ -313,8 +317,11 @@ class Ingesting(Opened):
         settings: ResolverSettings | None,
         tiebreaker: Tiebreaker | None,
         meaning: Meaning | None = None,
+        *,
+        within: Sequence[Sequence[Id]] = (),
     ) -> Resolving:
         from worlddb.read.find import View
+        from worlddb.read.memories import NOWHERE
         from worlddb.read.resolving import Resolving
         from worlddb.resolve.resolver import Resolver
         from worlddb.resolve.settings import DEFAULT_SETTINGS
@@ -324,7 +331,13 @@ class Ingesting(Opened):
         moment = moment_of(reader, NOW, self._clock())
         worlds = [ROOT_ROW if row is None else row]
         view = View(reader, moment, worlds=worlds, members=True, ended=False)
-        return Resolving(reader, view, Resolver(chosen, tiebreaker=tiebreaker), chosen, meaning)
+        said = None
+        if within:
+            # A world that is still to be made has no row, and nothing in it.
+            more = [[reader.node_row(one) or NOWHERE for one in group] for group in within]
+            said = View(reader, moment, worlds=worlds, members=True, ended=False, within=more)
+        resolver = Resolver(chosen, tiebreaker=tiebreaker)
+        return Resolving(reader, view, resolver, chosen, meaning, said)
 
     def _proposals(self, outcome: Outcome) -> list[Proposal]:
         with self._store.read() as reader:
@@ -346,6 +359,12 @@ class Ingesting(Opened):
             pending=None if waits is None else waits.error,
             superseded=ended_by(commit),
         )
+
+
+def _still(resolving: Resolving, known: Mapping[str, Id]) -> dict[str, Id]:
+    """Return those drafted nodes that are still there: others may have ended them since."""
+    seen = resolving.seen(known.values())
+    return {key: ident for key, ident in known.items() if ident in seen}
 
 
 def _world_id(reader: Reader, world: bytes | str | None) -> Id:

@@ -55,7 +55,7 @@ def letters_of(resolving: Resolving, text: str, parent: int) -> str:
     forms = {text, *(normalize(form, text) for form in ("NFC", "NFD"))}
     keys = sorted(content_key(MEMORY, form, parent) for form in forms)
     found = resolving.reader.lookups.find(keys, SAME_MAX)
-    seen = resolving.view.keep(row for rows in found.values() for row in rows)
+    seen = resolving.said.keep(row for rows in found.values() for row in rows)
     there = [
         body.content
         for body in resolving.reader.bodies(sorted(seen))

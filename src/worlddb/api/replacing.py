@@ -7,7 +7,7 @@ Read before the transaction, like names; again inside it if somebody else wrote 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from worlddb.model.claims import Claim
@@ -36,9 +36,18 @@ class Replacing:
 
     @classmethod
     def of(
-        cls, reader: Reader, draft: Draft, known: Mapping[str, Id], home: Id, now: int
+        cls,
+        reader: Reader,
+        draft: Draft,
+        known: Mapping[str, Id],
+        home: Id,
+        now: int,
+        keep: Callable[[Iterable[int]], set[int]],
     ) -> Replacing:
-        """Return what a snapshot says; `known` are the drafted nodes that are there already."""
+        """Return what a snapshot says; `known` are the drafted nodes that are there already.
+
+        What `keep` does not keep is none of the writer's business, and stands as it is.
+        """
         moment = moment_of(reader, NOW, now)
         row = reader.node_row(home)
         claims = functional_claims(draft, named=row is not None and _is_shared(reader, row))
@@ -54,7 +63,7 @@ class Replacing:
             moment=moment,
             claims=claims,
             stood=Stood(
-                claims=standing_claims(reader, wanted, home, moment),
+                claims=standing_claims(reader, wanted, home, moment, keep),
                 nodes=carriers(reader, states),
             ),
         )

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from blake3 import blake3
 
+from worlddb.errors import InvalidInputError
 from worlddb.model.drafts import Draft, DraftNode, Message
 
 MEMORY = "memory"
@@ -63,8 +64,15 @@ def _turns(messages: Sequence[Message], at: datetime) -> list[DraftNode]:
             content=message.text,
             parent=SESSION,
             # Who says "ok" twice has said it twice: a microsecond makes two turns of it.
-            created_at=(message.at or at) + timedelta(microseconds=index),
+            created_at=_later(message.at or at, index),
             valid_from=message.at or at,
         )
         for index, message in enumerate(messages)
     ]
+
+
+def _later(at: datetime, micros: int) -> datetime:
+    try:
+        return at + timedelta(microseconds=micros)
+    except OverflowError:
+        raise InvalidInputError(f"at: {at.isoformat()} is too late for a chat") from None

@@ -45,7 +45,7 @@ class EndingMemories(Scoping):
                 row, node = find_memory(view, id)
             with self._viewing(reach) as view:
                 ends = _ends(view, [row])
-                newer = () if ends else successors(view.reader, row)
+                newer = () if ends else successors(view, row)
             if newer:
                 by = ", ".join(one.short for one in newer)
                 raise ConflictError(f"memory {node.id.short} was superseded by {by}; retire that")

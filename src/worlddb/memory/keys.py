@@ -6,7 +6,7 @@ edge says what was written and carries a digest of the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from blake3 import blake3
@@ -31,11 +31,14 @@ class WriteKey:
     key: str
     home: Id
     digest: str
+    within: tuple[Id, ...] = ()
 
     @property
     def _name(self) -> str:
-        # An address knows nothing of the world around it; the name keeps two homes apart.
-        return f"{self.home} {self.key}"
+        # An address knows nothing of the world around it; the name keeps two homes apart, and in
+        # one home those who may not see each other's memories.
+        apart = f" {blake3(b''.join(self.within)).hexdigest(16)}" if self.within else ""
+        return f"{self.home}{apart} {self.key}"
 
     def written(self, reader: Reader) -> Id | None:
         """Return the memory that was written with this key, if there is one.
@@ -70,8 +73,10 @@ class WriteKey:
         tx.write_edge("refers_to", node.id, memory, metadata={"digest": self.digest})
 
 
-def write_key(key: str, home: Id, messages: Sequence[Message]) -> WriteKey:
-    """Return a caller's key, checked.
+def write_key(
+    key: str, home: Id, messages: Sequence[Message], within: Iterable[Id] = ()
+) -> WriteKey:
+    """Return a caller's key, checked; `within` are further worlds that a caller may not leave.
 
     Raises:
         InvalidInputError: it is no text, empty or too long.
@@ -84,4 +89,4 @@ def write_key(key: str, home: Id, messages: Sequence[Message]) -> WriteKey:
         for text in (message.speaker, message.text):
             said = text.encode("utf-8", "surrogatepass")
             hasher.update(len(said).to_bytes(8, "big") + said)
-    return WriteKey(key, home, hasher.hexdigest(16))
+    return WriteKey(key, home, hasher.hexdigest(16), tuple(within))

@@ -17,7 +17,7 @@ from worlddb.model.scopes import KINDS, SCOPE, ScopeIds, ScopeKind, ScopeName, s
 from worlddb.model.values import AsOf, Node
 from worlddb.read.find import View
 from worlddb.read.hits import Recall
-from worlddb.read.memories import SESSION, find_memory, page, present_rows, scopes_of
+from worlddb.read.memories import SESSION, find_memory, page, present_rows, scopes_of, view_of
 from worlddb.read.moment import Moment
 from worlddb.store.protocol import ROOT_ROW, Reader
 
@@ -277,7 +277,7 @@ class ReadingMemories(Scoping):
         reader, moment = view.reader, view.moment
         nodes = reader.nodes(rows, moment.known)
         scopes = scopes_of(reader, rows, moment)
-        before, after = _superseding(reader, rows, moment)
+        before, after = self._superseding(view, rows)
         return tuple(
             Remembered(
                 id=nodes[row].id,
@@ -296,6 +296,27 @@ class ReadingMemories(Scoping):
             )
             for row in rows
         )
+
+    def _superseding(
+        self, view: View, rows: Sequence[int]
+    ) -> tuple[dict[int, Ids], dict[int, Ids]]:
+        """Return what each row supersedes, and what has superseded it; never out of bounds."""
+        reader, known = view.reader, view.moment.known
+        found = reader.edges_at(rows, "both", ("supersedes",), known)
+        ends = {end for item in found for end in (item.source, item.target)}
+        if self._bounds:
+            ends = view_of(reader, self._bounds, view.moment, ended=True, present=True).keep_world(
+                ends
+            )
+        wanted = set(rows)
+        before: dict[int, Ids] = {}
+        after: dict[int, Ids] = {}
+        for item in found:
+            if item.source in wanted and item.target in ends:
+                before.setdefault(item.source, []).append(item.edge.target)
+            if item.target in wanted and item.source in ends:
+                after.setdefault(item.target, []).append(item.edge.source)
+        return before, after
 
 
 def _row_of(reader: Reader, cursor: str) -> int:
@@ -326,21 +347,6 @@ def _text(reader: Reader, row: int, node: Node, moment: Moment, turns: int | Non
     if turns is not None and len(lines) > turns:
         lines = [*lines[:turns], "…"]
     return "\n".join(lines)
-
-
-def _superseding(
-    reader: Reader, rows: Sequence[int], moment: Moment
-) -> tuple[dict[int, list[Id]], dict[int, list[Id]]]:
-    """Return what each row supersedes, and what has superseded it."""
-    wanted = set(rows)
-    before: dict[int, list[Id]] = {}
-    after: dict[int, list[Id]] = {}
-    for item in reader.edges_at(rows, "both", ("supersedes",), moment.known):
-        if item.source in wanted:
-            before.setdefault(item.source, []).append(item.edge.target)
-        if item.target in wanted:
-            after.setdefault(item.target, []).append(item.edge.source)
-    return before, after
 
 
 def _is_scope(node: Node) -> bool:

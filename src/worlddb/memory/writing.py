@@ -51,6 +51,7 @@ class _Into:
     seen: int
     worlds: Mapping[ScopeName, tuple[Id, int]]
     home: Id
+    within: Sequence[Sequence[Id]]
     key: WriteKey | None
     metadata: Mapping[str, Any] | None
 
@@ -99,14 +100,17 @@ class WritingMemories(Scoping):
                 seen = reader.head().seq
                 worlds = {name: _world(reader, name) for name in scopes}
                 home = worlds[scopes[0]][0]
+                within = self._further_bounds(reader, home)
                 key = None
                 if idempotency_key is not None:
-                    key = write_key(idempotency_key, home, said)
+                    apart = [world for group in within for world in group]
+                    key = write_key(idempotency_key, home, said, apart)
                 known = key.written(reader) if key else None
             if known is not None:
                 return self._known(known)
-            drafted = drafted or self._draft(self.db._as_known(said, home), at, extractor)
-            into = _Into(seen, worlds, home, key, metadata)
+            if drafted is None:
+                drafted = self._draft(self.db._as_known(said, home, within), at, extractor)
+            into = _Into(seen, worlds, home, within, key, metadata)
             try:
                 return self._put(into, *drafted, source)
             except _Written as earlier:
@@ -138,7 +142,7 @@ class WritingMemories(Scoping):
         def after(tx: Transaction, outcome: Outcome) -> None:
             memory = outcome.ids[draft.nodes[0].key]
             others = [world for world, _ in worlds.values() if world != home]
-            _join(tx, others, draft, outcome)
+            _join(tx, others, others, draft, outcome)
             if into.metadata:
                 tx.add_metadata(memory, into.metadata)
             if key is not None:
@@ -151,6 +155,7 @@ class WritingMemories(Scoping):
             home,
             source=source,
             actor=self._actor,
+            within=into.within,
             supersede=self._supersede,
             before=before,
             after=after,
@@ -158,6 +163,23 @@ class WritingMemories(Scoping):
         self.db._look_again(home, outcome.created, self._recluster)
         memory = outcome.ids[draft.nodes[0].key]
         return self._told(memory, list(worlds), draft, outcome, commit, waits)
+
+    def _further_bounds(self, reader: Reader, home: Id) -> list[list[Id]]:
+        """Return the worlds of those bounds that a home is not: not all in it is one's own."""
+        groups = [[_world(reader, name)[0] for name in group] for group in self._bounds]
+        return [group for group in groups if home not in group]
+
+    def _own_home(self, view: View, row: int, home: Id) -> Id:
+        """Return where the names in a text about a memory belong: never out of bounds.
+
+        What is shared may live with somebody else, whose names and claims are not the caller's.
+        """
+        reader = view.reader
+        own = [_world(reader, name)[0] for group in self._bounds for name in group]
+        if not own or home in own:
+            return home
+        rows = {number: world for world in own if (number := reader.node_row(world)) is not None}
+        return next(rows[number] for number in rows if view.keep_inside({row}, [number]))
 
     def _known(self, memory: Id) -> Written:
         """Return what is said of a memory that was there."""
@@ -197,19 +219,17 @@ class WritingMemories(Scoping):
         with self._viewing(reach, ended=True) as view:
             row, old = find_memory(view, id)
             _refuse_ended(view, row, old)
-            home, around, others = _homes(view, row)
+            lives, around, others = _homes(view, row)
+            home = self._own_home(view, row, lives)
+            within = self._further_bounds(view.reader, home)
             scopes = scopes_of(view.reader, [row], view.moment)[row]
         if said_as(text) == said_as(old.content):
             return self._told(old.id, scopes)
         speaker = old.name if old.type == "Turn" else "user"
         begins = self._beginning(old, at)
         draft, waits = self._draft([Message(text=text, speaker=speaker)], begins, extractor)
-        kept = replace(
-            draft.nodes[0],
-            type=old.type,
-            name=old.name,
-            parent=None if around == home else AROUND,
-        )
+        place = None if around == home else AROUND
+        kept = replace(draft.nodes[0], type=old.type, name=old.name, parent=place)
         draft = replace(draft, nodes=(kept, *draft.nodes[1:]))
 
         def before(tx: Transaction) -> None:
@@ -218,7 +238,7 @@ class WritingMemories(Scoping):
 
         def after(tx: Transaction, outcome: Outcome) -> None:
             new = outcome.ids[kept.key]
-            _join(tx, others, draft, outcome)
+            _join(tx, others, [one for one in (lives, *others) if one != home], draft, outcome)
             if old.metadata or metadata:
                 tx.add_metadata(new, {**old.metadata, **(metadata or {})})
             tx.write_edge("supersedes", new, old.id)
@@ -230,6 +250,7 @@ class WritingMemories(Scoping):
             source=source,
             actor=self._actor,
             places={AROUND: around},
+            within=within,
             supersede=self._supersede,
             spared=(old.id,),
             before=before,
@@ -304,12 +325,21 @@ def _world(reader: Reader, scope: ScopeName) -> tuple[Id, int]:
     return scope.id(generation), generation
 
 
-def _join(tx: Transaction, worlds: Iterable[Id], draft: Draft, outcome: Outcome) -> None:
-    """Make what a draft put into its home a member of further worlds."""
+def _join(
+    tx: Transaction,
+    worlds: Iterable[Id],
+    worlds_of_names: Iterable[Id],
+    draft: Draft,
+    outcome: Outcome,
+) -> None:
+    """Make the memory of a draft, and the names it speaks of, members of further worlds."""
+    first, *rest = draft.nodes
+    names = [node for node in rest if node.parent is None]
     for world in worlds:
-        for node in draft.nodes:
-            if node.parent is None or node.parent == AROUND:
-                tx.write_edge("contains", world, outcome.ids[node.key])
+        tx.write_edge("contains", world, outcome.ids[first.key])
+    for world in worlds_of_names:
+        for node in names:
+            tx.write_edge("contains", world, outcome.ids[node.key])
 
 
 def _homes(view: View, row: int) -> tuple[Id, Id, list[Id]]:
@@ -337,6 +367,6 @@ def _refuse_ended(view: View, row: int, node: Node) -> None:
         raise InvalidInputError(f"{node.id.short} is a whole session; amend one of its turns")
     if view.moment.holds(node):
         return
-    by = ", ".join(ident.short for ident in successors(view.reader, row))
+    by = ", ".join(ident.short for ident in successors(view, row))
     told = f"was superseded by {by}; amend that one" if by else "was retired; write a new memory"
     raise ConflictError(f"memory {node.id.short} {told}")

@@ -7,7 +7,7 @@ subject are found with one look at it and at what was accepted as the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from worlddb.model.claims import CLAIM_EDGE, FACT, Claimed, Standing, claimed
 from worlddb.model.id import Id
@@ -20,11 +20,16 @@ SESSION = "Session"
 
 
 def standing_claims(
-    reader: Reader, wanted: Mapping[Id, Collection[str]], home: Id, moment: Moment
+    reader: Reader,
+    wanted: Mapping[Id, Collection[str]],
+    home: Id,
+    moment: Moment,
+    keep: Callable[[Iterable[int]], set[int]] = set,
 ) -> dict[Id, list[Standing]]:
     """Return the functional claims that stand now about subjects, of the relations `wanted`.
 
     Only what lives in the world `home` itself, or in a session there: its members are another's.
+    Of that, only what `keep` keeps: a caller may be in bounds that are narrower.
     """
     found: dict[Id, list[Standing]] = {}
     for subject, relations in wanted.items():
@@ -32,7 +37,7 @@ def standing_claims(
         if row is None:
             continue
         same = accepted_class(reader, [row], moment) if reader.has_proposals() else {row}
-        found[subject] = _standing(reader, _about(reader, same, relations), home, moment)
+        found[subject] = _standing(reader, _about(reader, same, relations), home, moment, keep)
     return found
 
 
@@ -56,11 +61,15 @@ def _functional(edges: Iterable[EdgeRow]) -> list[tuple[EdgeRow, Claimed]]:
 
 
 def _standing(
-    reader: Reader, edges: list[tuple[EdgeRow, Claimed]], home: Id, moment: Moment
+    reader: Reader,
+    edges: list[tuple[EdgeRow, Claimed]],
+    home: Id,
+    moment: Moment,
+    keep: Callable[[Iterable[int]], set[int]],
 ) -> list[Standing]:
     nodes = reader.nodes({item.source for item, _ in edges})
     live = {row for row, node in nodes.items() if moment.holds(node) and not node.erased}
-    placed = _lives_in(reader, {row: nodes[row] for row in live}, home)
+    placed = keep(_lives_in(reader, {row: nodes[row] for row in live}, home))
     members = _members(reader, placed, moment)
     moved = _moved(edges)
     found = []

@@ -69,9 +69,11 @@ def scope_rows(
     ]
 
 
-def successors(reader: Reader, row: int) -> list[Id]:
-    """Return what supersedes a memory."""
-    return [item.edge.source for item in reader.edges_at([row], "in", ("supersedes",))]
+def successors(view: View, row: int) -> list[Id]:
+    """Return what supersedes a memory and is inside the same scopes."""
+    found = view.reader.edges_at([row], "in", ("supersedes",))
+    seen = view.keep_world(item.source for item in found)
+    return [item.edge.source for item in found if item.source in seen]
 
 
 def view_of(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from worlddb.index.lookups import NOT_NAMED, content_key, name_number
 from worlddb.model.drafts import DraftNode
+from worlddb.model.id import Id
 from worlddb.read.find import View
 from worlddb.resolve.attributes import cleaned
 from worlddb.resolve.keys import attribute_keys, block_keys
@@ -57,9 +58,12 @@ class Resolving:
         resolver: Resolver,
         settings: ResolverSettings,
         meaning: Meaning | None = None,
+        said: View | None = None,
     ) -> None:
         self.reader = reader
         self.view = view
+        # Texts are compared with what the writer may see; that may be less than where names count.
+        self.said = said or view
         self._resolver = resolver
         self._settings = settings
         self._meaning = meaning
@@ -95,6 +99,15 @@ class Resolving:
         """Return about how many names hold a word."""
         return self.reader.lookups.count(name_number(f"w:{word}", self._home))
 
+    def seen(self, ids: Iterable[Id]) -> set[Id]:
+        """Return those of some nodes that can be seen here: what has ended or was erased cannot."""
+        rows = {row: ident for ident in ids if (row := self.reader.node_row(ident)) is not None}
+        return {rows[row] for row in self.view.keep(rows)}
+
+    def keep_said(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows of this world that the writer may see."""
+        return set(rows) if self.said is self.view else self.said.keep_world(rows)
+
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node of `parent` that says the same already."""
         if node.content:
@@ -103,7 +116,7 @@ class Resolving:
             rows = found[number] + self._unindexed()
         else:
             rows = self.reader.rows_named([node.name])
-        seen = self.view.keep(rows)
+        seen = self.said.keep(rows)
         for body in self.reader.bodies(sorted(seen)):
             if body.parent == parent and (body.type, body.content) == (node.type, node.content):
                 if body.name == node.name:

@@ -15,7 +15,7 @@ from worlddb.model.limits import check_direction, check_notes, encode_metadata, 
 from worlddb.model.values import Direction, Edge, EdgeDraft, Node, NodeDraft, Proposal
 from worlddb.store.protocol import ROOT_ROW, ConflictRow, ProposalRow, Writer
 from worlddb.write.ledger import Ledger
-from worlddb.write.nodes import create_nodes
+from worlddb.write.nodes import create_nodes, refuse_erased
 
 if TYPE_CHECKING:
     from worlddb.write.reconcile import Reconciler
@@ -171,6 +171,8 @@ class Context:
         """
         texts = check_notes(source, "source", self._ledger.limits)
         row = self._ledger.place(node_id)[0]
+        if texts:
+            refuse_erased(self._ledger, node_id, row)
         self._ledger.add_notes(node_id, row, "source", texts, fresh=False)
 
     def write_edge(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from worlddb.errors import ConflictError
@@ -21,6 +21,7 @@ from worlddb.write.transaction import Transaction
 NUDGES_MAX = 1_000
 NUDGE = timedelta(milliseconds=10)
 """More than the microseconds by which an extractor keeps equal turns of one chat apart."""
+LATEST = datetime.max.replace(tzinfo=UTC) - NUDGES_MAX * NUDGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,7 @@ def _keep_attributes(tx: Transaction, node: DraftNode, ident: Id) -> None:
 def made(tx: Transaction, node: DraftNode, parent: Id, source: str | Sequence[str] | None) -> Node:
     """Create a node, a little later if another world has the very same one."""
     created_at = node.created_at
+    step = -NUDGE if created_at is not None and created_at > LATEST else NUDGE
     for _ in range(NUDGES_MAX):
         try:
             return tx.create_node(
@@ -135,5 +137,5 @@ def made(tx: Transaction, node: DraftNode, parent: Id, source: str | Sequence[st
         except ConflictError:
             if created_at is None:
                 raise
-            created_at += NUDGE
+            created_at += step
     raise ConflictError(f"{node.type} {node.name!r:.60}: exists {NUDGES_MAX} times in other worlds")

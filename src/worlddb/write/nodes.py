@@ -68,7 +68,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
         if item[0] in places:
             if item[1].created_at is not None:
                 _check_home(ledger, item)
-                _check_erased(ledger, item)
+                refuse_erased(ledger, item[0], places[item[0]][0])
                 notes.append((item, places[item[0]][0], False))
                 ids.append(trusted_id(item[0]))
                 continue
@@ -208,9 +208,14 @@ def _check_home(ledger: Ledger, item: _Ready) -> None:
         )
 
 
-def _check_erased(ledger: Ledger, item: _Ready) -> None:
-    """Refuse a draft of the very node that was erased."""
-    if ledger.writer.is_erased(ledger.places[item.ident][0]):
+def refuse_erased(ledger: Ledger, ident: bytes, row: int) -> None:
+    """Refuse to say anything of a node that was erased: no second erasure would find it.
+
+    Raises:
+        ConflictError: it was erased.
+    """
+    if ledger.writer.is_erased(row):
         raise ConflictError(
-            f"node {Id(item.ident).short} was erased; to say it anew, give another created_at"
+            f"node {Id(ident).short} was erased; to say it anew, make a node with another "
+            "created_at"
         )

@@ -86,6 +86,8 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
     records = _noting_erased(records, trusted)
     for head in records:
         if "end" in head:
+            if last is None:
+                last = _nothing_new(store, head["end"])
             if head["end"] != last or next(records, None) is not None:
                 raise CorruptionError("commits are missing at the end of this export")
             if trusted:
@@ -106,6 +108,23 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
     raise CorruptionError(
         f"the export ends after commit {last} without an end line; it was cut off"
     )
+
+
+def _nothing_new(store: Store, end: Any) -> int | None:
+    """Return the last commit of an export without any, if this store has it already.
+
+    Such is the continuation of an export after which nobody wrote.
+
+    Raises:
+        ConflictError: the store has not come that far.
+    """
+    if isinstance(end, bool) or not isinstance(end, int) or end < 0:
+        return None
+    with store.read() as reader:
+        seq = reader.head().seq
+    if seq < end:
+        raise ConflictError(f"commit {seq + 1} is missing in this export")
+    return end
 
 
 def _noting_erased(

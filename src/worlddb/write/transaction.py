@@ -27,7 +27,7 @@ from worlddb.write.context import close_validity
 from worlddb.write.erase import erase
 from worlddb.write.identity import decide
 from worlddb.write.ledger import Ledger
-from worlddb.write.nodes import create_nodes, new_node
+from worlddb.write.nodes import create_nodes, new_node, refuse_erased
 from worlddb.write.reconcile import Reconciler
 
 R = TypeVar("R")
@@ -127,6 +127,7 @@ class Transaction:
 
         Raises:
             InvalidInputError, NotFoundError: a bad alias, or no such node.
+            ConflictError: it was erased.
         """
         texts = check_notes(aliases, "aliases", self._ledger.limits)
         self._do(self._add_notes, node_id, "alias", texts)
@@ -136,6 +137,7 @@ class Transaction:
 
         Raises:
             InvalidInputError, NotFoundError: a bad source, or no such node.
+            ConflictError: it was erased.
         """
         texts = check_notes(source, "source", self._ledger.limits)
         self._do(self._add_notes, node_id, "source", texts)
@@ -145,6 +147,7 @@ class Transaction:
 
         Raises:
             InvalidInputError, NotFoundError: no JSON data, or no such node.
+            ConflictError: it was erased.
         """
         text = encode_metadata(metadata, self._ledger.limits)
         self._do(self._add_metadata, node_id, text)
@@ -152,6 +155,7 @@ class Transaction:
     def _add_metadata(self, node_id: bytes | str, text: str) -> None:
         ident = self._ledger.resolve(node_id)
         row = self._ledger.place(ident)[0]
+        refuse_erased(self._ledger, ident, row)
         has = self._ledger.writer.nodes([row])[row].metadata
         if any(key not in has or has[key] != value for key, value in json.loads(text).items()):
             # Not "unless it is there": a value that comes back has to be the latest again.
@@ -160,6 +164,7 @@ class Transaction:
     def _add_notes(self, node_id: bytes | str, kind: str, texts: tuple[str, ...]) -> None:
         ident = self._ledger.resolve(node_id)
         row = self._ledger.place(ident)[0]
+        refuse_erased(self._ledger, ident, row)
         self._ledger.add_notes(ident, row, kind, texts, fresh=False)
 
     def retire(self, node_id: bytes | str, *, at: Instant | None = None) -> Node:
