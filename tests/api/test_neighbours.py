@@ -125,17 +125,31 @@ def test_a_name_in_a_world_inside_is_found_from_the_world_around_it() -> None:
         assert meant(db, "Anna Berg", outer).reused == (anna,)
 
 
-def test_the_more_bear_a_name_in_worlds_inside_the_less_it_is_reused() -> None:
+@pytest.mark.parametrize("lives_here", [True, False])
+def test_of_those_who_bear_a_name_inside_only_the_one_who_lives_here_is_meant(
+    lives_here: bool,
+) -> None:
     with worlddb.open(":memory:", embedder="none") as db:
         team = world(db, "team")
-        meant(db, "John Smith", team)
+        here = meant(db, "John Smith", team).created if lives_here else ()
         for number in range(OTHERS):
             with db.transaction() as tx:
                 inner = tx.create_node(type="World", name=f"inner {number}", parent=team).id
             meant(db, "John Smith", inner)
         told = meant(db, "John Smith", team)
-        assert told.reused == ()
-        assert told.proposals != ()
+        assert told.reused == here
+        assert bool(told.proposals) is not lives_here
+
+
+def test_a_name_that_is_also_shown_here_from_elsewhere_is_not_written_again_and_again() -> None:
+    with Memory(":memory:", embedder="none") as memory:
+        memory.write("My manager Sarah Chen prefers tea.", user_id="bob")
+        memory.write("Sarah Chen visited Oslo.", user_id=["ada", "bob"])
+        before = entities(memory.db)
+        for week in range(3):
+            memory.write(f"I met Sarah Chen in week {week}.", user_id="bob")
+        assert entities(memory.db) == before
+        assert [name for _, name in before].count("Sarah Chen") == 2
 
 
 @pytest.mark.parametrize("change", ["move", "erase"])

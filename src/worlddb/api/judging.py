@@ -31,7 +31,7 @@ def sorted_out(
         return known, guesses  # Nothing can be in a world that is still to be made.
     for node in draft.nodes:
         if node.resolvable:
-            same, maybe = _judged(resolving, resolving.verdict(node))
+            same, maybe = _judged(resolving, resolving.verdict(node), home=row)
             if same is not None:
                 known[node.key] = same
             else:
@@ -81,15 +81,20 @@ def _same_parts(resolving: Resolving, draft: Draft, key: str, row: int) -> dict[
     return known
 
 
-def _judged(resolving: Resolving, verdict: Verdict) -> tuple[Id | None, list[Guess]]:
+def _judged(
+    resolving: Resolving, verdict: Verdict, home: int | None = None
+) -> tuple[Id | None, list[Guess]]:
     """Return the node to use again, or the guesses to propose.
 
-    Several nodes that bear the very name are one only if they were accepted as one.
+    Several nodes that bear the very name are one only if they were accepted as one. Those that live
+    at `home` come before what is only shown there: else each mention would make one more.
     """
     from worlddb.resolve.values import acted_on
 
     reader = resolving.reader
     same = sorted(int(str(match.option.key)) for match in verdict.matches if match.reuses)
+    if home is not None and len(same) > 1:
+        same = [body.row for body in reader.bodies(same) if body.parent == home] or same
     if same and set(same) <= identity.accepted_class(reader, same[:1], resolving.view.moment):
         return Id(reader.world(same[0]).id), []
     return None, [
