@@ -171,18 +171,18 @@ claims could dream dreamed dreams dreamt during either except fiction formerly g
 heard hope hopefully hoping if imagine imagined interview interviewed jk joke joked joking kidding
 later lol lyrics may maybe might must nearly never next not occasionally offer offered once or other
 part-time perhaps plan planned planning plans possibly pretend pretended pretending previously
-probably remotely role-play roleplay roleplaying rumor rumour said say says second should simulation
-sometimes soon suppose supposed supposedly tell tells temp temporarily temporary than then think
-thinking thinks thought till told tomorrow too trial tried try trying unless until usually visit
-visiting want wanted wants was wasn't were weren't when whenever whether while will wish wished
-wishes won't would wouldn't
+probably reckon reckons remotely role-play roleplay roleplaying rumor rumour said say says second
+should simulation sometimes soon suppose supposed supposedly swears tell tells temp temporarily
+temporary than then think thinking thinks thought till told tomorrow too trial tried try trying
+unless until usually visit visiting want wanted wants was wasn't were weren't when whenever whether
+while will wish wished wishes won't would wouldn't
 """
 DOUBTS = frozenset(_DOUBTS.split())
 DOUBTFUL_PHRASES = (
     r"about to|as a (?:child|kid|student|teen|teenager)|as well|at the time|for now|going to"
     r"|in between|in the (?:book|film|game|movie|novel|play|show|story)"
     r"|in (?:the )?(?:spring|summer|winter|fall)|need to|on paper|on weekends"
-    r"|part of|some days|used to|back then|those days"
+    r"|part of|some days|used to|back then|those days|(?:is|was|were|are|s|m|re) (?:all )?like"
     r"|for (?:a|an|one|the|this|two|three|\d+)(?: \w+)? (?:bit|day|days|month|months|night|season"
     r"|semester|summer|term|trip|week|weekend|weeks|while|winter|year|years)"
 )
