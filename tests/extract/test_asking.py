@@ -33,6 +33,12 @@ from worlddb.extract.asking import AskedClaim, asked_claims
         ("Who's my boss?", "", "boss"),
         ("Who do I report to?", "", "manager"),
         ("Who does Anna report to?", "Anna", "manager"),
+        ("whats my number", "", "phone number"),
+        ("wheres my home?", "", "lives in"),
+        ("whos my dentist", "", "dentist"),
+        ("fav color?", "", "favorite color"),
+        ("my favourite band?", "", "favorite band"),
+        ("Favourite movie?", "", "favorite film"),
     ],
 )
 def test_a_question_for_what_one_has_one_of_is_understood(
@@ -62,6 +68,8 @@ def test_a_question_for_what_one_has_one_of_is_understood(
         "Who was my manager?",
         "I live in Rome",
         "Where do I live? " * 20,
+        "I like my favourite movie",
+        "favourite memories of Rome and what we ate there on the first evening?",
     ],
 )
 def test_what_goes_on_otherwise_is_left_to_its_words(question: str) -> None:

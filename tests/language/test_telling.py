@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.language.telling import DONE, NOTHING, OWN, telling
+from worlddb.language.telling import DONE, NOTHING, OWN, only_asks, telling
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,10 @@ def test_questions_and_what_is_said_of_others_tell_nothing(text: str) -> None:
 def test_a_long_text_of_one_sentence_is_read_in_no_time() -> None:
     assert telling("i " * 200_000) == OWN
     assert telling("I just " + "really " * 100_000) == OWN
+
+
+def test_a_text_only_asks_if_each_of_its_sentences_does() -> None:
+    assert only_asks("Do you remember what my agent charges?")
+    assert only_asks("What's a good camera? Which lens?\n")
+    assert not only_asks("Any tips? I bought a camera.")
+    assert not only_asks("I bought a camera.")

@@ -253,6 +253,43 @@ def test_a_memory_is_never_worth_less_than_a_turn_that_tells() -> None:
         assert with_it == [hit.node.id for hit in db.recall("red bicycle", settings=settings)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "told", "question"),
+    [
+        (
+            "do you remember what my agent charges?",
+            "my agent Omar takes 12 percent",
+            "what does my agent charge",
+        ),
+        (
+            "when is the dentist appointment again?",
+            "my dentist appointment is on 3 June at 9am",
+            "when's my dentist appointment?",
+        ),
+        ("which phone do I have again?", "my phone is an old iPhone 13", "what phone do I have?"),
+        (
+            "Could you remind me which train I take to work?",
+            "I get the 7:42 train from York every morning",
+            "which train do I take",
+        ),
+    ],
+)
+def test_a_question_that_was_written_down_is_not_ahead_of_what_answers_it(
+    asked: str, told: str, question: str
+) -> None:
+    with worlddb.Memory(":memory:") as memory:
+        memory.write(asked)
+        memory.write(told)
+        assert memory.recall(question)[0].node.content == told
+
+
+def test_a_question_is_behind_unless_somebody_asks_for_what_was_asked() -> None:
+    with worlddb.Memory(":memory:") as memory:
+        memory.write("What is a window function in SQL?")
+        assert memory.recall("Which SQL functions do I use?")[0].weighed["telling"] < 0
+        assert memory.recall("What did I ask about SQL?")[0].weighed["telling"] == 0
+
+
 def test_a_score_is_the_sum_of_what_was_weighed_and_told_only_if_it_is_to_be_explained() -> None:
     with worlddb.open(":memory:", embedder="none") as db:
         with db.transaction(actor="test") as tx:

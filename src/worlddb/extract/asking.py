@@ -22,6 +22,7 @@ from worlddb.model.claims import JOB_TITLE, LIVES_IN
 WORKS_AT = "works at"
 BOSSES = ("manager", "boss", "supervisor")
 """What one person may be called to whom one reports: who asks for one means any of them."""
+SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
 QUESTION_CHARS_MAX = 200
 
 
@@ -37,7 +38,7 @@ _WHO = rf"(?:(?i:I|we|me|us)|(?P<who>{_NAME}))"
 _WHOSE = rf"(?:(?i:my|our)|(?P<whose>{_NAME})['’]s?)"
 _DOES = r"(?i:do|does|am|is|are|have|has)"
 _NOW = r"(?:\s+(?i:now|currently|actually|these\s+days|at\s+the\s+moment|right\s+now|again))?"
-_IS = r"(?:\s+(?i:is|are)|['’]s)"
+_IS = r"(?:\s+(?i:is|are)|['’]?s)"  # "whats", in haste
 _ALONE = r"(?<![\s\S][\s\S])"  # nothing comes first: "my location?", but not "I like my location"
 _END = rf"{_NOW}\s*[?.!]*\s*\Z"
 _THINGS = "|".join(sorted(map(re.escape, {*KNOWN_THINGS, *ONE_PERSON}), key=len, reverse=True))
@@ -86,7 +87,7 @@ _FORMS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     )
 )
 _FAVOURITE = re.compile(
-    rf"(?:\A|\s)(?i:what|which|who){_IS}\s+{_WHOSE}\s+(?i:favou?rite)"
+    rf"(?:(?:\A|\s)(?i:what|which|who){_IS}\s+{_WHOSE}\s+|\A\s*(?:(?i:my)\s+)?)(?i:fav(?:ou?rite|e)?)"
     rf"\s+(?P<kind>[\w -]{{2,40}}?){_END}"
 )
 _THING = re.compile(
@@ -107,7 +108,8 @@ def _found(question: str) -> Iterator[AskedClaim]:
         if match := form.search(question):
             yield AskedClaim(_owner(match), relations)
     if match := _FAVOURITE.search(question):
-        yield AskedClaim(_owner(match), (favourite_of(match["kind"]),))
+        kinds = SAME_KIND.get(match["kind"].lower(), (match["kind"],))
+        yield AskedClaim(_owner(match), tuple(map(favourite_of, kinds)))
     if match := _THING.search(question):
         relation = relation_of(match["thing"])
         more: tuple[str, ...] = (WORKS_AT,) if relation == JOB_TITLE else ()

@@ -11,6 +11,7 @@ C1  A claim is a whole sentence or clause that fits one of a few forms from its 
 C2  What one can have several of is never a claim: places visited, friends, languages, likes.
 C3  Two claims of one message that exclude each other are none; what it says to be over by its end
     is over, and no more.
+C4  What is taken back in the same message ("Just kidding!") was never claimed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from worlddb.extract.dates import Dated
 from worlddb.extract.mask import BLOT
 from worlddb.extract.mentions import Mention
 from worlddb.extract.statements import sentences_in
+from worlddb.extract.withdrawn import is_withdrawn
 from worlddb.model.claims import agree, value_key
 
 
@@ -46,7 +48,8 @@ def claims_in(
     found = list(dict.fromkeys(Clauses(text, plain, mentions, dates).found()))
     if note and forms.BARE.match(plain) is not None:
         found += _without_subject(text, plain, mentions, dates)
-    return [one for one in found if not any(_clash(one, other) for other in found)]
+    meant = [one for one in found if not is_withdrawn(text, max(one.end - 1, 0))]
+    return [one for one in meant if not any(_clash(one, other) for other in found)]
 
 
 def _without_subject(

@@ -18,7 +18,14 @@ from worlddb.extract.dates import Dated
 from worlddb.extract.mask import BLOT
 from worlddb.extract.mentions import Mention
 from worlddb.extract.naming import SPEAKER
-from worlddb.extract.statements import Rest, Sentence, is_doubtful, is_passing, rest_of
+from worlddb.extract.statements import (
+    Rest,
+    Sentence,
+    is_doubtful,
+    is_doubtful_rest,
+    is_passing,
+    rest_of,
+)
 from worlddb.extract.values import Named, Values, is_place
 from worlddb.model.claims import LIVES_IN
 
@@ -117,7 +124,7 @@ class Clause(ABC):
 
         def goes_on(end: int) -> bool:
             also_works = relation == LIVES_IN and forms.AND_WORKS.match(self.plain, end)
-            return bool(also_works or self._onward(place, end))
+            return bool(also_works or self._onward(place, end) or self._gone(end))
 
         if relation != AGE and is_passing(self.plain, sentence, place.begin, at):
             return None
@@ -125,8 +132,18 @@ class Clause(ABC):
         if rest is None or is_doubtful(self.plain[sentence.start : place.begin]):
             return None
         # A claim that follows has been looked at up to its own end.
-        sure = self._onward(place, rest.end) or not is_doubtful(self.plain[rest.end : sentence.end])
-        return rest if sure else None
+        rest_of_it = self.plain[rest.end : sentence.end]
+        return rest if self._onward(place, rest.end) or not is_doubtful_rest(rest_of_it) else None
+
+    def _gone(self, at: int) -> bool:
+        """Return whether somebody else is said to have gone: "My boss is Anna, Tom retired"."""
+        comma = forms.COMMA.match(self.plain, at)
+        _, other = self.mentions.get(comma.end() if comma is not None else -1, (0, None))
+        return (
+            other is not None
+            and other.person
+            and forms.GONE.match(self.plain, other.end) is not None
+        )
 
     def _ended(
         self,

@@ -17,15 +17,17 @@ def form(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-_AM = r"(?:\s+(?:am|is|are)|['’](?:m|s|re))"
-_HAVE = r"(?:\s+(?:have|has)|['’](?:ve|s))"
+# Who writes in haste leaves the apostrophe out: "im", "ive", "dont".
+_AM = r"(?:\s+(?:am|is|are)|['’](?:m|s|re)|(?<=\b[iI])m(?=\s))"
+_HAVE = r"(?:\s+(?:have|has)|['’](?:ve|s)|(?<=\b[iI])ve(?=\s))"
 _HAD = rf"(?:{_HAVE})?"
-_DONT = r"\s+(?:do|does)(?:\s+not|n['’]t)"
+_DONT = r"\s+(?:do|does)(?:\s+not|n['’]?t)"
 _NOW = r"(?:\s+(?:now|currently|still|actually|officially|finally|just|recently))*"
 
 HINT = form(
     r"\b(?:liv|based|relocat|mov|work|employ|start|join|job|promot|becam|turned|old\b|now\b|longer"
-    r"|favou?rite|is\b|am\b|chang|updat|quit|left|resign|eat|drink|smok|vap|prefer)|['’][sm]\b"
+    r"|favou?rite|is\b|i?am\b|im\b|chang|updat|quit|left|resign|eat|drink|smok|vap|prefer)"
+    r"|['’][sm]\b"
 )
 """A quick look: no claim is without one of these."""
 PASTED = form(
@@ -33,10 +35,11 @@ PASTED = form(
     r"|shorten|polish|check|review|fix|analy[sz]e)\b[^\n.!?]{0,120}:"
 )
 """What follows was given to be worked on; who speaks in it is not known."""
-WHO = form(r"(?:I|we)(?=[\s'’])")
+WHO = form(r"(?:I|we)(?=[\s'’])|I(?=(?:m|ve)\s)")
 WHOSE = form(r"(?:my|our)\s+")
 BARE = form(
-    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:lives|moved|relocated|works|prefers|no\s+longer\s+(?:lives"
+    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:turned(?=\s\d)|(?:started|began)\s+(?:working|(?:a|my)\s+new"
+    r"\s+job)|lives|moved|relocated|works|prefers|no\s+longer\s+(?:lives"
     r"|works)|has\s+(?:just\s+|recently\s+)?(?:moved|relocated)|is\s+(?:now|currently|based))\s"
 )
 """How a note begins that leaves out whom it is about."""
@@ -55,6 +58,13 @@ AND_WORKS = form(
     r"\s+and\s+works?\s+(?:from\s+home|(?:at|as|for|in)(?:\s+[\w'’-]+){1,3})\s*[.!]*\s*\Z"
 )
 """How one goes on about a work of which no more is known: "and work at a bakery"."""
+COMMA = form(r"\s*[,;—–-]\s+")
+GONE = form(
+    r"\s+(?:(?:has\s+)?(?:left|quit|retired|resigned|moved\s+on)|(?:got|was)\s+(?:promoted|fired|sacked)"
+    r"|(?:is|went)\s+on\s+(?:mat|maternity|paternity|parental)\s+leave)"
+    r"(?=\s*(?:[.!,;]|\Z)|\s+(?:last|in|because|the\s+company|us)\s)"
+)
+"""How somebody is gone whose place another has taken."""
 FROM = form(r"\s+from\s+")
 TO = form(r"\s+to\s+(?=\S)")
 
@@ -75,7 +85,7 @@ WORKS = form(
     rf"|{_HAD}{_NOW}\s+(?:started|began)\s+(?:working|{_NEW_JOB})\s+(?:at|with|for)\s+"
 )
 WORKED = form(rf"{_HAVE}{_NOW}\s+(?:worked|been\s+working)\s+(?:at|for)\s+")
-JOINED = form(rf"{_HAD}{_NOW}\s+joined\s+")
+JOINED = form(rf"{_HAD}{_NOW}\s+(?:joined|started\s+at)\s+")
 SWITCHED = form(
     rf"{_HAD}{_NOW}\s+(?:switched|changed)\s+(?:jobs?|companies|employers?)(?=\s+from\s)"
 )
@@ -126,7 +136,7 @@ GAVE_UP = form(
 )
 PREFERS = form(
     r"(?:(?P<gone>\s+no\s+longer)|(?P<now>\s+now))?\s+prefers?\s+(?:the\s+|an?\s+)?"
-    rf"(?P<how>{'|'.join(usual.HOW)})\s+(?P<what>{'|'.join(usual.WHAT)})(?![\w-])"
+    rf"(?P<how>{'|'.join(usual.HOW)})\s+(?:(?:and\s+)?(?:detailed|thorough|precise|simple|clear)\s+)?(?P<what>{'|'.join(usual.WHAT)})(?![\w-])"
 )
 NOW = form(r",?\s+now\b")
 _TIME = r"(?:\d{1,2}(?:[:.]\d{2})?\s?(?:am|pm|a\.m\.|p\.m\.)|\d{1,2}:\d{2}|noon)(?!\w)"
@@ -152,7 +162,7 @@ KINDS = {word: kind for words, kind in _OWN for word in words}
 _THINGS = "|".join(re.escape(word) for word in sorted(KINDS, key=len, reverse=True))
 THING = form(rf"(?:(?:new|current|updated)\s+)?(?P<thing>{_THINGS})(?![\w-])")
 IS = form(
-    r"(?:(?:,?\s+right)?\s+now|\s+these\s+days|\s+at\s+the\s+moment|\s+of\s+all\s+time)?"
+    r"(?P<there>\s+there)?(?:(?:,?\s+right)?\s+now|\s+these\s+days|\s+at\s+the\s+moment|\s+of\s+all\s+time)?"
     r"(?:\s+(?:is|has\s+become)(?:\s+(?:now|currently|still|actually))*|['’]s(?:\s+now)?):?\s+"
 )
 HOME_NOW = form(r"home\s+(?:is\s+now|now\s+is)\s+in\s+")

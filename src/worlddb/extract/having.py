@@ -45,6 +45,8 @@ class Having(Clause):
             for found in self._ended(place, at, relation_of(thing["thing"]), value[1], was):
                 # "My wife is Igbo": of a word that nobody knows, more has to be said.
                 unsure = not is_named and self._is_unknown(thing, value[1], found)
+                # "My manager there is Ruth": at one place of perhaps several.
+                unsure = unsure or bool(joined and joined["there"])
                 yield found._replace(yields=unsure) if unsure else found
 
     def _is_unknown(self, thing: re.Match[str], name: str, found: Found) -> bool:

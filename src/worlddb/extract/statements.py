@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from worlddb.extract.dates import Dated
 from worlddb.extract.lexicon.relations import DOUBTFUL_PHRASES, DOUBTS
+from worlddb.extract.lexicon.remarks import DOING, FELT, MARKS
 from worlddb.extract.mask import BLOT
 from worlddb.extract.mentions import Mention
 
@@ -37,7 +38,10 @@ _OPENING = re.compile(
     r"(?:\s+(?:there|everyone|all|[A-Z][a-z]+(?=[,!])))?\s*[,:!.—–-]*\s+){0,3}",
     re.IGNORECASE,
 )
-_LATER = re.compile(r"[,;]\s+(?:(?:and|but|so)\s+)?(?=(?:I|I['’][a-z]+|we|we['’][a-z]+|my|our)\s)")
+_LATER = re.compile(
+    r"[,;]\s+(?:(?:and|but|so)\s+)?(?=(?:I|I['’][a-z]+|we|we['’][a-z]+|my|our)\s)"
+    r"|\sso\s+(?=(?:my|our)\s+new\s)"
+)
 # What begins like this is told of another time, by another, or of no time at all.
 _FRAME = re.compile(
     r"(?:in(?!\s+(?:other|related|fact|short|the\s+(?:last|past))\b)|during|while|after|before|until"
@@ -57,6 +61,7 @@ _PHRASES = re.compile(rf"\b(?:{DOUBTFUL_PHRASES})\b")
 
 _AROUND = re.compile(
     r",?\s+(?:now|currently|these days|right now|at the moment|again|finally|officially|recently"
+    r"|actually|by the way|btw|tbh|fyi"
     r"|lately|just now|today|as of (?:today|now)|earlier this (?:week|month|year)"
     r"|(?:a few|some|several|a couple of|one|two|three) (?:days|weeks|months|week|month|day) ago"
     r"|this (?:week|month|year|morning|spring|summer|fall|autumn|winter))\b"
@@ -76,10 +81,14 @@ _LASTING = re.compile(
     r"(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|many|several|a few|\d{1,2})?\s*"
     r"(?:years?|months?|weeks?|decades?)(?:\s+and\s+(?:a\s+half|\w+\s+months?))?(?:\s+now)?\b"
 )
-_FULL_STOP = re.compile(r"\s*[.!…]*[\"”']?\s*\Z")
+_FULL_STOP = re.compile(rf"\s*[.!…]*(?:\s*(?:{MARKS}))*[\"”']?\s*\Z")
 # What else is said; not one more of the same: "I work for Kolibri and the BBC".
+_THEY = r"(?:he|she|they)(?:['’]?(?:s|re|ll|ve|d))?"
 _GOES_ON = re.compile(
-    r"\s*(?:[;—–]|\s-)\s*(?:it|it['’]s|[Ii]|[Ii]['’][a-z]+|we|we['’][a-z]+)\b"
+    rf",\s+(?:{_THEY}|it|it['’]?s|[Ii]|[Ii]['’]?(?:m|ve)|we|we['’](?:re|ve)|this|that['’]?s|there['’]?s"
+    rf"|{DOING}|{FELT}|(?:the\s+)?old\s+(?:one|number|address|email)\s+is)\b"
+    r"(?!\s+(?:also|at|in|part|occasionally|before|previously|sometimes)\b)"
+    r"|\s*(?:[;—–]|\s-)\s*(?:it|it['’]s|[Ii]|[Ii]['’][a-z]+|we|we['’][a-z]+)\b"
     r"|(?:\s*[,;:(—–]|\s+-)?\s+(?:and\s+(?:[Ii]|[Ii]['’][a-z]+|we|we['’][a-z]+|it|it['’]s|he|she|they"
     r"|love|like|am|have|my\s+\w+\s+(?:is|are|has|loves|likes|works|lives))"
     r"|but|so|because|where|which|with|as|thanks\s+to|though|although|after"
@@ -92,7 +101,8 @@ _GOES_ON = re.compile(
 # in that time has happened: "I moved to Berlin this week".
 _EVENT = re.compile(
     r"\b(?:moved|relocated|started|began|joined|switched|changed|updated|promoted|turned|quit"
-    r"|resigned|left|stopped|gave up|given up|become|no longer|any ?(?:more|longer))\b"
+    r"|resigned|left|stopped|gave up|given up|become|no longer|any ?(?:more|longer))\b",
+    re.IGNORECASE,
 )
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _PASSING = re.compile(
@@ -170,6 +180,9 @@ def _sentence(plain: str, start: int, end: int) -> Iterator[Sentence]:
     yield Sentence(start, end, (begin, *(match.end() for match in later)))
 
 
+# What somebody does not do says nothing of who they are: "My boss is Anna, she never answers".
+_THEY_DO = re.compile(rf"[,;—–-]*\s+(?:(?:and|but)\s+)?{_THEY}\s(?!.*\byet\b)")
+_NOT_DOING = re.compile(r"\bnever\b|\b(?:do|does|did|ca|can|wo|has|have)(?:n['’]t|\s+not)\b")
 _FIRST_WORD = re.compile(r"\A\s*[A-Z][a-z-]+(?=,)")
 
 
@@ -184,6 +197,13 @@ def is_doubtful(plain: str) -> bool:
     if first.startswith(("if ", "when ", "maybe ", "perhaps ", "imagine ", "suppose ")):
         return True
     return not DOUBTS.isdisjoint(words) or _PHRASES.search(plain) is not None
+
+
+def is_doubtful_rest(plain: str) -> bool:
+    """Return whether what follows a claim makes it anything but what is so now."""
+    if _THEY_DO.match(plain) is not None:
+        plain = _NOT_DOING.sub(" ", plain)
+    return is_doubtful(plain)
 
 
 def is_passing(plain: str, sentence: Sentence, begin: int, at: int) -> bool:

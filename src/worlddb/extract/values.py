@@ -63,6 +63,7 @@ _ONE_NAME = re.compile(rf"[{UPPER}][^\W\d_A-Z]+(?:-[{UPPER}][^\W\d_A-Z]+)?")
 TITLE_WORDS_MAX = 8
 NAME_WORDS_MAX = 3
 NAME_CHARS_MIN = 3
+PHONE_DIGITS_MIN = 9
 _SHOUTED_MIN = 6
 
 
@@ -181,6 +182,8 @@ class Values:
         if match is None:
             return None
         value = match[match.lastindex or 0]
+        if thing["thing"].lower() == "number" and sum(map(str.isdigit, value)) < PHONE_DIGITS_MIN:
+            return None  # Of a member, a locker, a ticket.
         plain_word = value.isalpha() and value.islower()  # "my password is secure"
         return None if kind == "token" and plain_word else (match.end(), value)
 

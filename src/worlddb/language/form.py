@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from worlddb.language.ages import says_age
-from worlddb.language.telling import DONE, telling
+from worlddb.language.telling import DONE, NOTHING, only_asks, telling
 
 
 class Form(NamedTuple):
@@ -22,6 +22,9 @@ TELLING, CHARS, ASKS, SAYS_AGE = range(len(Form._fields))
 
 
 def form_of(text: str, *, is_turn: bool) -> Form:
-    """Return the form of a text: few turns of a conversation tell of somebody, a memory always."""
-    tells = telling(text) if is_turn else DONE
+    """Return the form of a text: few turns of a conversation tell of somebody.
+
+    A memory always does, unless it is nothing but a question that somebody had.
+    """
+    tells = telling(text) if is_turn else NOTHING if only_asks(text) else DONE
     return Form(tells, len(text), int("?" in text), int(says_age(text)))

@@ -31,6 +31,7 @@ _DONE = re.compile(
     rf" (?:[a-z]{{2,}}ed|{'|'.join(_IRREGULAR.split())})\b",
     re.IGNORECASE,
 )
+_ASKED = re.compile(r"\b(?:ask(?:ed)?|questions?|wonder(?:ed)?)\b", re.IGNORECASE)
 
 
 def telling(text: str) -> int:
@@ -44,3 +45,19 @@ def telling(text: str) -> int:
             return DONE
         best = OWN
     return best
+
+
+def only_asks(text: str) -> bool:
+    """Return whether each sentence of a text is a question, so that it tells nothing."""
+    if "?" not in text:
+        return False
+    return all(
+        sentence.rstrip(" \"')").endswith("?")
+        for sentence in _SENTENCE.split(text.strip())
+        if sentence.strip()
+    )
+
+
+def wants_question(question: str) -> bool:
+    """Return whether somebody asks for what was asked: "What did I ask about SQL?"."""
+    return _ASKED.search(question) is not None

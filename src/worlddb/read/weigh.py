@@ -24,7 +24,7 @@ from worlddb.language.ages import asks_age
 from worlddb.language.dates import spans_of
 from worlddb.language.form import ASKS, CHARS, SAYS_AGE, TELLING
 from worlddb.language.question import speakers_of
-from worlddb.language.telling import DONE
+from worlddb.language.telling import DONE, NOTHING, wants_question
 from worlddb.model.instant import from_micros
 from worlddb.model.retention import RetentionSettings
 
@@ -45,6 +45,8 @@ LINE = 80
 """How many characters a question has at most that asks on ("What model is it?")."""
 RELATIVE = 0.3
 """What a day that is counted back ("two weeks ago") is worth beside one that is named."""
+ONLY_ASKS = 16.0
+"""How far a memory that only asks falls behind: it has the words of questions, no answer."""
 TINY = 1e-9
 COMPANY = 50
 FOUND_COMPANY = 400
@@ -207,7 +209,8 @@ def weigh(
     }
     if side is None or not side.startswith("not "):
         # "What did you suggest" asks for no tale.
-        known["telling"] = weights.telling * _telling(found)
+        behind = 0.0 if wants_question(question) else ONLY_ASKS
+        known["telling"] = weights.telling * _telling(found, behind)
     if asks_age(question):
         known["age"] = weights.age * found.forms[:, SAYS_AGE].astype(np.float64)
     if found.retained is not None:
@@ -269,8 +272,11 @@ def _combined(
     return Weighed(sum(parts.values(), start=np.zeros(len(found.parents))), parts)
 
 
-def _telling(found: Candidates) -> Scores:
-    """Return how far each turn stands out among turns by what it tells; others as the best do."""
+def _telling(found: Candidates, behind: float) -> Scores:
+    """Return how far each turn stands out among turns by what it tells; others as the best do.
+
+    A memory that is only a question tells nothing, and falls `behind`.
+    """
     turns = np.flatnonzero(found.before >= 0)
     out = np.zeros(len(found.forms))
     if len(turns):
@@ -278,6 +284,7 @@ def _telling(found: Candidates) -> Scores:
         stands_out = standing_out(np.r_[found.forms[turns, TELLING], DONE].astype(float), ZERO)
         out[:] = stands_out[-1]
         out[turns] = stands_out[:-1]
+    out[(found.before < 0) & (found.forms[:, TELLING] == NOTHING)] -= behind
     return out
 
 

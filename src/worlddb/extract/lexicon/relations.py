@@ -6,14 +6,26 @@ from worlddb.extract.lexicon.roles import PERSONS
 
 # People of whom one has one, and says who it is: "my manager is Priya".
 ONE_PERSON = PERSONS & {
-    *("boss", "boyfriend", "dentist", "doctor", "fiance", "fiancee", "fiancé", "fiancée", "gf"),
-    *("girlfriend", "gp", "hairdresser", "hubby", "husband", "bf", "landlady", "landlord"),
+    *("accountant", "boss", "boyfriend", "dentist", "doctor", "fiance", "fiancee", "fiancé"),
+    *(
+        "fiancée",
+        "gf",
+        "girlfriend",
+        "gp",
+        "hairdresser",
+        "hubby",
+        "husband",
+        "bf",
+        "landlady",
+        "landlord",
+    ),
     *("manager", "partner", "physician", "spouse", "supervisor", "therapist", "vet", "wife"),
 }
 
 # Who may be a firm as well: a name that is not known as a person's is not taken for one here.
 PERHAPS_A_FIRM = frozenset(
     (
+        "accountant",
         "partner",
         "landlord",
         "landlady",
@@ -45,6 +57,7 @@ HOW_ONE_IS_ENDINGS = ("ese", "ish", "ist", "ian", "ean", "ing", "ful", "less", "
 NUMBERS = (
     *("phone number", "telephone number", "cell number", "cell phone number", "mobile number"),
     *("mobile phone number", "cellphone number", "phone", "telephone", "cell phone", "mobile"),
+    *("cell", "number"),
     *("work number", "home number", "office number"),
 )
 MAILS = ("email address", "e-mail address", "email", "e-mail", "work email", "personal email")
@@ -166,23 +179,25 @@ NO_VALUE_ENDINGS = ("ous", "ful", "able", "ible", "less", "ed", "ing", "ier", "i
 
 # A sentence with one of these is not, or not surely, about what is so now. In lower case.
 _DOUBTS = """
-allegedly almost also another apparently applied apply asked before believe both character claimed
-claims could dream dreamed dreams dreamt during either except fiction formerly gonna guess half
-heard hope hopefully hoping if imagine imagined interview interviewed jk joke joked joking kidding
-later lol lyrics may maybe might must nearly never next not occasionally offer offered once or other
-part-time perhaps plan planned planning plans possibly pretend pretended pretending previously
-probably remotely role-play roleplay roleplaying rumor rumour said say says second should simulation
-sometimes soon suppose supposed supposedly tell tells temp temporarily temporary than then think
-thinking thinks thought till told tomorrow too trial tried try trying unless until usually visit
-visiting want wanted wants was wasn't were weren't when whenever whether while will wish wished
-wishes won't would wouldn't
+acting allegedly almost also another apparently applied apply asked assume assuming before believe
+both character claimed claims could dream dreamed dreams dreamt during either except fiction
+formerly gather gonna guess half hear heard hope hopefully hoping if imagine imagined interim
+interview interviewed jk joke joked joking kidding later lol lyrics may maybe might must nearly
+never next not occasionally offer offered once or other part-time perhaps plan planned planning
+plans possibly pretend pretended pretending previously probably reckon reckons remotely role-play
+roleplay roleplaying rumor rumour said say says second should simulation sometimes soon suppose
+supposed supposedly swears tell tells temp temporarily temporary than then think thinking thinks
+thought till told tomorrow too trial tried try trying unless until usually visit visiting want
+wanted wants was wasn't were weren't when whenever whether while will wish wished wishes won't would
+wouldn't
 """
 DOUBTS = frozenset(_DOUBTS.split())
 DOUBTFUL_PHRASES = (
-    r"about to|as a (?:child|kid|student|teen|teenager)|as well|at the time|for now|going to"
+    r"(?:filling|fills|standing|stands) in|cover(?:s|ing) for"
+    r"|about to|as a (?:child|kid|student|teen|teenager)|as well|at the time|for now|going to"
     r"|in between|in the (?:book|film|game|movie|novel|play|show|story)"
     r"|in (?:the )?(?:spring|summer|winter|fall)|need to|on paper|on weekends"
-    r"|part of|some days|used to|back then|those days"
+    r"|part of|some days|used to|back then|those days|(?:is|was|were|are|s|m|re) (?:all )?like"
     r"|for (?:a|an|one|the|this|two|three|\d+)(?: \w+)? (?:bit|day|days|month|months|night|season"
     r"|semester|summer|term|trip|week|weekend|weeks|while|winter|year|years)"
 )
