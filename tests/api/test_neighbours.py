@@ -144,7 +144,7 @@ def test_of_those_who_bear_a_name_inside_only_the_one_who_lives_here_is_meant(
 def test_a_name_that_is_also_shown_here_from_elsewhere_is_not_written_again_and_again() -> None:
     with Memory(":memory:", embedder="none") as memory:
         memory.write("My manager Sarah Chen prefers tea.", user_id="bob")
-        memory.write("Sarah Chen visited Oslo.", user_id=["ada", "bob"])
+        memory.write("Sarah Chen visited Oslo with Anna Berg.", user_id=["ada", "bob"])
         before = entities(memory.db)
         for week in range(3):
             memory.write(f"I met Sarah Chen in week {week}.", user_id="bob")
