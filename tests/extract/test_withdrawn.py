@@ -27,6 +27,14 @@ TAKEN_BACK = (
     "My address is 5 High Street. Oops, wrong one",
     "Tom's like, I work at Kolibri",
     "I live in Oslo, my mum reckons",
+    "I moved to Oslo. Joke.",
+    "I moved to Oslo. Gotcha!",
+    "I moved to Oslo. I'm lying.",
+    "I moved to Oslo. Fooled you!",
+    "I moved to Oslo. Haha, no.",
+    "I moved to Oslo. Yeah right.",
+    "My manager is Anna. It's not Anna.",
+    "My manager is Anna. No, I didn't mean that.",
 )
 MEANT = (
     "I live in Rome. No pets though.",
@@ -36,6 +44,20 @@ MEANT = (
     "I work at Tern. Maybe I should ask for a raise.",
     "My manager is Anna. Sorry for the late reply!",
     "My wife's name is Anna. Just so you know!",
+    "My manager is Anna now. Sorry, I forgot to tell you.",
+    "My manager is Anna now. It's not Sarah anymore.",
+    "My manager is Anna now. Hold on, I have a call.",
+    "My manager is Anna now. Apparently, Sarah left.",
+    "I moved to Oslo. It's not cheap.",
+    "I moved to Oslo. That's not a joke.",
+    "I moved to Oslo. That's what I always wanted.",
+    "I moved to Oslo. I mean, what a city!",
+    "I moved to Oslo. At least the weather is better.",
+    "I moved to Oslo. No, I don't miss Rome.",
+    "I moved to Oslo. Not really missing Rome.",
+    "I moved to Oslo. For now, please remind me to buy milk.",
+    "I moved to Oslo. Until next time!",
+    "I moved to Oslo. I'm lying on the beach.",
 )
 
 
