@@ -31,7 +31,14 @@ _DONE = re.compile(
     rf" (?:[a-z]{{2,}}ed|{'|'.join(_IRREGULAR.split())})\b",
     re.IGNORECASE,
 )
-_ASKED = re.compile(r"\b(?:ask(?:ed)?|questions?|wonder(?:ed)?)\b", re.IGNORECASE)
+# What one was after, too, is often known by a question alone: "What did I want to know?"
+_ASKED = re.compile(
+    r"\b(?:ask(?:ed|ing)?|questions?|wonder(?:ed|ing)?|curious|unsure|request(?:ed)?)\b"
+    r"|\b(?:did|was|were|had|have) (?:i|we|you|he|she|they|[a-z]+) (?:been )?"
+    r"(?:want(?:ed|ing)?|think(?:ing)?|consider(?:ed|ing)?|debat(?:ed|ing)|look(?:ed|ing)?|trying"
+    r"|deciding|plan(?:ned|ning)?)\b",
+    re.IGNORECASE,
+)
 
 
 def telling(text: str) -> int:
