@@ -57,6 +57,32 @@ my cell is dead
 I started at Tern as a volunteer
 turned 40 pages
 If he retires so my new boss is Anna
+My manager is Anna, it seems
+My manager is Anna, looks like
+My manager is Anna, he insisted
+My manager is Anna, she's a substitute
+My manager is Anna, she'll start in May
+My manager is Anna, she doesn't exist
+My manager is Anna but she hasn't started
+My manager is Anna, they have not confirmed it
+I live in Rome, she wrote
+I live in Rome, I typed as a demo
+I live in Rome, that's a lie
+I live in Rome, that's my cover story
+I live in Rome, it's an example sentence
+I live in Rome, I'm lying
+I live in Rome, so to speak
+I live in Rome, studying there this semester
+I live in Rome, sharing an Airbnb with Jess
+I moved to Oslo, I came back
+I moved to Oslo, it lasted two days
+I moved to Oslo, love it, but I'm back in Rome
+I work at Tern, hired for six weeks
+I work at Tern, it's my side gig
+I live in Oslo \U0001f921
+I live in Oslo \U0001f914
+I live in Oslo \u274c
+Started working with Python
 """.strip().splitlines()
 
 

@@ -38,7 +38,7 @@ PASTED = form(
 WHO = form(r"(?:I|we)(?=[\s'’])|I(?=(?:m|ve)\s)")
 WHOSE = form(r"(?:my|our)\s+")
 BARE = form(
-    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:turned(?=\s\d)|(?:started|began)\s+(?:working|(?:a|my)\s+new"
+    r"\s*(?:(?:now|currently|recently|just)\s+)*(?:turned(?=\s\d)|(?:started|began)\s+(?:working(?!\s+with\b)|(?:a|my)\s+new"
     r"\s+job)|lives|moved|relocated|works|prefers|no\s+longer\s+(?:lives"
     r"|works)|has\s+(?:just\s+|recently\s+)?(?:moved|relocated)|is\s+(?:now|currently|based))\s"
 )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from worlddb.extract.dates import Dated
 from worlddb.extract.lexicon.relations import DOUBTFUL_PHRASES, DOUBTS
-from worlddb.extract.lexicon.remarks import DOING, FELT, MARKS
+from worlddb.extract.lexicon.remarks import DOING, FELT, MARKS, UNDOING
 from worlddb.extract.mask import BLOT
 from worlddb.extract.mentions import Mention
 
@@ -183,6 +183,7 @@ def _sentence(plain: str, start: int, end: int) -> Iterator[Sentence]:
 # What somebody does not do says nothing of who they are: "My boss is Anna, she never answers".
 _THEY_DO = re.compile(rf"[,;—–-]*\s+(?:(?:and|but)\s+)?{_THEY}\s(?!.*\byet\b)")
 _NOT_DOING = re.compile(r"\bnever\b|\b(?:do|does|did|ca|can|wo|has|have)(?:n['’]t|\s+not)\b")
+_UNDOING = re.compile(UNDOING)
 _FIRST_WORD = re.compile(r"\A\s*[A-Z][a-z-]+(?=,)")
 
 
@@ -201,6 +202,8 @@ def is_doubtful(plain: str) -> bool:
 
 def is_doubtful_rest(plain: str) -> bool:
     """Return whether what follows a claim makes it anything but what is so now."""
+    if _UNDOING.search(plain) is not None:
+        return True
     if _THEY_DO.match(plain) is not None:
         plain = _NOT_DOING.sub(" ", plain)
     return is_doubtful(plain)
