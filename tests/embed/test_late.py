@@ -14,9 +14,13 @@ from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.index.tokens import read_closely
 
 NAME = "wordllama+arctic-embed-s"
-QUESTION = "What food must I avoid?"
-ANSWER = "user: Gluten makes me ill since my diagnosis."
-OTHERS = ("user: I bought a sofa for the living room.", "user: Which phone should I buy?", "")
+QUESTION = "What kind of food can't I eat?"
+ANSWER = "user: I have to stay away from gluten since my diagnosis."
+OTHERS = (
+    "user: I bought a sofa for the living room.",
+    "user: We spent two weeks camping on the coast of Croatia.",
+    "",
+)
 
 
 def test_a_stored_model_id_names_the_same_embedder(tmp_path: Path) -> None:

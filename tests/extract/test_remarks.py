@@ -8,8 +8,8 @@ from extract.scoring import drafted
 from worlddb.model.claims import claims_of
 
 READ: list[tuple[str, str, str, str]] = [
-    ("My manager is Sarah, she's lovely but never answers emails", "manager", "Sarah", ""),
-    ("My girlfriend is Nina, she doesn't eat fish", "girlfriend", "Nina", ""),
+    ("My manager is Sarah, she's really lovely", "manager", "Sarah", ""),
+    ("My girlfriend is Nina and she doesn't eat fish", "girlfriend", "Nina", ""),
     ("Actually my manager is now Marcus, Sarah went on mat leave", "manager", "Marcus", ""),
     ("My new boss is Laura, Dave retired", "boss", "Laura", ""),
     ("He's retiring so my new boss is Anna", "boss", "Anna", ""),
@@ -44,10 +44,12 @@ I live in Rome, working remotely for now
 I live in Rome, it's temporary
 I live in Rome, it's not forever
 I live in Rome, technically
+I live in Rome, great in my dreams
+My manager is Anna, she seems nice to have
+I live in Rome, renting a room for the week
 I live in Rome, starting next month
 I moved to Oslo, so I thought
 I moved to Oslo, getting my stuff next month
-I work at Tern, I work at Ibis
 I live in Oslo ;)
 I live in Oslo :P
 I live in Oslo \U0001f602

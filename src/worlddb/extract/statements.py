@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from worlddb.extract.dates import Dated
 from worlddb.extract.lexicon.relations import DOUBTFUL_PHRASES, DOUBTS
-from worlddb.extract.lexicon.remarks import DOING, FELT, MARKS, UNDOING
+from worlddb.extract.lexicon.remarks import HARMLESS, MARKS, UNDOING
 from worlddb.extract.mask import BLOT
 from worlddb.extract.mentions import Mention
 
@@ -85,9 +85,8 @@ _FULL_STOP = re.compile(rf"\s*[.!…]*(?:\s*(?:{MARKS}))*[\"”']?\s*\Z")
 # What else is said; not one more of the same: "I work for Kolibri and the BBC".
 _THEY = r"(?:he|she|they)(?:['’]?(?:s|re|ll|ve|d))?"
 _GOES_ON = re.compile(
-    rf",\s+(?:{_THEY}|it|it['’]?s|[Ii]|[Ii]['’]?(?:m|ve)|we|we['’](?:re|ve)|this|that['’]?s|there['’]?s"
-    rf"|{DOING}|{FELT}|(?:the\s+)?old\s+(?:one|number|address|email)\s+is)\b"
-    r"(?!\s+(?:also|at|in|part|occasionally|before|previously|sometimes)\b)"
+    r",\s+(?:the\s+)?old\s+(?:one|number|address|email)\s+is\b"
+    rf"|,\s+(?:{HARMLESS})(?=\s*[.!…]*(?:\s*(?:{MARKS}))*\s*\Z)"
     r"|\s*(?:[;—–]|\s-)\s*(?:it|it['’]s|[Ii]|[Ii]['’][a-z]+|we|we['’][a-z]+)\b"
     r"|(?:\s*[,;:(—–]|\s+-)?\s+(?:and\s+(?:[Ii]|[Ii]['’][a-z]+|we|we['’][a-z]+|it|it['’]s|he|she|they"
     r"|love|like|am|have|my\s+\w+\s+(?:is|are|has|loves|likes|works|lives))"

@@ -4,22 +4,24 @@
     My new manager is Ines, seems nice            how it is
     I moved to Oslo :)                            a mark
 
-Only words that leave the statement as it is: no "starting", no "technically", no wink.
+Only what surely leaves the statement as it is: no "starting", no "technically", no wink.
 """
 
 from __future__ import annotations
 
-_DOING = """
-building designing doing earning enjoying feeling finally getting leading living looking loving
-managing renting reporting running sharing studying teaching working writing
-"""
 _FELT = """
-absolutely amazing awesome best brilliant exciting excited exhausted feels glad good great happy
-hired joined just knackered looks lovely love loads lots much nice pretty promoted proud really
-seems so sounds started super thrilled tired totally very
+amazing awesome brilliant chill chuffed excited exhausted fantastic glad good great happy kind
+knackered lovely nervous nice proud relieved star sweet thrilled tired wonderful
 """
-DOING = "(?:" + "|".join(_DOING.split()) + ")"
-FELT = "(?:" + "|".join(_FELT.split()) + ")"
+_MUCH = r"(?:(?:so|really|very|super|pretty|absolutely|totally|a|quite)\s+)*"
+_HOW = _MUCH + "(?:" + "|".join(_FELT.split()) + ")"
+_THEY = r"(?:he|she|they|it|[Ii]|we)(?:['’]?(?:s|m|re)|\s+(?:is|am|are|seems?|looks?))"
+HARMLESS = (
+    rf"(?:(?:{_THEY}|seems|looks|feeling)\s+)?{_HOW}(?:,?\s+(?:but|and)\s+{_HOW})*"
+    r"|(?:sharing|renting)\s+(?:a|an|the|my|our)\s+(?:\w+\s+)?(?:flat|house|room|place|apartment|studio)"
+    r"(?:\s+(?:with|on|off|near|by)(?:\s+[\w'’-]+){1,4})?"
+)
+"""What may follow a claim up to the end of its sentence, and surely says nothing against it."""
 
 # What goes on like this says the contrary, somebody else's words, or that it did not last.
 _SAID = (
