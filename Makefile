@@ -34,7 +34,7 @@ lint: $(READY) ## style, types, tidy rules
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_tidy.py
 
-bench: $(READY) ## every benchmark at full size; takes about twenty minutes and 4 GB of disk
+bench: $(READY) ## every benchmark at full size; takes about a quarter of an hour and 4 GB of disk
 	$(BIN)/python -m bench
 
 clean:
