@@ -17,6 +17,7 @@ import os
 import random
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import apsw
@@ -35,6 +36,9 @@ class Disk(apsw.VFS):
         self.how = how
         self.done = 0
         self.unsynced: list[tuple[str, int, bytes | None, bytes, int]] = []
+        # One at a time, so that while the machine dies no other thread writes, or hears from its
+        # disk that something is safe.
+        self.turn = threading.RLock()
         super().__init__("cut", "unix", makedefault=True)
 
     def xOpen(  # noqa: N802
@@ -43,8 +47,9 @@ class Disk(apsw.VFS):
         return DiskFile(self, name, flags)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
-        self.step()
-        super().xDelete(filename, syncdir)
+        with self.turn:
+            self.step()
+            super().xDelete(filename, syncdir)
 
     def step(self) -> None:
         """Count one operation; at the last one, die before it happens."""
@@ -88,19 +93,22 @@ class DiskFile(apsw.VFSFile):
         super().__init__("unix", name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        self.disk.step()
-        self.disk.note(self.path, offset, bytes(data))
-        super().xWrite(data, offset)
+        with self.disk.turn:
+            self.disk.step()
+            self.disk.note(self.path, offset, bytes(data))
+            super().xWrite(data, offset)
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802
-        self.disk.step()
-        self.disk.note(self.path, newsize, None)
-        super().xTruncate(newsize)
+        with self.disk.turn:
+            self.disk.step()
+            self.disk.note(self.path, newsize, None)
+            super().xTruncate(newsize)
 
     def xSync(self, flags: int) -> None:  # noqa: N802
-        self.disk.step()
-        super().xSync(flags)
-        self.disk.unsynced = [item for item in self.disk.unsynced if item[0] != self.path]
+        with self.disk.turn:
+            self.disk.step()
+            super().xSync(flags)
+            self.disk.unsynced = [item for item in self.disk.unsynced if item[0] != self.path]
 
 
 def live(folder: Path, durability: str) -> None:
