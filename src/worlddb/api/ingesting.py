@@ -320,9 +320,9 @@ class Ingesting(Opened):
         *,
         within: Sequence[Sequence[Id]] = (),
     ) -> Resolving:
-        from worlddb.read.find import View
         from worlddb.read.memories import NOWHERE
         from worlddb.read.resolving import Resolving
+        from worlddb.read.view import View
         from worlddb.resolve.resolver import Resolver
         from worlddb.resolve.settings import DEFAULT_SETTINGS
 

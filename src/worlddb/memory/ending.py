@@ -12,8 +12,8 @@ from worlddb.memory.values import Retired
 from worlddb.model.id import Id
 from worlddb.model.instant import Instant, to_micros
 from worlddb.model.scopes import ScopeIds, ScopeName, groups_of
-from worlddb.read.find import View
 from worlddb.read.memories import find_memory, generations, inside_memories, page, successors
+from worlddb.read.view import View
 from worlddb.write.transaction import Transaction
 
 ALL = 1 << 40

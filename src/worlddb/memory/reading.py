@@ -15,10 +15,10 @@ from worlddb.model.instant import Instant, to_micros
 from worlddb.model.limits import check_whole, check_words
 from worlddb.model.scopes import KINDS, SCOPE, ScopeIds, ScopeKind, ScopeName, scope_named
 from worlddb.model.values import AsOf, Node
-from worlddb.read.find import View
 from worlddb.read.hits import Recall
 from worlddb.read.memories import SESSION, find_memory, page, present_rows, scopes_of, view_of
 from worlddb.read.moment import Moment
+from worlddb.read.view import View
 from worlddb.store.protocol import ROOT_ROW, Reader
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from worlddb.errors import InvalidInputError, RejectedError
 from worlddb.model.instant import Instant, to_micros
 from worlddb.model.scopes import KINDS, Groups, ScopeName, groups_of
 from worlddb.model.values import AsOf
-from worlddb.read.find import View
 from worlddb.read.memories import view_of
 from worlddb.read.moment import moment_of
+from worlddb.read.view import View
 
 DEFAULT_USER = "default"
 

@@ -20,8 +20,8 @@ from worlddb.model.instant import Instant, from_micros, to_micros
 from worlddb.model.limits import encode_metadata
 from worlddb.model.scopes import SCOPE, ScopeIds, ScopeName, born
 from worlddb.model.values import Commit, Node
-from worlddb.read.find import View
 from worlddb.read.memories import SESSION, find_memory, generations, scopes_of, successors
+from worlddb.read.view import View
 from worlddb.store.protocol import Reader
 from worlddb.write.ingest import Outcome
 from worlddb.write.transaction import Transaction

@@ -198,3 +198,17 @@ class Problem(Plain):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}"
+
+
+def node_line(node: Node, against: Sequence[Id]) -> str:
+    """Return a node as one line for a prompt."""
+    since = node.valid_from.date().isoformat()
+    until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
+    text = (
+        f"{node.name}: {node.content}" if node.name and node.content else node.name or node.content
+    )
+    text = " ".join(text.split())  # One node, one line, whatever its content pretends to be.
+    conflict = (
+        f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
+    )
+    return f"[{since}{until}] {node.type} {node.id.short} {text}{conflict}"

@@ -2,102 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
 from worlddb.language.words import asked, words
-from worlddb.model.instant import to_micros
 from worlddb.model.query import TextMatch
-from worlddb.read.interior import Interior, is_answer
-from worlddb.read.lanes import Held, Scores, ranked, text_scores
-from worlddb.read.moment import Moment
+from worlddb.read.interior import Interior
+from worlddb.read.scores import Held, Scores, ranked, text_scores
 from worlddb.read.search import Search
-from worlddb.read.visible import inside
+from worlddb.read.view import View
 from worlddb.read.wide import Found
 from worlddb.store.protocol import Reader
-
-
-class View:
-    """What can be seen: inside some worlds, at a moment, ended or not; or of it `answers` alone.
-
-    A node that is only a name is an answer to who asks for its type.
-    With `within`, only what is also inside one of each of those groups of worlds.
-    """
-
-    def __init__(
-        self,
-        reader: Reader,
-        moment: Moment,
-        *,
-        worlds: Sequence[int],
-        members: bool,
-        ended: bool,
-        types: Iterable[str] | None = None,
-        answers: bool = False,
-        within: Sequence[Sequence[int]] = (),
-    ) -> None:
-        self.reader = reader
-        self.moment = moment
-        self.worlds = worlds
-        self.members = members
-        self.ended = ended
-        self.types = None if types is None else frozenset(types)
-        self.answers = answers
-        self.within = within
-
-    def beginning_with(self, number: int) -> View:
-        """Return the same view with another of its groups of worlds as the first."""
-        groups = [self.worlds, *self.within]
-        first = groups.pop(number)
-        return View(
-            self.reader,
-            self.moment,
-            worlds=first,
-            members=self.members,
-            ended=self.ended,
-            types=self.types,
-            answers=self.answers,
-            within=groups,
-        )
-
-    def keep_world(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that are inside, whatever their time."""
-        wanted = set(rows)
-        for group in (self.worlds, *self.within):
-            wanted = self.keep_inside(wanted, group)
-        return wanted
-
-    def keep_inside(self, rows: set[int], worlds: Sequence[int]) -> set[int]:
-        """Return those of some rows that are inside any of `worlds`."""
-        seen: set[int] = set()
-        for world in worlds:
-            seen |= inside(self.reader, world, rows, self.moment, self.members)
-        return seen
-
-    def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that can be seen."""
-        return self.keep_time(self.keep_world(rows))
-
-    def keep_time(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that hold at the moment, wherever they are."""
-        now = to_micros(self.moment.now, "now")
-        valid = None if self.moment.valid is None else to_micros(self.moment.valid, "valid")
-        kept = set()
-        for body in self.reader.bodies(rows, self.moment.known):
-            if self.types is not None and body.type not in self.types:
-                continue
-            if self.answers and not is_answer(body, doors=self.types is not None):
-                continue
-            if valid is not None and body.valid_from > valid:
-                continue  # Also for who asks for what has ended: it had not begun.
-            if not self.ended and body.valid_to is not None:
-                if body.valid_to <= (now if valid is None else valid):
-                    continue
-            kept.add(body.row)
-        return kept
 
 
 def find_rows(

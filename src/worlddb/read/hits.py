@@ -9,8 +9,7 @@ from typing import Any
 
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.id import Id
-from worlddb.model.values import Conflict, Node, Plain
-from worlddb.read.subgraph import node_line
+from worlddb.model.values import Conflict, Node, Plain, node_line
 
 CHARS_PER_TOKEN = 4
 

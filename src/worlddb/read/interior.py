@@ -28,12 +28,11 @@ from worlddb.model.journal import decode_changes
 from worlddb.model.values import Edge
 from worlddb.read.moment import Moment
 from worlddb.read.names import first_name, name_key
+from worlddb.read.view import is_answer, is_door
 from worlddb.read.visible import interior_up_to
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader
 
 FOREVER = np.iinfo(np.int64).max
-DOORS = frozenset({"Entity", "Topic", "Scope", "Session", "Date", "Key"})
-"""Types whose nodes, as long as they are only a name, lead to answers and are none."""
 NEW_EDGES_MAX = 10_000
 MOVES = frozenset({"place", "delete_edge", "close_edge"})
 
@@ -46,16 +45,6 @@ def nodes_at(reader: Reader, known: int | None) -> int:
         return reader.head().nodes
     found = reader.commits(known - 1, 1, newest_first=False) if known >= 0 else []
     return found[0].nodes if found else ROOT_ROW
-
-
-def is_door(body: BodyRow) -> bool:
-    """Return whether a node is only a name to go through."""
-    return bool(body.name) and not body.content and body.type in DOORS
-
-
-def is_answer(body: BodyRow, doors: bool = False) -> bool:
-    """Return whether a node has something to say; with `doors`, its name alone will do."""
-    return bool(body.content or body.name) and (doors or not is_door(body))
 
 
 def speaker_of(body: BodyRow) -> str:

@@ -8,34 +8,30 @@ graph    the names said in the question → their accepted class → what refers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from worlddb.extract.asking import asked_claims
 from worlddb.index.tokens import Tokens, read_closely
 from worlddb.index.vectors import Vectors
 from worlddb.language.question import weights_of
 from worlddb.language.shares import share_of
-from worlddb.language.words import asked, folded
+from worlddb.language.words import asked, folded, words
 from worlddb.read.claims import claiming
 from worlddb.read.identity import accepted_class
 from worlddb.read.interior import Interior, Mask
 from worlddb.read.moment import Moment
-from worlddb.read.names import NAME_WORDS_MAX, said_firsts, said_words
+from worlddb.read.names import NAME_WORDS_MAX, first_name, name_key, said_firsts, said_words
+from worlddb.read.scores import Scores
+from worlddb.read.view import View
 from worlddb.read.weigh import Usual
+from worlddb.read.wide import CANDIDATES_MAX, LED_TO_MAX, Found, Wide
 from worlddb.store.protocol import Reader
 
-Scores = NDArray[np.float64]
 REFERENCES = ("refers_to",)
 BEARERS_MAX = 100
 SUBJECTS = frozenset({"Entity", "Person"})
-
-
-def text_scores(interior: Interior, question: str) -> Scores:
-    """Return how well each place answers by its words."""
-    return interior.text.scores(weights_of(asked(question)))
 
 
 def usual_text(interior: Interior, question: str) -> Usual:
@@ -46,28 +42,6 @@ def usual_text(interior: Interior, question: str) -> Usual:
         mean += share * gain
         square += share * (1 - share) * gain**2
     return Usual(mean, square**0.5)
-
-
-class Held:
-    """The vectors of some places of a matrix; the matrix itself is never copied."""
-
-    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
-        self._matrix = matrix
-        self._places = places
-
-    def of(self, vector: NDArray[np.float32]) -> Scores:
-        """Return how close each place is in meaning.
-
-        Row by row: a product of the whole matrix rounds a row by where it stands, and equal texts
-        would not be equally close.
-        """
-        near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
-        return near
-
-    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of some places' vectors."""
-        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
-        return mean
 
 
 class Closely:
@@ -175,12 +149,63 @@ def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: boo
     return bearers
 
 
-def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:
-    """Return the best places with any score; ties by id."""
-    candidates = np.flatnonzero(scores > 0)
-    if len(candidates) > depth:
-        # Everything that ties with the last one stays in, for the ids to decide.
-        least = np.partition(scores[candidates], len(candidates) - depth)[-depth]
-        candidates = candidates[scores[candidates] >= least]
-    order = sorted(candidates.tolist(), key=lambda place: (-scores[place], ids[place]))
-    return order[:depth]
+def store_graph(wide: Wide, view: View, question: str, classes: bool, most: int) -> Found:
+    """Return (row, score) of what has to do with the names that the question says."""
+    reader, moment = view.reader, view.moment
+    scores: dict[int, float] = {}
+    for rows in _named_in_store(wide, view, question, classes):
+        if classes:
+            rows = view.keep_world(accepted_class(reader, rows, moment))
+        edges = reader.edges_at(rows, "in", REFERENCES, moment.known)
+        found = {item.source for item in edges if moment.holds(item.edge)}
+        for row in rows:
+            found.update(reader.children(row, moment.known, limit=LED_TO_MAX))
+        found = view.keep(sorted(found - rows)[-LED_TO_MAX:])
+        for row in found:
+            scores[row] = scores.get(row, 0.0) + 1.0 / np.log2(1 + len(found))
+    ids = {body.row: body.id for body in reader.bodies(scores)}
+    return sorted(scores.items(), key=lambda item: (-item[1], ids[item[0]]))[:most]
+
+
+def _named_in_store(wide: Wide, view: View, question: str, classes: bool) -> Iterator[set[int]]:
+    """Yield the rows of each name that the question says; the longest names only."""
+    said = said_words(question)
+    firsts = said_firsts(question)
+    counts = wide.counts_of(view.reader, list(dict.fromkeys(words(" ".join(said)))))
+    at = 0
+    while at < len(said):
+        for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
+            rows = _rows_named(view, " ".join(said[at : at + size]), counts)
+            if rows:
+                yield rows
+                at += size - 1
+                break
+        else:
+            if at in firsts:
+                bearers = _bearers(view, firsts[at], counts)
+                if rows := one_person(view.reader, bearers, view.moment, classes):
+                    yield rows
+        at += 1
+
+
+def _bearers(view: View, first: str, counts: Mapping[str, int]) -> set[int]:
+    """Return who in this world has a first name, and more names than that."""
+    tokens = words(first)
+    if not tokens or not 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
+        return set()
+    bodies = view.reader.bodies(view.reader.texts.named(" ".join(tokens)), view.moment.known)
+    return view.keep_world(body.row for body in bodies if first_name(body.type, body.name) == first)
+
+
+def _rows_named(view: View, name: str, counts: Mapping[str, int]) -> set[int]:
+    """Return what has a name, was known by then, and is in view: others' names are not said."""
+    reader, known, key = view.reader, view.moment.known, folded(name)
+    rows: set[int] = set()
+    if aliased := reader.rows_aliased(name):
+        aliases = reader.aliases(aliased, known)
+        rows.update(row for row, alias in aliases if name_key(alias) == key)
+    tokens = words(name)
+    if tokens and 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
+        bodies = reader.bodies(reader.texts.named(" ".join(tokens)), known)
+        rows.update(body.row for body in bodies if name_key(body.name) == key)
+    return view.keep_world(rows) if rows else rows

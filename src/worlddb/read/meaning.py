@@ -16,9 +16,9 @@ from worlddb.embed.compose import Vector
 from worlddb.errors import WorldDBError
 from worlddb.index.composed import STORED
 from worlddb.index.vectors import EMBED_BATCH, Vectors
-from worlddb.read.find import View
-from worlddb.read.lanes import Held, ranked
+from worlddb.read.scores import Held, ranked
 from worlddb.read.search import Search
+from worlddb.read.view import View
 from worlddb.store.protocol import BodyRow, Reader, Store
 
 BEHIND_MAX = EMBED_BATCH

@@ -15,9 +15,8 @@ from worlddb.model.id import ID_BYTES, Id, parse_prefix
 from worlddb.model.instant import to_micros
 from worlddb.model.scopes import KINDS, SCOPE, Groups, ScopeName, scope_named
 from worlddb.model.values import Node
-from worlddb.read.find import View
-from worlddb.read.interior import is_answer
 from worlddb.read.moment import Moment
+from worlddb.read.view import View, is_answer
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
 
 KEY = "Key"

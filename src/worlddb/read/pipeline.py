@@ -6,12 +6,10 @@ Rows in, rows out, until the very end: nodes are read once for the filters and k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from worlddb.errors import NotFoundError
-from worlddb.model.address import ROOT_ID
 from worlddb.model.instant import from_micros, to_micros
 from worlddb.model.query import Op, Query
 from worlddb.model.values import Conflict, Direction, Edge, Node
@@ -21,6 +19,7 @@ from worlddb.read.moment import Moment, moment_of
 from worlddb.read.search import Search
 from worlddb.read.subgraph import Subgraph
 from worlddb.read.summaries import DERIVED, summary_view, uncovered
+from worlddb.read.view import View, rewrite, shows_ended
 from worlddb.read.visible import inside, interior
 from worlddb.store.protocol import ROOT_ROW, EdgeRow, Reader
 
@@ -37,26 +36,6 @@ def execute(reader: Reader, registry: Registry, search: Search, query: Query, no
     moment = moment_of(reader, query.as_of, now)
     query = rewrite(reader, registry, query, moment)
     return _Run(reader, search, query, moment).answer()
-
-
-def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) -> Query:
-    """Let every edge type that holds in the query's world say how it wants to be read."""
-    worlds = [bytes(query.world or ROOT_ID)]
-    row = reader.node_row(worlds[0])
-    while row is not None and row != ROOT_ROW:
-        row = reader.parents([row], moment.known).get(row)
-        if row is not None:
-            worlds.append(reader.world(row).id)
-    for handler in registry.visible(worlds):
-        query = handler.on_query_rewrite(query)
-        if handler.pierces:
-            query = replace(query, pierces=query.pierces | {handler.type})
-    return query
-
-
-def shows_ended(query: Query, moment: Moment) -> bool:
-    """Return whether nodes that are not true at the moment are shown all the same."""
-    return query.include_superseded or not (query.hides_closed or moment.valid is not None)
 
 
 class _Run:
@@ -155,7 +134,7 @@ class _Run:
 
     def _found(self) -> list[int]:
         """Return what can be seen and matches the text, or is nearest the vector, best first."""
-        from worlddb.read.find import View, find_rows
+        from worlddb.read.find import find_rows
 
         view = View(
             self.reader,

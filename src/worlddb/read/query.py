@@ -18,10 +18,11 @@ from worlddb.model.values import AsOf, Direction
 from worlddb.ontology.registry import Registry
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
-from worlddb.read.pipeline import execute, rewrite
+from worlddb.read.pipeline import execute
 from worlddb.read.plan import Plan, plan
 from worlddb.read.search import Search
 from worlddb.read.subgraph import Subgraph
+from worlddb.read.view import rewrite
 from worlddb.store.protocol import Reader, Store
 
 HOPS_MAX = 100

@@ -25,26 +25,17 @@ from worlddb.model.query import Query
 from worlddb.model.values import Conflict, Node
 from worlddb.ontology.registry import Registry
 from worlddb.read.asking import DEFAULT_SETTINGS, Question, RecallSettings, Worlds, question_of
-from worlddb.read.find import View
 from worlddb.read.hits import Hit, LaneRank, Recall, tokens_in
 from worlddb.read.identity import conflict_values
 from worlddb.read.interior import Interior, forms_of, speaker_of
-from worlddb.read.lanes import (
-    Closely,
-    Held,
-    Scores,
-    claimed_places,
-    graph_scores,
-    ranked,
-    text_scores,
-    usual_text,
-)
+from worlddb.read.lanes import Closely, claimed_places, graph_scores, store_graph, usual_text
 from worlddb.read.lookup import find
 from worlddb.read.moment import moment_of
 from worlddb.read.outdated import Replaced, in_order, replaced, stale_summaries
-from worlddb.read.pipeline import rewrite, shows_ended
 from worlddb.read.retaining import with_retention
+from worlddb.read.scores import Held, Scores, ranked, text_scores
 from worlddb.read.search import Search
+from worlddb.read.view import View, rewrite, shows_ended
 from worlddb.read.weigh import Candidates, Weights, turns_before, weigh
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
 
@@ -228,7 +219,7 @@ class Recaller:
             found["vector"] = dict(nearest)
         if settings.weights.get("graph"):
             classes = self.query.follows_classes
-            found["graph"] = dict(wide.graph(view, text, classes, depth))
+            found["graph"] = dict(store_graph(wide, view, text, classes, depth))
         rows = sorted({row for lane in found.values() for row in lane})
         bodies = list(self.reader.bodies(rows, self.moment.known))
         lanes = {

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from worlddb.index.lookups import NOT_NAMED, content_key, name_number
 from worlddb.model.drafts import DraftNode
 from worlddb.model.id import Id
-from worlddb.read.find import View
+from worlddb.read.view import View
 from worlddb.resolve.attributes import cleaned
 from worlddb.resolve.keys import attribute_keys, block_keys
 from worlddb.resolve.resolver import Resolver

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import ProviderError
 from worlddb.model.id import Id
-from worlddb.model.values import Conflict, Edge, Node, Plain
+from worlddb.model.values import Conflict, Edge, Node, Plain, node_line
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -66,17 +66,3 @@ class Subgraph(Plain):
                 against.setdefault(conflict.left, []).append(conflict.right)
                 against.setdefault(conflict.right, []).append(conflict.left)
         return "\n".join(node_line(node, against.get(node.id, [])) for node in self.nodes)
-
-
-def node_line(node: Node, against: Sequence[Id]) -> str:
-    """Return a node as one line for a prompt."""
-    since = node.valid_from.date().isoformat()
-    until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
-    text = (
-        f"{node.name}: {node.content}" if node.name and node.content else node.name or node.content
-    )
-    text = " ".join(text.split())  # One node, one line, whatever its content pretends to be.
-    conflict = (
-        f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
-    )
-    return f"[{since}{until}] {node.type} {node.id.short} {text}{conflict}"

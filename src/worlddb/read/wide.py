@@ -10,23 +10,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.bm25 import K1, B
 from worlddb.index.vectors import Vectors
-from worlddb.language.words import folded, words
-from worlddb.read.identity import accepted_class
-from worlddb.read.lanes import REFERENCES, one_person
-from worlddb.read.names import NAME_WORDS_MAX, first_name, name_key, said_firsts, said_words
+from worlddb.language.words import words
 from worlddb.read.nearby import Nearby
 from worlddb.store.protocol import Reader, Store
-
-if TYPE_CHECKING:
-    from worlddb.read.find import View
 
 CANDIDATES_MAX = 1_200
 """How many nodes are ranked by the database for one question, about."""
@@ -61,7 +54,7 @@ class Wide:
 
     def text(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found:
         """Return (row, score) of the best nodes that `keep` lets through."""
-        counts = self._rarities(reader, asked)
+        counts = self.counts_of(reader, asked)
         there = sorted((word for word in asked if counts[word]), key=lambda word: counts[word])
         rare: list[str] = []
         for word in there:
@@ -90,7 +83,7 @@ class Wide:
         )
         return _tied_by_id(reader, found)[:most]
 
-    def _rarities(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
+    def counts_of(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
         """Return in how many nodes each word occurs; a little out of date is good enough."""
         nodes = reader.head().nodes
         with self._lock:
@@ -144,68 +137,6 @@ class Wide:
     def close(self) -> None:
         """Save what was built, for the next time the store is opened."""
         self._nearby.close()
-
-    # -- names -------------------------------------------------------------------------------------
-
-    def graph(self, view: View, question: str, classes: bool, most: int) -> Found:
-        """Return (row, score) of what has to do with the names that the question says."""
-        reader, moment = view.reader, view.moment
-        scores: dict[int, float] = {}
-        for rows in self._named(view, question, classes):
-            if classes:
-                rows = view.keep_world(accepted_class(reader, rows, moment))
-            edges = reader.edges_at(rows, "in", REFERENCES, moment.known)
-            found = {item.source for item in edges if moment.holds(item.edge)}
-            for row in rows:
-                found.update(reader.children(row, moment.known, limit=LED_TO_MAX))
-            found = view.keep(sorted(found - rows)[-LED_TO_MAX:])
-            for row in found:
-                scores[row] = scores.get(row, 0.0) + 1.0 / np.log2(1 + len(found))
-        ids = {body.row: body.id for body in reader.bodies(scores)}
-        return sorted(scores.items(), key=lambda item: (-item[1], ids[item[0]]))[:most]
-
-    def _named(self, view: View, question: str, classes: bool) -> Iterator[set[int]]:
-        """Yield the rows of each name that the question says; the longest names only."""
-        said = said_words(question)
-        firsts = said_firsts(question)
-        counts = self._rarities(view.reader, list(dict.fromkeys(words(" ".join(said)))))
-        at = 0
-        while at < len(said):
-            for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
-                rows = self._rows_named(view, " ".join(said[at : at + size]), counts)
-                if rows:
-                    yield rows
-                    at += size - 1
-                    break
-            else:
-                if at in firsts:
-                    bearers = self._bearers(view, firsts[at], counts)
-                    if rows := one_person(view.reader, bearers, view.moment, classes):
-                        yield rows
-            at += 1
-
-    def _bearers(self, view: View, first: str, counts: Mapping[str, int]) -> set[int]:
-        """Return who in this world has a first name, and more names than that."""
-        tokens = words(first)
-        if not tokens or not 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
-            return set()
-        bodies = view.reader.bodies(view.reader.texts.named(" ".join(tokens)), view.moment.known)
-        return view.keep_world(
-            body.row for body in bodies if first_name(body.type, body.name) == first
-        )
-
-    def _rows_named(self, view: View, name: str, counts: Mapping[str, int]) -> set[int]:
-        """Return what has a name, was known by then, and is in view: others' names are not said."""
-        reader, known, key = view.reader, view.moment.known, folded(name)
-        rows: set[int] = set()
-        if aliased := reader.rows_aliased(name):
-            aliases = reader.aliases(aliased, known)
-            rows.update(row for row, alias in aliases if name_key(alias) == key)
-        tokens = words(name)
-        if tokens and 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
-            bodies = reader.bodies(reader.texts.named(" ".join(tokens)), known)
-            rows.update(body.row for body in bodies if name_key(body.name) == key)
-        return view.keep_world(rows) if rows else rows
 
 
 def _until_enough(look: Callable[[int], Found], keep: Keep, most: int, deep: int) -> Found:

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from worlddb.read.interior import DOORS
 from worlddb.read.summaries import DERIVED, SUMMARY, WHOLE, whole_summaries
+from worlddb.read.view import DOORS
 from worlddb.sleep.report import SummaryAction
 from worlddb.store.protocol import ROOT_ROW, Reader
 from worlddb.store.sweep import InsideRow

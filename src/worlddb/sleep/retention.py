@@ -15,9 +15,9 @@ from worlddb.model.retention import (
     strength,
 )
 from worlddb.model.values import Node, Plain
-from worlddb.read.interior import is_answer
 from worlddb.read.moment import Moment
 from worlddb.read.summaries import SUMMARY
+from worlddb.read.view import is_answer
 from worlddb.read.visible import interior
 from worlddb.store.protocol import ROOT_ROW, Reader
 from worlddb.store.sweep import RecallRow
