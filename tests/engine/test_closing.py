@@ -67,7 +67,7 @@ def test_it_is_not_over_while_the_store_is_open() -> None:
 
 PROGRAM = """
 import os, signal, sys, threading, time, worlddb
-from worlddb.api import later
+from worlddb.ingest import background_queue as later
 
 later.CLOSING_S_MAX = float(sys.argv[2])
 memory = worlddb.Memory(sys.argv[1], embedder="none", user_id="ada")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from resolve.people import acted, person, resolve
 
+from identity.people import acted, person, resolve
 from worlddb.identity.likelihood import Corroboration, cleaned, corroborate
 from worlddb.identity.match_values import DEFAULT_SETTINGS, New, Resolved
 

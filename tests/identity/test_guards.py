@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from resolve.people import acted, named, person, resolve
 
+from identity.people import acted, named, person, resolve
 from worlddb.identity import tiers as guards
 from worlddb.identity.match_values import New
 from worlddb.identity.name_comparison import compare

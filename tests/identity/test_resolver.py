@@ -11,8 +11,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from resolve.people import acted, named, only, person, resolve
 
+from identity.people import acted, named, only, person, resolve
 from worlddb.errors import InvalidInputError
 from worlddb.identity.match_values import (
     Ambiguous,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from resolve.people import acted, counted, named, only, person, resolve
 
+from identity.people import acted, counted, named, only, person, resolve
 from worlddb.identity.match_values import (
     Ambiguous,
     Named,

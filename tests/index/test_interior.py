@@ -11,9 +11,7 @@ import pytest
 
 from property.naive import at
 from property.player import Player, first_turn, random_turn
-from worlddb import AsOf, Id, RecallSettings, WorldDB
-
-from .search_stage import (
+from recall.search_stage import (
     BASE,
     HOUR,
     LANES,
@@ -26,6 +24,7 @@ from .search_stage import (
     open_store,
     player_on,
 )
+from worlddb import AsOf, Id, RecallSettings, WorldDB
 
 QUESTIONS = ("red apple", "green", "Dog", "a pear of the Animal", "blue c")
 

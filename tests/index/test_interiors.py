@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 
 from property.naive import at
-from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
-from worlddb.embed.deterministic import HashEmbedder
-from worlddb.embed.protocol import Vectors
-from worlddb.index import held_world as interiors
-from worlddb.index.held_world import HeldWorld
-from worlddb.store.protocol import BodyRow
-
-from .search_stage import (
+from recall.search_stage import (
     BASE,
     HOUR,
     Clock,
@@ -30,6 +23,12 @@ from .search_stage import (
     lanes,
     open_store,
 )
+from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
+from worlddb.embed.deterministic import HashEmbedder
+from worlddb.embed.protocol import Vectors
+from worlddb.index import held_world as interiors
+from worlddb.index.held_world import HeldWorld
+from worlddb.store.protocol import BodyRow
 
 # -- time passes -----------------------------------------------------------------------------------
 

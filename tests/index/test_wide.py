@@ -16,10 +16,7 @@ import pytest
 
 from property.naive import ROOT, at
 from property.player import NODE_TYPES, Player
-from worlddb import AsOf, Id, Recall, RecallSettings, WorldDB
-from worlddb.index import store_search as wide
-
-from .search_stage import (
+from recall.search_stage import (
     BASE,
     HOUR,
     edge,
@@ -31,6 +28,8 @@ from .search_stage import (
     nested_worlds,
     open_store,
 )
+from worlddb import AsOf, Id, Recall, RecallSettings, WorldDB
+from worlddb.index import store_search as wide
 
 HELD, WIDE = 1 << 20, 0
 ALL = 100_000

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import worlddb
+from recall.search_stage import edge, fact, facts, found, hold_at_most, open_store
 from worlddb import InvalidInputError, NotFoundError, QuerySpec, Subgraph, WorldDB
-
-from .search_stage import edge, fact, facts, found, hold_at_most, open_store
 
 DIM = 64
 TEXTS = ("red apples", "green apples", "red roses", "old iron", "new iron tools")

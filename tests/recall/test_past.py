@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 
 from property.naive import ROOT, at
 from property.player import Create, Player, Renews, Turn, Write, first_turn, random_turn, turns
-from worlddb import AsOf, Id, WorldDB
-from worlddb.embed.compose import Pooling
-from worlddb.embed.deterministic import HashEmbedder
-from worlddb.embed.protocol import Vectors
-
-from .search_stage import (
+from recall.search_stage import (
     BASE,
     HOUR,
     LANES,
@@ -32,6 +27,10 @@ from .search_stage import (
     lanes,
     open_store,
 )
+from worlddb import AsOf, Id, WorldDB
+from worlddb.embed.compose import Pooling
+from worlddb.embed.deterministic import HashEmbedder
+from worlddb.embed.protocol import Vectors
 
 QUESTIONS = ("red apple", "green", "a pear of the Animal", "blue c")
 LATER = BASE + 1_000 * HOUR

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from worlddb import AsOf, Id, Recall, RecallSettings, Weights, WorldDB
-
-from .search_stage import (
+from recall.search_stage import (
     LANES,
     delete,
     edge,
@@ -25,6 +23,7 @@ from .search_stage import (
     lanes,
     open_store,
 )
+from worlddb import AsOf, Id, Recall, RecallSettings, Weights, WorldDB
 
 WORDS = ("apple", "pear", "plum", "iron", "tin", "red", "green", "old", "new", "ripe")
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from recall.search_stage import edge, fact, found, hold_at_most, lanes, open_store
 from worlddb import AsOf, Id, WorldDB
-
-from .search_stage import edge, fact, found, hold_at_most, lanes, open_store
 
 BY_NAME = lanes("graph")
 

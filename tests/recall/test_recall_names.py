@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from worlddb import AsOf, Id, WorldDB
-
-from .search_stage import (
+from recall.search_stage import (
     delete,
     edge,
     fact,
@@ -20,6 +18,7 @@ from .search_stage import (
     lanes,
     open_store,
 )
+from worlddb import AsOf, Id, WorldDB
 
 BY_NAME = lanes("graph")
 

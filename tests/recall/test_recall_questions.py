@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import worlddb
+from recall.search_stage import LANES, edge, fact, facts, found, hold_at_most, lanes, open_store
 from worlddb import AsOf, InvalidInputError, NotFoundError, Recall, RecallSettings, Weights, WorldDB
-
-from .search_stage import LANES, edge, fact, facts, found, hold_at_most, lanes, open_store
 
 
 @pytest.fixture(params=[1 << 20, 0], ids=["held", "wide"])

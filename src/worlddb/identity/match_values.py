@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from worlddb.errors import InvalidInputError
+from worlddb.language.person_names import TEXT_MAX
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,7 +119,6 @@ def acted_on(outcome: Verdict) -> Iterator[Match]:
 # Settings: every threshold of the resolver, in one place.
 
 
-TEXT_MAX = 400  # of a longer text only the beginning is read: it is no name anyway
 TIERS = ("exact", "fuzzy", "phonetic", "embedding")
 
 

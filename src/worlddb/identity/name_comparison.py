@@ -13,7 +13,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from worlddb.identity.match_values import Population
-from worlddb.language.person_names import Name, sound_code, spoken
+from worlddb.language.person_names import Name
+from worlddb.language.word_sound import sound_code, spoken
 from worlddb.resolve.known import are_cousins, are_two, is_name, is_nickname, is_variant
 
 _COMMON_MIN = 5

@@ -27,7 +27,8 @@ from worlddb.identity.likelihood import (
 )
 from worlddb.identity.match_values import Match, Named, Population, ResolverSettings
 from worlddb.identity.name_comparison import Likeness, compare, jaro_winkler, look_alike
-from worlddb.language.person_names import MARKS, NEGATING, OPPOSED, Name, read_name, spoken
+from worlddb.language.person_names import MARKS, NEGATING, OPPOSED, Name, read_name
+from worlddb.language.word_sound import spoken
 from worlddb.resolve.known import is_name
 
 Guard = Callable[[Name, Name, Likeness, bool], str]

@@ -27,7 +27,8 @@ from blake3 import blake3
 from worlddb.identity.likelihood import cleaned, strong_of
 from worlddb.identity.match_values import DEFAULT_SETTINGS, ResolverSettings
 from worlddb.language.fold import fold
-from worlddb.language.person_names import ALSO_WORDS, read_name, sound_code
+from worlddb.language.person_names import ALSO_WORDS, read_name
+from worlddb.language.word_sound import sound_code
 from worlddb.language.words import folded
 from worlddb.resolve.known import formal_names, is_given, is_name
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
