@@ -167,7 +167,7 @@ def test_many_counts_are_written_down_without_waiting_for_the_end(
         fact(db, "apple pie")
         fact(db, "pear pie")
         db.recall("pie")
-        writer = db._tally._writer
+        writer = db.engine.recalls._writer
         if writer is not None:
             writer.join()
         assert counts(other) == {"apple pie": 1, "pear pie": 1}
@@ -190,7 +190,7 @@ def test_a_busy_store_keeps_counting_and_no_recall_waits(tmp_path: Path) -> None
         assert began.wait(30)
         try:
             assert len(db.recall("apple")) == 1
-            assert not db._tally.flush(patience_s=0.01)
+            assert not db.engine.recalls.flush(patience_s=0.01)
         finally:
             end.set()
             holder.join()
@@ -256,7 +256,7 @@ def test_retention_is_weighed_in_worlds_that_are_not_held_in_memory(
     db: WorldDB, clock: Clock
 ) -> None:
     old, new = two_pies(db, clock)
-    db._search._interiors = HeldWorlds(held_max=0)
+    db.engine.search._interiors = HeldWorlds(held_max=0)
     fresh_first = RecallSettings(weighing=Weights(retention=5.0))
     hits = db.recall("apple pie with cream", settings=fresh_first)
     assert [hit.node.id for hit in hits] == [new, old]

@@ -24,9 +24,9 @@ from worlddb.evaluate.writing import Place, Written
 from worlddb.model.drafts import Extractor
 
 if TYPE_CHECKING:
-    from worlddb.db import WorldDB
     from worlddb.evaluate.settings import RunSettings
     from worlddb.recall.hits import Hit, Recall
+    from worlddb.world_db import WorldDB
 
 TIME = "%Y/%m/%d (%a) %H:%M"
 NOTHING = "(nothing was found)"

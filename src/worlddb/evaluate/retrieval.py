@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from worlddb.db import WorldDB
 from worlddb.evaluate.cases import Asked, Case, asked_at
 from worlddb.model.address import Id
 from worlddb.model.records import NodeDraft
+from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder

@@ -26,7 +26,6 @@ from itertools import islice
 from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any
 
-from worlddb.db import WorldDB
 from worlddb.errors import ProviderError, StorageError
 from worlddb.evaluate.answering import Roles, answer
 from worlddb.evaluate.cases import Asked, Case, asked_at
@@ -34,6 +33,7 @@ from worlddb.evaluate.plan import Work
 from worlddb.evaluate.retrieval import ask, is_measured
 from worlddb.evaluate.settings import RunSettings
 from worlddb.evaluate.writing import Written, write_case
+from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.model.drafts import Extractor

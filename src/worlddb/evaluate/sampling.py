@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
-from worlddb.db import WorldDB
 from worlddb.evaluate.answering import found_for, memories_of
 from worlddb.evaluate.cases import load_cases
 from worlddb.evaluate.cost import context_tokens
@@ -21,6 +20,7 @@ from worlddb.evaluate.running import reader_of
 from worlddb.evaluate.settings import RunSettings
 from worlddb.evaluate.writing import write_case
 from worlddb.recall.hits import tokens_of
+from worlddb.world_db import WorldDB
 
 QUICK = ("none", "hash")
 """Embedders that cost nothing; any other is replaced by the default."""

@@ -22,8 +22,8 @@ from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 
 if TYPE_CHECKING:
-    from worlddb.db import WorldDB
     from worlddb.evaluate.settings import RunSettings
+    from worlddb.world_db import WorldDB
 
 Place = tuple[int, int | None]
 SUMMARY = "Summary"

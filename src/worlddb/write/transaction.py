@@ -273,7 +273,7 @@ class Transaction:
 
     # -- the end of it -----------------------------------------------------------------------------
 
-    def _derive(self, take_in: Callable[[Reader, int, int], None]) -> None:
+    def derive(self, take_in: Callable[[Reader, int, int], None]) -> None:
         """Let an index take in what was written up to here, last node and last note, with it."""
         self._do(take_in, self._ledger.writer, self._ledger.node_row, self._ledger.note_row)
 

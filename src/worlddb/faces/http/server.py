@@ -21,7 +21,7 @@ from worlddb.faces.http.app import make_app
 from worlddb.faces.http.bodies import HEAD_BYTES_MAX
 from worlddb.faces.http.connection import ImpatientProtocol
 from worlddb.faces.http.tokens import SHORT_TOKEN_CHARS, doubts
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 from worlddb.sleep.background import Background
 
 CONNECTIONS_MAX = 1_000
@@ -90,8 +90,8 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
     with ExitStack() as closing:
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = closing.enter_context(open_memory(settings, actor="http"))
-        if memory.db._store.read_only:
-            log.warning("%s: %s", settings.path, memory.db._store.why_read_only)
+        if memory.db.engine.store.read_only:
+            log.warning("%s: %s", settings.path, memory.db.engine.store.why_read_only)
         if settings.consolidate_every_s is not None:
             background = Background(memory.db, every_s=settings.consolidate_every_s)
             closing.callback(_tell_failures, background)
