@@ -159,7 +159,7 @@ def test_neighbourhoods_around_one_name_read_its_edges_once() -> None:
         with db.engine.store.read() as reader:
             rows = [reader.node_row(ident) for ident in (anna, *said)]
             counting: Any = Counting(reader)
-            many = Neighbourhoods(counting, None)
+            many = Neighbourhoods(counting)
             assert all(row is not None for row in rows)
             last: Any = rows[-1]
             for row in rows[-64:]:
