@@ -10,7 +10,7 @@ import pytest
 
 import worlddb
 from worlddb import Memory, WorldDB
-from worlddb.identity.name_keys import attribute_keys, block_keys
+from worlddb.identity.store_resolver import attribute_keys, block_keys
 from worlddb.index.name_index import NameIndex
 
 TEXTS = (

@@ -10,7 +10,7 @@ import pytest
 
 from sleep.stage import Clock, open_store, shape
 from worlddb import AsOf, Edge, Id, Query, WorldDB, WriteContext
-from worlddb.ontology.order import Causes
+from worlddb.ontology.edge_types import Causes
 
 TYPES = ("causes", "subtype_of")
 

@@ -5,9 +5,21 @@
 
 Reads only; `ingest/plan.py` decides what to do with a verdict. A drafted node has no vector yet,
 because no writer waits for a model; a node of the store has one, where `vectors` are given.
-
 Everything is read for many names at once (`fetch`) and kept for this snapshot: a text with six
 names costs about as many statements as a text with one.
+
+A name is filed under keys, so that the few names it may be are found among a million. A key that
+finds more names than `ResolverSettings.key_names_max` says nothing and is skipped: what is too
+common to find is too common to decide. So that a common word hides no name, words are also filed in
+pairs.
+
+    =john smith    the folded name
+    w:john         the longest words, and the last two in one: rare words, whatever is beside them
+    p:j5 s53       the sounds of the first and the last word: slips in both, in either order
+    b:joh smi      how they begin: slips further on that change the sound
+    i:j s53        a letter and the sound of the other: initials, nicknames, other first names
+    s:f41          the sound of a single word
+    a:email …      what tells people apart, of `attribute_keys`
 """
 
 from __future__ import annotations
@@ -21,30 +33,80 @@ import numpy as np
 
 from worlddb.embed.compose import Vector
 from worlddb.errors import WorldDBError
-from worlddb.identity.likelihood import cleaned
+from worlddb.identity.likelihood import cleaned, strong_of
 from worlddb.identity.match_values import (
     DEFAULT_SETTINGS,
+    Match,
     Named,
     Population,
+    Resolved,
     ResolverSettings,
     Tiebreaker,
     Verdict,
 )
-from worlddb.identity.name_keys import attribute_keys, block_keys
 from worlddb.identity.resolver import Resolver
 from worlddb.index.composed_worlds import STORED
 from worlddb.index.held_world import VectorRows, ranked
 from worlddb.index.name_index import NOT_NAMED, NameIndex, content_key, name_number
 from worlddb.index.search import Search
 from worlddb.index.vectors import EMBED_BATCH, Vectors
+from worlddb.language.person_names import read_name
+from worlddb.language.word_sound import sound_code
 from worlddb.model.address import Id
 from worlddb.model.drafts import DraftNode
 from worlddb.model.records import NOW
+from worlddb.resolve.known import formal_names
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
 from worlddb.view.visibility import NOWHERE, View, moment_of
 
+WORDS_MAX = 3
+BEGINNING = 3
+
+
+def block_keys(name: str) -> set[str]:
+    """Return the keys of a name."""
+    parts = read_name(name)
+    if not parts.key:
+        return set()
+    keys = {f"={parts.key}"}
+    words = parts.words
+    if not words:
+        return keys
+    longest = sorted(words, key=lambda word: (-len(word), word))[:WORDS_MAX]
+    keys.update(f"w:{word}" for word in longest if len(word) > 1)
+    numbers = "".join(f" {number}" for number in parts.numbers)
+    if len(words) == 1:
+        keys.add(f"s:{sound_code(words[0])}{numbers}")
+        keys.add(f"b:{words[0][: BEGINNING + 1]}{numbers}")
+        return keys
+    first, last = words[0], words[-1]
+    keys.add(f"w:{words[-2]}{last}")
+    one, other = sound_code(first), sound_code(last)
+    keys.add(f"p:{min(one, other)} {max(one, other)}{numbers}")
+    begin, end = sorted((first[:BEGINNING], last[:BEGINNING]))
+    keys.add(f"b:{begin} {end}{numbers}")
+    keys.update(f"i:{letter} {other}{numbers}" for letter in _letters(first))
+    keys.update(f"i:{letter} {one}{numbers}" for letter in _letters(last))
+    return keys
+
+
+def _letters(word: str) -> set[str]:
+    """Return the letters a word may be shortened to: Bob is B, and R for Robert."""
+    return {word[0], *(name[0] for name in formal_names(word))}
+
+
+def attribute_keys(
+    attributes: Mapping[str, str], settings: ResolverSettings = DEFAULT_SETTINGS
+) -> set[str]:
+    """Return the keys of what tells people apart: day of birth, e-mail, telephone."""
+    strong = strong_of(cleaned(attributes), settings)
+    return {f"a:{name} {value}" for name, value in strong.items()}
+
+
 BEHIND_MAX = EMBED_BATCH
 """How many nodes may still be without a vector for them to be embedded on the way."""
+PLAIN_NAME_CHARS_MAX, PLAIN_NAME_WORDS_MAX = 40, 4
+"""A longer name may be a sentence; the tiers tell."""
 NEAR_MAX = 8  # Proposals of the embedding tier are few by design: more would be noise.
 UNINDEXED_MAX = 1_000  # The newest nodes are looked at one by one while the index is behind.
 SAME_MAX = 200  # Equal texts of one world that are compared; more say the same as these.
@@ -88,7 +150,7 @@ def resolver_in(
         # A world that is still to be made has no row, and nothing in it.
         more = [[reader.node_row(one) or NOWHERE for one in group] for group in within]
         said = View(reader, moment, worlds=worlds, members=True, ended=False, within=more)
-    return StoreResolver(view, Resolver(chosen, tiebreaker=tiebreaker), chosen, vectors, said)
+    return StoreResolver(view, chosen, tiebreaker, vectors, said)
 
 
 class StoreResolver:
@@ -97,8 +159,8 @@ class StoreResolver:
     def __init__(
         self,
         view: View,
-        resolver: Resolver,
         settings: ResolverSettings,
+        tiebreaker: Tiebreaker | None = None,
         vectors: NameVectors | None = None,
         said: View | None = None,
     ) -> None:
@@ -106,7 +168,7 @@ class StoreResolver:
         self.view = view
         # Texts are compared with what the writer may see; that may be less than where names count.
         self.said = said or view
-        self._resolver = resolver
+        self._tiebreaker = tiebreaker
         self._settings = settings
         self._vectors = vectors
         self._home = view.worlds[0]
@@ -121,7 +183,42 @@ class StoreResolver:
 
     def verdict(self, node: DraftNode) -> Verdict:
         """Return what the resolver says of a drafted node."""
-        return self.of(_named(node), set())
+        named = _named(node)
+        return self._exact(named) or self.of(named, set())
+
+    def _exact(self, named: Named) -> Verdict | None:
+        """Return the only node of this world that bears the very name and type, if that is sure.
+
+        It is sure where no attribute could speak against it and nobody else here bears the name.
+        Everything else is for the tiers.
+        """
+        if "exact" not in self._settings.tiers or named.attributes or len(named.names) > 1:
+            return None
+        name = named.names[0]
+        key = read_name(name).key if len(name) <= PLAIN_NAME_CHARS_MAX else ""
+        if not key or len(key.split()) > PLAIN_NAME_WORDS_MAX or self._unindexed():
+            return None
+        bearers = set(self._filed[self._home].get(f"={key}", ()))
+        bearers |= set(self._filed[ROOT_ROW].get(f"={key}", ()))
+        seen = self._keep(bearers)
+        if len(seen) != 1:
+            return None
+        found = self._options(seen)
+        if len(found) != 1 or found[0].type != named.type or found[0].attributes:
+            return None
+        if read_name(found[0].names[0]).key != key:
+            return None
+        names = (name, found[0].names[0])
+        return Resolved(
+            Match(
+                option=found[0],
+                tier="exact",
+                score=1.0,
+                confidence=1.0,
+                compared=names,
+                reuses=True,
+            )
+        )
 
     def of(self, named: Named, apart: set[int]) -> Verdict:
         """Return what the resolver says of something named, rows `apart` from it left out."""
@@ -134,7 +231,8 @@ class StoreResolver:
             # How many bear a name is counted in this world: other worlds are other people's.
             total = self.reader.lookups.names(self._home)
             self._population = Population(total, self._holding)
-        return self._resolver.resolve(named, options, self._population)
+        resolver = Resolver(self._settings, tiebreaker=self._tiebreaker)
+        return resolver.resolve(named, options, self._population)
 
     def named(self, row: int) -> Named | None:
         """Return a node of the store as the resolver sees it; None if it has no name."""

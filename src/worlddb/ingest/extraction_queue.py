@@ -9,13 +9,12 @@ no table. The commit that writes what was extracted deletes the edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from worlddb.errors import ConflictError, NotFoundError, ProviderError
-from worlddb.ingest.messages import dated
+from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extractor, Message, Pending
 from worlddb.model.records import Node
@@ -85,33 +84,6 @@ class WaitingText:
         if len(parts) == len(said):
             found |= {part.key: turn.id for part, turn in zip(parts, said, strict=True)}
         return found
-
-
-def draft_or_wait(
-    extractor: Extractor, messages: Sequence[Message], at: datetime
-) -> tuple[Draft, Waiting | None]:
-    """Return the draft of some messages; if the model fails, the fallback's draft, and that it waits.
-
-    The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
-    extractor that says by `resting()` why it should not be asked now is not waited for. A message
-    without a time has the time of the one before it; the first has `at`.
-    """
-    messages = dated(messages, at)
-    resting: Callable[[], str | None] = getattr(extractor, "resting", lambda: None)
-    reason = resting()
-    if reason is not None:
-        waiting = failure(extractor, reason, attempts=0)
-    else:
-        try:
-            return extractor.extract(messages, at).merged(), None
-        except ProviderError as error:
-            waiting = failure(extractor, error)
-    fallback: Extractor | None = getattr(extractor, "fallback", None)
-    if fallback is None:
-        from worlddb.extract import extractor_named
-
-        fallback = extractor_named("verbatim")
-    return fallback.extract(messages, at).merged(), waiting
 
 
 def failure(extractor: Extractor, error: Exception | str, attempts: int = 1) -> Waiting:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal, TypeAlias
 from unicodedata import normalize
 
@@ -26,14 +27,13 @@ from worlddb.ingest.extraction_queue import (
     QueueEntry,
     TakenError,
     Waiting,
-    draft_or_wait,
     failure,
     put_into_queue,
     queue_entries,
     remove_from_queue,
     waiting_text,
 )
-from worlddb.ingest.messages import same_text
+from worlddb.ingest.messages import dated, same_text
 from worlddb.ingest.plan import Target, WorldDestination, WriteRequest, prepare
 from worlddb.ingest.recluster import Reclusterer
 from worlddb.model.address import ROOT_ID, Id
@@ -104,6 +104,33 @@ def extractor_of(given: Extractor | str | None) -> Extractor:
 
         return extractor_named(given or "rules")
     return given
+
+
+def draft_or_wait(
+    extractor: Extractor, messages: Sequence[Message], at: datetime
+) -> tuple[Draft, Waiting | None]:
+    """Return the draft of some messages; if the model fails, the fallback's draft, and that it waits.
+
+    The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
+    extractor that says by `resting()` why it should not be asked now is not waited for. A message
+    without a time has the time of the one before it; the first has `at`.
+    """
+    messages = dated(messages, at)
+    resting: Callable[[], str | None] = getattr(extractor, "resting", lambda: None)
+    reason = resting()
+    if reason is not None:
+        waiting = failure(extractor, reason, attempts=0)
+    else:
+        try:
+            return extractor.extract(messages, at).merged(), None
+        except ProviderError as error:
+            waiting = failure(extractor, error)
+    fallback: Extractor | None = getattr(extractor, "fallback", None)
+    if fallback is None:
+        from worlddb.extract import extractor_named
+
+        fallback = extractor_named("verbatim")
+    return fallback.extract(messages, at).merged(), waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
