@@ -252,7 +252,8 @@ class WorldDB:
             to_micros(at, "at")
         with ingestion.snapshot() as reader:
             row = ROOT_ROW if world is None else lookup.find(reader, world, "nodes")
-            target = Target(home=Id(reader.world(row).id))
+            home = Id(reader.world(row).id)
+            target = Target(commit=reader.head().seq, home=home, home_row=row)
             messages = ingestion.spelled_as_known(reader, messages, target)
         draft, waiting = ingestion.draft(messages, at, extractor)
         outcome, commit, _ = ingestion.commit(
@@ -260,6 +261,7 @@ class WorldDB:
                 draft=draft,
                 memory=draft.nodes[0].key if draft.nodes else "",
                 destination=WorldDestination(target),
+                target=target,
                 actor=actor,
                 source=source,
                 waiting=waiting,

@@ -54,16 +54,15 @@ class Supersession:
     evidence: str
 
 
-def functional_claims(draft: Draft, *, named: bool = False) -> list[Claim]:
-    """Return the claims that can replace others: functional ones with evidence.
+def functional_claims(draft: Draft) -> list[Claim]:
+    """Return the claims that can replace others: functional ones with evidence."""
+    return [claim for claim in claims_of(draft) if claim.functional and claim.evidence]
 
-    With `named`, only claims about a subject that has a name of its own.
-    """
-    found = [claim for claim in claims_of(draft) if claim.functional and claim.evidence]
-    if not named or not found:
-        return found
+
+def named_subjects(claims: Sequence[Claim], draft: Draft) -> list[Claim]:
+    """Return the claims about subjects that have a name of their own."""
     names = {node.key: node.name.casefold() for node in draft.nodes}
-    return [claim for claim in found if names.get(claim.subject, "") not in UNNAMED]
+    return [claim for claim in claims if names.get(claim.subject, "") not in UNNAMED]
 
 
 def supersessions(

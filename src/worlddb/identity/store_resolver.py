@@ -131,7 +131,7 @@ def identifying(name: str, aliases: Sequence[str]) -> tuple[str, ...]:
 
 def resolver_in(
     reader: Reader,
-    world: bytes,
+    row: int | None,
     now: int,
     settings: ResolverSettings | None = None,
     tiebreaker: Tiebreaker | None = None,
@@ -139,9 +139,11 @@ def resolver_in(
     vectors: NameVectors | None = None,
     within: Sequence[Sequence[Id]] = (),
 ) -> StoreResolver:
-    """Return a resolver of names in a world, for a caller who may be bound `within` others."""
+    """Return a resolver of names in a world, for a caller who may be bound `within` others.
+
+    Without a `row` the world is still to be made, and names are looked for in the root world.
+    """
     chosen = settings or DEFAULT_SETTINGS
-    row = reader.node_row(world)
     moment = moment_of(reader, NOW, now)
     worlds = [ROOT_ROW if row is None else row]
     view = View(reader, moment, worlds=worlds, members=True, ended=False)

@@ -8,19 +8,20 @@ evidence. Nothing is merged here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from worlddb.claims.claim import CLAIM_EDGE, FACT, Standing
 from worlddb.claims.supersession import Supersession, supersessions
-from worlddb.errors import ConflictError
+from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.index.name_index import NameIndex
 from worlddb.ingest.extraction_queue import put_into_queue, remove_from_queue
 from worlddb.ingest.plan import Guess, Plan
 from worlddb.model.address import Id
 from worlddb.model.drafts import DraftNode, to_metadata
-from worlddb.model.records import Node
+from worlddb.model.records import EdgeDraft, NodeDraft
 from worlddb.model.scopes import SCOPE, born
 from worlddb.write.transaction import Transaction
 
@@ -55,10 +56,16 @@ def apply(tx: Transaction, plan: Plan, names: NameIndex) -> Outcome:
     for node in draft.nodes:
         for guess in plan.guesses.get(node.key, ()):
             propose(tx, outcome.ids[node.key], guess, outcome)
-    for edge in draft.edges:
-        ends = outcome.ids[edge.source], outcome.ids[edge.target]
-        if ends[0] != ends[1]:
-            tx.write_edge(edge.type, *ends, metadata=edge.metadata)
+    for type_, edges in groupby(draft.edges, key=lambda edge: edge.type):
+        ends = ((outcome.ids[edge.source], outcome.ids[edge.target], edge) for edge in edges)
+        tx.write_edges(
+            type_,
+            [
+                EdgeDraft(source=source, target=target, metadata=edge.metadata)
+                for source, target, edge in ends
+                if source != target
+            ],
+        )
     for ended in _superseded(plan, outcome):
         _end(tx, ended)
     _join(tx, plan, outcome)
@@ -78,21 +85,32 @@ def apply(tx: Transaction, plan: Plan, names: NameIndex) -> Outcome:
 
 def _write_nodes(tx: Transaction, plan: Plan, outcome: Outcome) -> None:
     """Write the drafted nodes that are new; add sources and aliases to the others."""
-    source = plan.request.source
-    for node in plan.request.draft.nodes:
-        if node.key in plan.known:
-            ident = outcome.ids[node.key] = plan.known[node.key]
-            outcome.reused.append(ident)
-            if node.aliases:
-                tx.add_aliases(ident, node.aliases)
-            if source is not None:
-                tx.add_source(ident, source)
-        else:
-            parent = plan.target.home if node.parent is None else outcome.ids[node.parent]
-            found = create_distinct(tx, node, parent, source)
-            ident = outcome.ids[node.key] = found.id
-            # A node that has ended is not looked for; with the same time it is the same node.
-            (outcome.created if found.known_from == tx.now else outcome.reused).append(ident)
+    source, nodes = plan.request.source, plan.request.draft.nodes
+    outcome.ids.update((node.key, plan.known[node.key]) for node in nodes if node.key in plan.known)
+    left = [node for node in nodes if node.key not in plan.known]
+    while left:
+        # A node is written before the nodes inside it.
+        batch = [node for node in left if node.parent is None or node.parent in outcome.ids]
+        if not batch:
+            raise InvalidInputError(
+                f"draft: node {left[0].key!r:.60} has the parent {left[0].parent!r:.60}, which the "
+                "draft does not have"
+            )
+        worlds = [
+            plan.target.home if node.parent is None else outcome.ids[node.parent] for node in batch
+        ]
+        ids = _create_nodes(tx, batch, worlds, source)
+        outcome.ids.update((node.key, ident) for node, ident in zip(batch, ids, strict=True))
+        left = [node for node in left if node.key not in outcome.ids]
+    for node in nodes:
+        known = plan.known.get(node.key)
+        ident = outcome.ids[node.key]
+        if known is not None and node.aliases:
+            tx.add_aliases(ident, node.aliases)
+        if known is not None and source is not None:
+            tx.add_source(ident, source)
+        # A node that has ended is not looked for; with the same time it is the same node.
+        (outcome.created if known is None and tx.is_new(ident) else outcome.reused).append(ident)
         if kept := to_metadata(node.attributes):
             tx.add_metadata(ident, kept)
 
@@ -130,30 +148,46 @@ def propose(tx: Transaction, ident: Id, guess: Guess, outcome: Outcome) -> None:
     outcome.proposed.append(edge.id)
 
 
-def create_distinct(
-    tx: Transaction, node: DraftNode, parent: Id, source: str | Sequence[str] | None
-) -> Node:
-    """Create a node; a little later in time if another world has the very same node."""
-    created_at = node.created_at
-    step = -NUDGE if created_at is not None and created_at > LATEST else NUDGE
+def _create_nodes(
+    tx: Transaction,
+    nodes: Sequence[DraftNode],
+    worlds: Sequence[Id],
+    source: str | Sequence[str] | None,
+) -> list[Id]:
+    """Create nodes in their worlds; a little later in time where another world has the very node."""
+    drafts = [
+        NodeDraft(
+            type=node.type,
+            name=node.name,
+            content=node.content,
+            parent=world,
+            aliases=node.aliases,
+            created_at=node.created_at,
+            valid_from=node.valid_from,
+            valid_to=node.valid_to,
+            source=source,
+        )
+        for node, world in zip(nodes, worlds, strict=True)
+    ]
+    try:
+        return tx.create_nodes(drafts)
+    except ConflictError:
+        return [_create_distinct(tx, draft) for draft in drafts]
+
+
+def _create_distinct(tx: Transaction, draft: NodeDraft) -> Id:
+    created_at = draft.created_at
+    step = -NUDGE if isinstance(created_at, datetime) and created_at > LATEST else NUDGE
     for _ in range(NUDGES_MAX):
         try:
-            return tx.create_node(
-                type=node.type,
-                name=node.name,
-                content=node.content,
-                parent=parent,
-                aliases=node.aliases,
-                created_at=created_at,
-                valid_from=node.valid_from,
-                valid_to=node.valid_to,
-                source=source,
-            )
+            return tx.create_nodes([replace(draft, created_at=created_at)])[0]
         except ConflictError:
-            if created_at is None:
+            if not isinstance(created_at, datetime):
                 raise
             created_at += step
-    raise ConflictError(f"{node.type} {node.name!r:.60}: exists {NUDGES_MAX} times in other worlds")
+    raise ConflictError(
+        f"{draft.type} {draft.name!r:.60}: exists {NUDGES_MAX} times in other worlds"
+    )
 
 
 def _end(tx: Transaction, ended: Supersession) -> None:
@@ -172,7 +206,7 @@ def _separate_fact(tx: Transaction, old: Standing) -> Id:
     drafted = DraftNode(
         key="", type=FACT, content=old.text, created_at=old.said, valid_from=old.began
     )
-    fact = create_distinct(tx, drafted, old.world, None).id
+    fact = _create_nodes(tx, [drafted], [old.world], None)[0]
     said: dict[str, Any] = {"relation": old.relation, "functional": True}
     said |= {"value": old.value} if old.value else {}
     said |= {"was": old.was} if old.was else {}

@@ -184,7 +184,7 @@ class Ingestion:
         Then what is read out of the text is the same again, to the place where it stands. A chat
         is returned as it is.
         """
-        row = reader.node_row(target.home)
+        row = target.home_row
         if len(messages) != 1 or row is None:
             return messages
         text = messages[0].text
@@ -195,7 +195,7 @@ class Ingestion:
         rows = [one for rows in found.values() for one in rows]
         if not rows:
             return messages
-        resolver = resolver_in(reader, target.home, self.clock(), within=target.within)
+        resolver = resolver_in(reader, row, self.clock(), within=target.within)
         there = [
             body.content
             for body in reader.bodies(sorted(resolver.said.keep(rows)))
@@ -302,21 +302,25 @@ class Ingestion:
         with self.store.read() as reader:
             moment = moment_of(reader, NOW, self.clock())
             text = waiting_text(reader, entry.pending.id, moment)
+            home = ROOT_ID if text is None or text.node.parent is None else text.node.parent
+            commit, row = reader.head().seq, reader.node_row(home)
         if text is None:
             with self.transact(actor) as tx:
                 remove_from_queue(tx, entry.edges)
             return False
-        home = text.node.parent or ROOT_ID
         draft = extractor.extract(text.messages(), text.node.valid_from).merged()
         anchors = text.anchors(draft)
         # What was said is in the store already; the rest is written around it.
         rest = tuple(node for node in draft.nodes if node.key not in anchors)
-        target = Target(home=home, anchors=anchors, name_worlds=text.worlds)
+        target = Target(
+            commit=commit, home=home, home_row=row, anchors=anchors, name_worlds=text.worlds
+        )
         outcome, _, _ = self.commit(
             WriteRequest(
                 draft=replace(draft, nodes=rest),
                 memory=next(iter(anchors), ""),
                 destination=WorldDestination(target),
+                target=target,
                 actor=actor,
                 source=text.node.provenance or None,
                 queue_edges=entry.edges,

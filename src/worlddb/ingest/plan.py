@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from worlddb.claims.claim import Claim
 from worlddb.claims.standing import carriers, standing_claims
-from worlddb.claims.supersession import Stood, functional_claims
+from worlddb.claims.supersession import Stood, functional_claims, named_subjects
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.ingest.extraction_queue import Waiting
@@ -39,14 +39,16 @@ SHARED_SCOPES = ("agent:", "app:")
 class Target:
     """Where a write goes, as one snapshot has it.
 
-    `home` is the world of the draft's nodes. `scopes` are made if they are new, each with its
-    generation. The memory becomes a member of `memberships`, the names of `name_worlds`. Texts are
+    `home` is the world of the draft's nodes; `home_row` is its row, None if it is still to be made.
+    `scopes` are those to be made, each with its generation. The memory becomes a member of `memberships`, the names of `name_worlds`. Texts are
     compared with, and end, only what is also inside one of each group of `within`. `anchors` are
-    nodes of the store that the draft refers to by key. `written` is the memory that was written
+    nodes of the store that the draft refers to by key. `commit` is the commit of the snapshot. `written` is the memory that was written
     with the same idempotency key.
     """
 
+    commit: int
     home: Id
+    home_row: int | None
     scopes: Mapping[ScopeName, int] = field(default_factory=lambda: NOTHING)
     memberships: tuple[Id, ...] = ()
     name_worlds: tuple[Id, ...] = ()
@@ -70,12 +72,12 @@ class Destination(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorldDestination:
-    """A world that exists, with nothing else to do."""
+    """A world that exists, and always will: nothing to look for again."""
 
     target: Target
 
     def locate(self, reader: Reader) -> Target:
-        """Return the target: a world never moves out of its id."""
+        """Return the target."""
         return self.target
 
 
@@ -83,7 +85,8 @@ class WorldDestination:
 class WriteRequest:
     """Everything that one write is asked to do, before the store is looked at.
 
-    `memory` is the key of the drafted node that is the memory. `replaces` is the memory that the draft amends. `queue_edges` are the entries of the extraction
+    `memory` is the key of the drafted node that is the memory. `target` is what the destination was
+    when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the entries of the extraction
     queue that this write settles. `waiting` says that the model's part of the extraction is still
     to be done.
     """
@@ -91,6 +94,7 @@ class WriteRequest:
     draft: Draft
     memory: str
     destination: Destination
+    target: Target
     actor: str
     source: str | Sequence[str] | None = None
     metadata: Mapping[str, Any] | None = None
@@ -132,12 +136,14 @@ def prepare(reader: Reader, request: WriteRequest, now: int, before: Plan | None
     With `before`, a plan that another commit has overtaken, the proposals of that plan are kept, no
     tiebreaker is asked again, and what it found is kept if it can still be seen.
     """
-    target = request.destination.locate(reader)
+    target, head = request.target, reader.head()
+    if target.commit != head.seq:
+        target = request.destination.locate(reader)
     tiebreaker = None if before is not None else request.tiebreaker
     resolver = resolver_in(
-        reader, target.home, now, request.resolver, tiebreaker, within=target.within
+        reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
-    known, guesses = resolved(resolver, request.draft, target.home)
+    known, guesses = resolved(resolver, request.draft, target.home_row)
     if before is not None:
         seen = resolver.seen(before.known.values())
         known |= {key: ident for key, ident in before.known.items() if ident in seen}
@@ -146,13 +152,15 @@ def prepare(reader: Reader, request: WriteRequest, now: int, before: Plan | None
     claims: list[Claim] = []
     stood = Stood()
     if request.supersede:
-        row = reader.node_row(target.home)
-        claims = functional_claims(request.draft, named=row is not None and _shared(reader, row))
+        row = target.home_row
+        claims = functional_claims(request.draft)
+        if claims and row is not None and _shared(reader, row):
+            claims = named_subjects(claims, request.draft)
         if claims and row is not None:
             stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
     return Plan(
         request=request,
-        commit=reader.head().seq,
+        commit=head.seq,
         target=target,
         moment=moment,
         known=known,
@@ -189,12 +197,11 @@ def _shared(reader: Reader, row: int) -> bool:
 
 
 def resolved(
-    resolver: StoreResolver, draft: Draft, world: Id
+    resolver: StoreResolver, draft: Draft, row: int | None
 ) -> tuple[dict[str, Id], dict[str, Sequence[Guess]]]:
     """Return which drafted nodes are in the store, and what the others may be the same as."""
     known: dict[str, Id] = {}
     guesses: dict[str, Sequence[Guess]] = {}
-    row = resolver.reader.node_row(world)
     if row is None:
         return known, guesses  # A world that is still to be made holds nothing.
     resolver.fetch([node for node in draft.nodes if node.resolvable])

@@ -17,7 +17,7 @@ from worlddb.index.search import Search
 from worlddb.ingest.apply import Outcome, propose
 from worlddb.ingest.background_queue import unless
 from worlddb.ingest.plan import Guess, judged
-from worlddb.model.address import ROOT_ID, Id
+from worlddb.model.address import Id
 from worlddb.model.inputs import Limits
 from worlddb.model.records import NOW, Proposal
 from worlddb.ontology.registry import Registry
@@ -88,7 +88,7 @@ class Reclusterer:
         by_meaning = settings is None or "embedding" in settings.tiers
         vectors = NameVectors.at_hand(self.search, self.store) if by_meaning else None
         with self.store.read() as reader:
-            inside = ROOT_ID if world is None else Id(reader.world(_row(reader, world)).id)
+            inside = ROOT_ROW if world is None else _row(reader, world)
             resolver = resolver_in(reader, inside, self.clock(), settings, vectors=vectors)
             around = _Neighbourhoods(reader)
             near: Counter[int] = Counter()

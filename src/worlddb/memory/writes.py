@@ -47,16 +47,18 @@ class ScopeDestination:
     def locate(self, reader: Reader) -> Target:
         """Return where the scopes are on this snapshot."""
         worlds = {name: _world(reader, name) for name in self.scopes}
-        home = worlds[self.scopes[0]][0]
+        home, _, row = worlds[self.scopes[0]]
         within = _further_bounds(reader, self.bounds, home)
         key = written = None
         if self.key is not None:
             bounds = [world for group in within for world in group]
             key, written = find_key(reader, self.key, home, self.digest, bounds)
-        others = tuple(world for world, _ in worlds.values() if world != home)
+        others = tuple(world for world, _, _ in worlds.values() if world != home)
         return Target(
+            commit=reader.head().seq,
             home=home,
-            scopes={name: generation for name, (_, generation) in worlds.items()},
+            home_row=row,
+            scopes={name: number for name, (_, number, row) in worlds.items() if row is None},
             memberships=others,
             name_worlds=others,
             within=within,
@@ -82,7 +84,9 @@ class AmendDestination:
         lives, around, others = _homes(view, row)
         home = _own_home(view, self.caller.bounds, row, lives)
         return Target(
+            commit=reader.head().seq,
             home=home,
+            home_row=reader.node_row(home),
             memberships=tuple(others),
             name_worlds=tuple(one for one in (lives, *others) if one != home),
             within=_further_bounds(reader, self.caller.bounds, home),
@@ -134,6 +138,7 @@ class MemoryWriter:
             draft=draft,
             memory=draft.nodes[0].key,
             destination=destination,
+            target=target,
             actor=self.actor,
             source=source,
             metadata=metadata,
@@ -178,6 +183,7 @@ class MemoryWriter:
             draft=replace(draft, nodes=(first, *draft.nodes[1:])),
             memory=first.key,
             destination=destination,
+            target=target,
             actor=self.actor,
             source=source,
             metadata={**old.metadata, **(metadata or {})},
@@ -258,13 +264,13 @@ class MemoryWriter:
         )
 
 
-def _world(reader: Reader, scope: ScopeName) -> tuple[Id, int]:
-    """Return the id of a scope's present world, made or not, and its generation."""
+def _world(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
+    """Return a scope's present world: its id, its generation, and its row if it is made."""
     rows = generations(reader, scope)
-    if rows and reader.closed_by(rows[-1:]):
-        return scope.id(len(rows)), len(rows)
-    generation = max(len(rows) - 1, 0)
-    return scope.id(generation), generation
+    if not rows or reader.closed_by(rows[-1:]):
+        return scope.id(len(rows)), len(rows), None
+    generation = len(rows) - 1
+    return scope.id(generation), generation, rows[-1]
 
 
 def _further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
