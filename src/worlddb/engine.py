@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from worlddb.consolidate.recall_counter import RecallCounter
 from worlddb.index.search import Search
 from worlddb.ingest.background_queue import BackgroundQueue
 from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, plugged_handlers
-from worlddb.sleep.tally import Tally
 from worlddb.store.protocol import Store
 from worlddb.store.sqlite.options import check_options
 from worlddb.store.sqlite.store import SqliteStore
@@ -35,7 +35,7 @@ class Engine:
     store: Store
     registry: Registry
     search: Search
-    recalls: Tally
+    recalls: RecallCounter
     background: BackgroundQueue
     ingestion: Ingestion
     limits: Limits
@@ -85,7 +85,7 @@ def open_engine(
         store=store,
         registry=registry,
         search=search,
-        recalls=Tally(store, clock),
+        recalls=RecallCounter(store, clock),
         background=background,
         ingestion=Ingestion(
             store=store,

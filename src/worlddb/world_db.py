@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
-from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from worlddb.api.restoring import restore as restore
+from worlddb.audit import history
+from worlddb.audit.backup_restore import restore as restore
+from worlddb.audit.erasure_receipt import Receipt, erase_texts, replay_and_clean
+from worlddb.audit.journal_export import export_lines
+from worlddb.audit.proof_path import prove
+from worlddb.audit.store_check import check
 from worlddb.engine import open_engine, wall_clock
-from worlddb.errors import ConflictError, InvalidInputError, StorageError
+from worlddb.errors import InvalidInputError
 from worlddb.ingest.background_queue import Reclustered
 from worlddb.ingest.extraction_queue import queue_entries
-from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested, check_when, ended_by
+from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
 from worlddb.ingest.messages import Input, messages_of
-from worlddb.ingest.plan import Target, WorldDestination, WriteRequest
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Extracted, Extractor, Pending
-from worlddb.model.inputs import Instant, Limits, check_whole, to_micros
-from worlddb.model.journal import has_erased
+from worlddb.model.inputs import Instant, Limits, check_whole
 from worlddb.model.proof import Proof
 from worlddb.model.records import (
     NOW,
@@ -34,7 +35,6 @@ from worlddb.model.records import (
     Edge,
     Identity,
     Node,
-    Plain,
     Problem,
     Proposal,
     ProposalStatus,
@@ -43,41 +43,19 @@ from worlddb.model.retention import RetentionSettings
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.query.query_builder import QueryBuilder, QuerySpec
 from worlddb.query.subgraph import Subgraph
-from worlddb.read import history
-from worlddb.read.check import check
-from worlddb.read.export import export
-from worlddb.read.prove import prove
-from worlddb.store.protocol import ROOT_ROW
+from worlddb.store.protocol import ROOT_ROW, Reader
 from worlddb.view import equivalence, lookup
-from worlddb.view.visibility import moment_of
-from worlddb.write.replay import replay
+from worlddb.view.visibility import Moment, moment_of
 from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact
 
 if TYPE_CHECKING:
+    from worlddb.consolidate.consolidation_run import ConsolidationReport
+    from worlddb.consolidate.fading_report import Fading
     from worlddb.embed.protocol import Embedder
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
     from worlddb.model.drafts import Summarizer
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings, Worlds
-    from worlddb.sleep.report import ConsolidationReport
-    from worlddb.sleep.retention import Fading
-
-
-EXPORT_BATCH = 256  # Lines read under one hold of the store, so that `close` never waits long.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt(Plain):
-    """What was erased, and the commit that did it; None if all of it had been erased before.
-
-    `cleaned` says whether the bytes have left the file and its log, too. They have not while a
-    reader still holds an older snapshot; then `db.clean()` does it later.
-    """
-
-    ids: tuple[Id, ...]
-    commit: Commit | None
-    root_state: Id
-    cleaned: bool
 
 
 class WorldDB:
@@ -245,41 +223,17 @@ class WorldDB:
             RejectedError: an edge handler refused.
             StorageError, ConflictError: the store cannot be written.
         """
-        check_when(recluster)
-        ingestion = self.engine.ingestion
-        messages = messages_of(text_or_messages)
-        if at is not None:
-            to_micros(at, "at")
-        with ingestion.snapshot() as reader:
-            row = ROOT_ROW if world is None else lookup.find(reader, world, "nodes")
-            home = Id(reader.world(row).id)
-            target = Target(commit=reader.head().seq, home=home, home_row=row)
-            messages = ingestion.spelled_as_known(reader, messages, target)
-        draft, waiting = ingestion.draft(messages, at, extractor)
-        outcome, commit, _ = ingestion.commit(
-            WriteRequest(
-                draft=draft,
-                memory=draft.nodes[0].key if draft.nodes else "",
-                destination=WorldDestination(target),
-                target=target,
-                actor=actor,
-                source=source,
-                waiting=waiting,
-                supersede=supersede,
-                resolver=resolver,
-                tiebreaker=tiebreaker,
-            )
-        )
-        ingestion.look_again(target.home, outcome.created, recluster, resolver)
-        says = [node.key for node in draft.nodes if not node.resolvable]
-        return Ingested(
-            memories=tuple(outcome.ids[key] for key in says),
-            created=tuple(outcome.created),
-            reused=tuple(outcome.reused),
-            proposals=ingestion.proposals_of(outcome),
-            commit=commit,
-            pending=None if waiting is None else waiting.error,
-            superseded=ended_by(commit),
+        return self.engine.ingestion.ingest(
+            messages_of(text_or_messages),
+            world=world,
+            extractor=extractor,
+            at=at,
+            source=source,
+            actor=actor,
+            tiebreaker=tiebreaker,
+            resolver=resolver,
+            recluster=recluster,
+            supersede=supersede,
         )
 
     def recluster(
@@ -347,8 +301,7 @@ class WorldDB:
             InvalidInputError: not an id, or the start of several.
             NotFoundError: no such node at that time.
         """
-        with self.engine.store.read() as reader:
-            moment = moment_of(reader, as_of, self.engine.clock())
+        with self._at(as_of) as (reader, moment):
             return lookup.find_node(reader, id_or_prefix, moment)[1]
 
     def get_edge(self, id_or_prefix: bytes | str) -> Edge:
@@ -373,8 +326,7 @@ class WorldDB:
         Raises:
             InvalidInputError, NotFoundError: no such world at that time.
         """
-        with self.engine.store.read() as reader:
-            moment = moment_of(reader, as_of, self.engine.clock())
+        with self._at(as_of) as (reader, moment):
             given = ROOT_ID if id_or_prefix is None else id_or_prefix
             return list(lookup.children(reader, given, moment, include_superseded))
 
@@ -392,11 +344,11 @@ class WorldDB:
         Raises:
             InvalidInputError, NotFoundError: no such node at that time.
         """
-        with self.engine.store.read() as reader:
+        with self._at(as_of) as (reader, moment):
             return lookup.edges(
                 reader,
                 id_or_prefix,
-                moment_of(reader, as_of, self.engine.clock()),
+                moment,
                 direction=direction,
                 types=types,
                 include_superseded=include_superseded,
@@ -495,8 +447,7 @@ class WorldDB:
         Raises:
             InvalidInputError: a time without a zone.
         """
-        with self.engine.store.read() as reader:
-            moment = moment_of(reader, as_of, self.engine.clock())
+        with self._at(as_of) as (reader, moment):
             found = equivalence.conflicts(reader, moment)
         return [item for item in found if include_settled or not item.settled]
 
@@ -508,10 +459,8 @@ class WorldDB:
         Raises:
             InvalidInputError: no such status, or a time without a zone.
         """
-        with self.engine.store.read() as reader:
-            return equivalence.proposals(
-                reader, status, moment_of(reader, as_of, self.engine.clock())
-            )
+        with self._at(as_of) as (reader, moment):
+            return equivalence.proposals(reader, status, moment)
 
     def equivalence_class(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> set[Id]:
         """Return the ids of all nodes accepted as the same, this one among them.
@@ -519,8 +468,7 @@ class WorldDB:
         Raises:
             InvalidInputError, NotFoundError: no such node at that time.
         """
-        with self.engine.store.read() as reader:
-            moment = moment_of(reader, as_of, self.engine.clock())
+        with self._at(as_of) as (reader, moment):
             row, _ = lookup.find_node(reader, id_or_prefix, moment)
             rows = equivalence.accepted_class(reader, {row}, moment)
             return {node.id for node in reader.nodes(rows, moment.known).values()}
@@ -531,8 +479,7 @@ class WorldDB:
         Raises:
             InvalidInputError, NotFoundError: no such node at that time.
         """
-        with self.engine.store.read() as reader:
-            moment = moment_of(reader, as_of, self.engine.clock())
+        with self._at(as_of) as (reader, moment):
             row, _ = lookup.find_node(reader, id_or_prefix, moment)
             return equivalence.export(reader, row, moment)
 
@@ -588,14 +535,7 @@ class WorldDB:
 
     def export(self, *, after: int = -1) -> Iterator[str]:
         """Yield the whole journal as JSON Lines, on one snapshot; `replay` takes it back in."""
-        with self.engine.store.snapshot() as reader:
-            lines = export(reader, after)
-            while True:
-                with self.engine.store.using():
-                    batch = list(islice(lines, EXPORT_BATCH))
-                if not batch:
-                    return
-                yield from batch
+        return export_lines(self.engine.store, after)
 
     def replay(
         self, lines: Iterable[str], *, on_commit: Callable[[int], None] = lambda seq: None
@@ -610,16 +550,7 @@ class WorldDB:
             CorruptionError: a commit was changed on the way.
             ConflictError: this store has another history.
         """
-        with self.engine.store.read() as reader:
-            before = reader.head().seq
-        added = replay(self.engine.store, lines, on_commit)
-        with self.engine.store.read() as reader:
-            changes = (commit.changes for commit in reader.commits(before, None, False))
-            erased = any(has_erased(text) for text in changes)
-        if erased:
-            self.engine.search.forget()
-            self.engine.store.clean()
-        return added
+        return replay_and_clean(self.engine.store, self.engine.search, lines, on_commit)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the store as of now to a new file, while others read and write.
@@ -644,25 +575,7 @@ class WorldDB:
             NotFoundError: there is no such node.
             StorageError, ConflictError: the store cannot be written.
         """
-        given = [id] if isinstance(id, bytes | str) else list(id)
-        if not given:
-            raise InvalidInputError("erase: give an id, or several")
-        with transact(
-            self.engine.store,
-            self.engine.registry,
-            actor=actor,
-            bulk=False,
-            limits=self.engine.limits,
-        ) as tx:
-            ids = tx.erase(given)
-        self.engine.search.forget()
-        cleaned = False
-        # What is erased is erased; that it could not be cleaned is told in the receipt.
-        with suppress(StorageError, ConflictError):
-            cleaned = self.clean()
-        with self.engine.store.read() as reader:
-            root = Id(reader.head().root_state)
-        return Receipt(ids=tuple(ids), commit=tx.commit, root_state=root, cleaned=cleaned)
+        return erase_texts(self.engine.store, self.engine.search, self.transaction(actor), id)
 
     def clean(self) -> bool:
         """Rewrite the file without what is no longer in it; return whether that is done.
@@ -707,13 +620,10 @@ class WorldDB:
             NotFoundError: no such world.
             StorageError, ConflictError: the store cannot be written.
         """
-        from worlddb.sleep.consolidator import consolidate
+        from worlddb.consolidate.consolidation_run import ConsolidationOptions
+        from worlddb.consolidate.consolidator import consolidate
 
-        return consolidate(
-            self.engine.store,
-            self.engine.registry,
-            self.engine.clock,
-            self.engine.limits,
+        options = ConsolidationOptions(
             world=None if world is None else self._id(world),
             summarizer=summarizer,
             min_age=min_age,
@@ -723,6 +633,8 @@ class WorldDB:
             actor=actor,
             only=only,
         )
+        engine = self.engine
+        return consolidate(engine.store, engine.registry, engine.clock, engine.limits, options)
 
     def fading(
         self,
@@ -742,15 +654,14 @@ class WorldDB:
             InvalidInputError: an option is wrong.
             NotFoundError: no such world.
         """
-        from worlddb.sleep.retention import fading
+        from worlddb.consolidate.fading_report import fading
 
         check_whole(limit, "limit", 1)
         is_number = isinstance(below, int | float) and not isinstance(below, bool)
         if not is_number or not below > 0:
             raise InvalidInputError(f"below: give a number above 0, not {below!r:.40}")
         self.engine.recalls.flush()
-        with self.engine.store.read() as reader:
-            moment = moment_of(reader, NOW, self.engine.clock())
+        with self._at(NOW) as (reader, moment):
             row = ROOT_ROW if world is None else lookup.find(reader, world, "nodes")
             return fading(
                 reader,
@@ -760,6 +671,12 @@ class WorldDB:
                 below=below,
                 settings=settings or RetentionSettings(),
             )
+
+    @contextmanager
+    def _at(self, as_of: AsOf) -> Iterator[tuple[Reader, Moment]]:
+        """Yield a snapshot, and the moment that a question is asked at."""
+        with self.engine.store.read() as reader:
+            yield reader, moment_of(reader, as_of, self.engine.clock())
 
     def _id(self, given: bytes | str) -> Id:
         with self.engine.store.read() as reader:

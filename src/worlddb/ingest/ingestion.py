@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from unicodedata import normalize
 
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
-from worlddb.identity.match_values import ResolverSettings
+from worlddb.identity.match_values import ResolverSettings, Tiebreaker
 from worlddb.identity.store_resolver import SAME_MAX, name_index, resolver_in
 from worlddb.index.name_index import NameIndex, content_key
 from worlddb.index.search import Search
@@ -41,8 +41,9 @@ from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
 from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import Reader, Store
+from worlddb.store.protocol import ROOT_ROW, Reader, Store
 from worlddb.view.equivalence import proposals
+from worlddb.view.lookup import find
 from worlddb.view.visibility import moment_of
 from worlddb.write.transaction import Transaction, transact
 
@@ -225,6 +226,56 @@ class Ingestion:
                     plan = prepare(reader, request, self.clock(), before=plan)
             outcome = apply(tx, plan, self.names)
         return outcome, tx.commit, plan.target
+
+    def ingest(
+        self,
+        messages: list[Message],
+        *,
+        world: bytes | str | None,
+        extractor: Extractor | str | None,
+        at: Instant | None,
+        source: str | Sequence[str] | None,
+        actor: str,
+        tiebreaker: Tiebreaker | None,
+        resolver: ResolverSettings | None,
+        recluster: When,
+        supersede: bool,
+    ) -> Ingested:
+        """Remember messages inside a world; see `WorldDB.ingest`."""
+        check_when(recluster)
+        if at is not None:
+            to_micros(at, "at")
+        with self.snapshot() as reader:
+            row = ROOT_ROW if world is None else find(reader, world, "nodes")
+            home = Id(reader.world(row).id)
+            target = Target(commit=reader.head().seq, home=home, home_row=row)
+            messages = self.spelled_as_known(reader, messages, target)
+        draft, waiting = self.draft(messages, at, extractor)
+        outcome, commit, _ = self.commit(
+            WriteRequest(
+                draft=draft,
+                memory=draft.nodes[0].key if draft.nodes else "",
+                destination=WorldDestination(target),
+                target=target,
+                actor=actor,
+                source=source,
+                waiting=waiting,
+                supersede=supersede,
+                resolver=resolver,
+                tiebreaker=tiebreaker,
+            )
+        )
+        self.look_again(target.home, outcome.created, recluster, resolver)
+        says = [node.key for node in draft.nodes if not node.resolvable]
+        return Ingested(
+            memories=tuple(outcome.ids[key] for key in says),
+            created=tuple(outcome.created),
+            reused=tuple(outcome.reused),
+            proposals=self.proposals_of(outcome),
+            commit=commit,
+            pending=None if waiting is None else waiting.error,
+            superseded=ended_by(commit),
+        )
 
     def look_again(
         self,

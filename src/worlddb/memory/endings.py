@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from worlddb.audit.erasure_receipt import Receipt
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.results import Retired
 from worlddb.memory.scope_view import (
@@ -20,7 +21,7 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.scopes import ScopeName, groups_of
 from worlddb.view.visibility import View
-from worlddb.world_db import Receipt, WorldDB
+from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
 ALL = 1 << 40

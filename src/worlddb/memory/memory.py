@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from worlddb.audit.erasure_receipt import Receipt
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.ingestion import check_when
 from worlddb.ingest.messages import Chat, Input, either
@@ -22,7 +23,7 @@ from worlddb.memory.writes import MemoryWriter
 from worlddb.model.drafts import Extractor
 from worlddb.model.inputs import Instant
 from worlddb.model.scopes import ScopeIds, ScopeKind, groups_of
-from worlddb.world_db import Receipt, WorldDB
+from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.recall.hits import Recall

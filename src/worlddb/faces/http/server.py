@@ -13,6 +13,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
+from worlddb.consolidate.background_consolidator import Background
 from worlddb.errors import StorageError, WorldDBError
 from worlddb.faces.config import Settings, open_memory
 from worlddb.faces.http.access import Access, is_loopback
@@ -22,7 +23,6 @@ from worlddb.faces.http.bodies import HEAD_BYTES_MAX
 from worlddb.faces.http.connection import ImpatientProtocol
 from worlddb.faces.http.tokens import SHORT_TOKEN_CHARS, doubts
 from worlddb.memory.memory import Memory
-from worlddb.sleep.background import Background
 
 CONNECTIONS_MAX = 1_000
 BACKLOG = 2_048
