@@ -87,9 +87,9 @@ if TYPE_CHECKING:
     )
     from worlddb.model.retention import RetentionSettings
     from worlddb.model.scopes import ScopeName
-    from worlddb.ontology.protocol import EdgeHandler, WriteContext
+    from worlddb.ontology.edge_types import EdgeHandler, WriteContext
+    from worlddb.query.pipeline import Subgraph
     from worlddb.query.query_builder import Plan, QueryBuilder, QuerySpec
-    from worlddb.query.subgraph import Subgraph
     from worlddb.recall.hits import Hit, LaneRank, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
@@ -221,9 +221,9 @@ _NAMES_OF = {
     ),
     "worlddb.model.retention": "RetentionSettings",
     "worlddb.model.scopes": "ScopeName",
-    "worlddb.ontology.protocol": "EdgeHandler WriteContext",
+    "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
     "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
-    "worlddb.query.subgraph": "Subgraph",
+    "worlddb.query.pipeline": "Subgraph",
     "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",

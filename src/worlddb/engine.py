@@ -13,7 +13,7 @@ from worlddb.index.search import Search
 from worlddb.ingest.background_queue import BackgroundQueue
 from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
-from worlddb.ontology.protocol import EdgeHandler
+from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, plugged_handlers
 from worlddb.store.protocol import Store
 from worlddb.store.sqlite.options import check_options

@@ -40,11 +40,11 @@ from worlddb.model.records import (
     ProposalStatus,
 )
 from worlddb.model.retention import RetentionSettings
-from worlddb.ontology.protocol import EdgeHandler
+from worlddb.ontology.edge_types import EdgeHandler
+from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import QueryBuilder, QuerySpec
-from worlddb.query.subgraph import Subgraph
 from worlddb.store.protocol import ROOT_ROW, Reader
-from worlddb.view import equivalence, lookup
+from worlddb.view import lookup
 from worlddb.view.visibility import Moment, moment_of
 from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact
 
@@ -351,7 +351,7 @@ class WorldDB:
                 moment,
                 direction=direction,
                 types=types,
-                include_superseded=include_superseded,
+                include_ended=include_superseded,
             )
 
     def query(self) -> QueryBuilder:
@@ -414,7 +414,7 @@ class WorldDB:
             max_tokens=max_tokens,
             as_of=as_of,
             types=types,
-            include_superseded=include_superseded,
+            include_ended=include_superseded,
             explain=explain,
             at=at,
             settings=settings,
@@ -448,7 +448,7 @@ class WorldDB:
             InvalidInputError: a time without a zone.
         """
         with self._at(as_of) as (reader, moment):
-            found = equivalence.conflicts(reader, moment)
+            found = lookup.conflicts(reader, moment)
         return [item for item in found if include_settled or not item.settled]
 
     def proposals(
@@ -460,7 +460,7 @@ class WorldDB:
             InvalidInputError: no such status, or a time without a zone.
         """
         with self._at(as_of) as (reader, moment):
-            return equivalence.proposals(reader, status, moment)
+            return lookup.proposals(reader, status, moment)
 
     def equivalence_class(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> set[Id]:
         """Return the ids of all nodes accepted as the same, this one among them.
@@ -470,7 +470,7 @@ class WorldDB:
         """
         with self._at(as_of) as (reader, moment):
             row, _ = lookup.find_node(reader, id_or_prefix, moment)
-            rows = equivalence.accepted_class(reader, {row}, moment)
+            rows = lookup.accepted_class(reader, {row}, moment)
             return {node.id for node in reader.nodes(rows, moment.known).values()}
 
     def export_identity(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> Identity:
@@ -481,7 +481,7 @@ class WorldDB:
         """
         with self._at(as_of) as (reader, moment):
             row, _ = lookup.find_node(reader, id_or_prefix, moment)
-            return equivalence.export(reader, row, moment)
+            return lookup.export_identity(reader, row, moment)
 
     # -- the store as a whole ----------------------------------------------------------------------
 

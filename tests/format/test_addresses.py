@@ -19,8 +19,9 @@ from blake3 import blake3
 
 import worlddb
 from worlddb import AsOf
-from worlddb.model import address, journal
+from worlddb.model import address
 from worlddb.model import address as digest
+from worlddb.model import records as journal
 from worlddb.model.inputs import Limits, encode_metadata
 
 GOLDEN: dict[str, Any] = json.loads(

@@ -34,7 +34,7 @@ from worlddb.index.set_pages import (
 from worlddb.model.address import BUCKET_MAX, EMPTY, fork_digest, nibble, set_digest, split
 from worlddb.store.protocol import CHILDREN, EDGES, Writer
 from worlddb.store.sqlite.store import SqliteStore
-from worlddb.write.commit import update
+from worlddb.write.commit import update_set
 
 from .naive import at, naive_digest, naive_node_address
 from .player import BASE
@@ -170,7 +170,7 @@ def play(
         members.update((member[:32], member) for member in new)
         for ident in drop:
             members.pop(ident, None)
-        digest = update(session, WORLD, kind, new, drop)
+        digest = update_set(session, WORLD, kind, new, drop)
         assert digest == naive_digest(members.values())
     return set(members.values())
 
@@ -205,9 +205,9 @@ def test_a_set_that_grows_and_shrinks_has_the_pages_of_what_is_left(
             members.update((member[:32], member) for member in new)
             for ident in drop:
                 members.pop(ident, None)
-            update(session, WORLD, kind, new, drop)
+            update_set(session, WORLD, kind, new, drop)
             check_layout(session, kind, members.values())
-        update(session, WORLD, kind, [], pool)
+        update_set(session, WORLD, kind, [], pool)
         assert pages(session, kind) == {}
         assert digest_of(session, WORLD, kind) == EMPTY
 
@@ -220,8 +220,8 @@ def test_a_set_that_shrinks_to_a_threshold_has_the_pages_of_one_that_grew_to_it(
     found = [address(i, "4d" if i % 2 else "") for i in range(300)]
     members = children(found) if kind == CHILDREN else found
     with writer() as session:
-        update(session, WORLD, kind, members, [])
-        update(session, WORLD, kind, [], found[left:])
+        update_set(session, WORLD, kind, members, [])
+        update_set(session, WORLD, kind, [], found[left:])
         check_layout(session, kind, members[:left])
 
 
@@ -239,7 +239,7 @@ def test_order_and_grouping_leave_no_trace() -> None:
                 group = todo[start : start + size]
                 put = [ident for ident, is_put in group if is_put]
                 drop = [ident for ident, is_put in group if not is_put]
-                update(session, WORLD, EDGES, put, drop)
+                update_set(session, WORLD, EDGES, put, drop)
             layouts.append(pages(session, EDGES))
     assert all(layout == layouts[0] for layout in layouts)
     assert layouts[0] == digest_and_pages(sorted(found))[1]
@@ -248,8 +248,8 @@ def test_order_and_grouping_leave_no_trace() -> None:
 def test_a_child_with_a_new_state_replaces_the_old_one() -> None:
     found = [address(i) for i in range(400)]
     with writer() as session:
-        update(session, WORLD, CHILDREN, children(found, 0), [])
-        update(session, WORLD, CHILDREN, children(found[:1], 1), [])
+        update_set(session, WORLD, CHILDREN, children(found, 0), [])
+        update_set(session, WORLD, CHILDREN, children(found[:1], 1), [])
         check_layout(session, CHILDREN, children(found[:1], 1) + children(found[1:], 0))
 
 
@@ -260,14 +260,14 @@ def test_members_that_share_a_long_prefix_lie_as_deep_as_it_takes(shared: int) -
     found = sorted({*crowd, *(address(i) for i in range(40))})
     with writer() as session:
         for member in random.Random(shared).sample(found, len(found)):
-            update(session, WORLD, EDGES, [member], [])
+            update_set(session, WORLD, EDGES, [member], [])
         check_layout(session, EDGES, found)
         for member in found[:: len(found) // 20]:
             assert climb(*leaf_and_forks(session, WORLD, EDGES, member), member) == naive_digest(
                 found
             )
         kept = found[::9]
-        update(session, WORLD, EDGES, [], set(found) - set(kept))
+        update_set(session, WORLD, EDGES, [], set(found) - set(kept))
         check_layout(session, EDGES, kept)
 
 
@@ -284,9 +284,9 @@ def climb(leaf: list[bytes], forks: list[list[bytes]], member: bytes) -> bytes:
 def test_dropping_what_is_not_there_changes_nothing() -> None:
     found = [address(i) for i in range(300)]
     with writer() as session:
-        assert update(session, WORLD, EDGES, [], [address(9_999)]) == EMPTY
-        before = update(session, WORLD, EDGES, found, [])
-        assert update(session, WORLD, EDGES, [], [address(9_999), address(9_998)]) == before
+        assert update_set(session, WORLD, EDGES, [], [address(9_999)]) == EMPTY
+        before = update_set(session, WORLD, EDGES, found, [])
+        assert update_set(session, WORLD, EDGES, [], [address(9_999), address(9_998)]) == before
         check_layout(session, EDGES, found)
 
 

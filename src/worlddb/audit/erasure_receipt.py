@@ -10,8 +10,7 @@ from worlddb.audit.journal_export import replay
 from worlddb.errors import ConflictError, InvalidInputError, StorageError
 from worlddb.index.search import Search
 from worlddb.model.address import Id
-from worlddb.model.journal import has_erased
-from worlddb.model.records import Commit, Plain
+from worlddb.model.records import Commit, Plain, has_erased
 from worlddb.store.protocol import Store
 from worlddb.write.transaction import Transaction
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.model.inputs import check_whole
-from worlddb.model.journal import GENESIS, decode_changes, has_erased
-from worlddb.model.records import Change, Commit, Diff, Node
+from worlddb.model.records import GENESIS, Change, Commit, Diff, Node, decode_changes, has_erased
 from worlddb.store.protocol import CommitRow, Reader, to_commit
 
 DIFF_NODES_PER_READ = 10_000

@@ -37,12 +37,10 @@ from worlddb.errors import (
 )
 from worlddb.model.address import ERASED, Id, edge_address, short_key
 from worlddb.model.inputs import Limits, encode_metadata, from_micros
-from worlddb.model.journal import edge_record
-from worlddb.model.records import Change, NodeDraft
+from worlddb.model.records import Change, NodeDraft, edge_record
 from worlddb.store.protocol import CommitRow, ConflictRow, ProposalRow, Reader, Store
 from worlddb.write.commit import Ledger, seal
-from worlddb.write.erasure import insert_erased, scrub
-from worlddb.write.node_rows import create_nodes
+from worlddb.write.node_rows import create_nodes, insert_erased, scrub
 from worlddb.write.reconcile import keep_premises
 
 EXPORT_VERSION = 1

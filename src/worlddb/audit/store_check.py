@@ -23,8 +23,9 @@ from worlddb.audit.projection_check import check_projections, check_sets
 from worlddb.audit.store_image import StoreImage, label_of
 from worlddb.errors import CorruptionError, WorldDBError
 from worlddb.model.address import ERASED, ROOT_ID, edge_address, node_address, short_key
-from worlddb.model.journal import (
+from worlddb.model.records import (
     GENESIS,
+    Problem,
     commit_hash,
     decode_changes,
     edge_record,
@@ -32,7 +33,6 @@ from worlddb.model.journal import (
     note_record,
     state_digest,
 )
-from worlddb.model.records import Problem
 from worlddb.store.protocol import ROOT_ROW, CommitRow, NodeScan, Reader, Store
 
 PROBLEMS_MAX = 200

@@ -15,7 +15,7 @@ from worlddb.consolidate.consolidation_run import ConsolidationRun, EdgeKey, Edg
 from worlddb.model.records import Node
 from worlddb.store.protocol import Reader
 from worlddb.store.sweep import CauseRow
-from worlddb.view.equivalence import accepted_class
+from worlddb.view.lookup import accepted_class
 from worlddb.view.visibility import Moment
 
 CONTRADICTS = "contradicts"

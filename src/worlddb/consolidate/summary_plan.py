@@ -23,7 +23,7 @@ from worlddb.consolidate.transitive_closure import topological_levels
 from worlddb.query.pipeline import DERIVED, SUMMARY, WHOLE, whole_summaries
 from worlddb.store.protocol import ROOT_ROW, Reader
 from worlddb.store.sweep import InsideRow
-from worlddb.view.visibility import DOORS
+from worlddb.view.visibility import NAME_TYPES
 
 DETAILS_MAX = 1_000
 """Units of one summary. Bounds what a summarizer gets at once, and what one change makes anew."""
@@ -146,7 +146,7 @@ def _units(
             continue
         is_moving = item.row in coming
         summaries = () if is_moving else tuple(own.get(item.row, ()))
-        has_text = item.has_content or (item.has_name and item.type not in DOORS)
+        has_text = item.has_content or (item.has_name and item.type not in NAME_TYPES)
         if has_text or summaries or coming.get(item.row):
             units[item.row] = SummaryUnit(item.row, summaries, is_moving)
     return [units[row] for row in sorted(units)]

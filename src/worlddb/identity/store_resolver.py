@@ -146,12 +146,12 @@ def resolver_in(
     chosen = settings or DEFAULT_SETTINGS
     moment = moment_of(reader, NOW, now)
     worlds = [ROOT_ROW if row is None else row]
-    view = View(reader, moment, worlds=worlds, members=True, ended=False)
+    view = View(reader, moment, worlds=worlds, members=True, include_ended=False)
     said = None
     if within:
         # A world that is still to be made has no row, and nothing in it.
         more = [[reader.node_row(one) or NOWHERE for one in group] for group in within]
-        said = View(reader, moment, worlds=worlds, members=True, ended=False, within=more)
+        said = View(reader, moment, worlds=worlds, members=True, include_ended=False, within=more)
     return StoreResolver(view, chosen, tiebreaker, vectors, said)
 
 
@@ -468,6 +468,8 @@ class NameVectors:
                 return []
             matrix = interior.vectors(reader, self._vectors)
             cosines = VectorRows(matrix, np.arange(len(matrix))).of(vector)
-            seen = interior.seen(view.moment, ended=view.ended, types=types) & (cosines >= least)
+            seen = interior.seen(view.moment, ended=view.include_ended, types=types) & (
+                cosines >= least
+            )
             places = ranked(np.where(seen, cosines, 0.0), interior.ids, NEAR_MAX)
             return [interior.rows[place] for place in places]

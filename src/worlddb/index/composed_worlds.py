@@ -18,7 +18,7 @@ import numpy as np
 
 from worlddb.embed.compose import Pool, Pooling, Vector, changed, effective, empty_pool
 from worlddb.errors import CorruptionError
-from worlddb.model.journal import decode_changes
+from worlddb.model.records import decode_changes
 from worlddb.store.protocol import ROOT_ROW, ModelRow, PoolRow, Reader
 
 COMPOSE_BATCH = 4096

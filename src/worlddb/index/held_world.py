@@ -23,10 +23,9 @@ from worlddb.language.form import Form, form_of
 from worlddb.language.question import weights_of
 from worlddb.language.words import asked, words
 from worlddb.model.inputs import to_micros
-from worlddb.model.journal import decode_changes
-from worlddb.model.records import Edge
+from worlddb.model.records import Edge, decode_changes
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader
-from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_door
+from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
 
 K1 = 1.2
 B = 0.75
@@ -286,7 +285,7 @@ class HeldWorld:
         self.starts.append(body.valid_from)
         self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
         self.answers.append(is_answer(body))
-        self.doors.append(is_door(body))
+        self.doors.append(is_name_only(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
         self.text.add(words(f"{body.name} {body.content}"))

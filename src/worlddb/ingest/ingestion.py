@@ -42,8 +42,7 @@ from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
-from worlddb.view.equivalence import proposals
-from worlddb.view.lookup import find
+from worlddb.view.lookup import find, proposals
 from worlddb.view.visibility import moment_of
 from worlddb.write.transaction import Transaction, transact
 

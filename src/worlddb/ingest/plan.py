@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from worlddb.claims.claim import Claim
-from worlddb.claims.standing import carriers, standing_claims
+from worlddb.claims.claim_lookup import carriers, standing_claims
 from worlddb.claims.supersession import Stood, functional_claims, named_subjects
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
@@ -27,7 +27,7 @@ from worlddb.model.drafts import Draft
 from worlddb.model.records import NOW
 from worlddb.model.scopes import SCOPE, ScopeName
 from worlddb.store.protocol import Reader
-from worlddb.view.equivalence import accepted_class
+from worlddb.view.lookup import accepted_class
 from worlddb.view.visibility import Moment, moment_of
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})

@@ -22,8 +22,7 @@ from worlddb.model.inputs import Limits
 from worlddb.model.records import NOW, Proposal
 from worlddb.ontology.registry import Registry
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
-from worlddb.view.equivalence import proposals
-from worlddb.view.lookup import find
+from worlddb.view.lookup import find, proposals
 from worlddb.view.visibility import moment_of
 from worlddb.write.transaction import transact
 

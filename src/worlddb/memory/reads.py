@@ -180,7 +180,7 @@ class MemoryReader:
         while rows := reader.placed.typed(ROOT_ROW, SCOPE, start, after, PAGE_MAX):
             after = rows[-1]
             for row, node in sorted(reader.nodes(rows).items()):
-                if (view.ended or view.moment.holds(node)) and is_own(row, node):
+                if (view.include_ended or view.moment.holds(node)) and is_own(row, node):
                     found.append(row)
                     if len(found) == most:
                         return found
@@ -211,7 +211,7 @@ class MemoryReader:
                 worlds=view.worlds,
                 within=[*view.within, [row]],
                 members=view.members,
-                ended=view.ended,
+                include_ended=view.include_ended,
             )
             return bool(page(both, None, 1))
 

@@ -177,7 +177,7 @@ def view_of(
     rows = scope_rows(reader, groups, moment.known, present)
     inside = [group or [NOWHERE] for group in rows]
     worlds = inside[0] if inside else [ROOT_ROW]
-    return View(reader, moment, worlds=worlds, within=inside[1:], members=True, ended=ended)
+    return View(reader, moment, worlds=worlds, within=inside[1:], members=True, include_ended=ended)
 
 
 def find_memory(view: View, given: bytes | str) -> tuple[int, Node]:

@@ -22,6 +22,7 @@ from worlddb.ontology.edge_types import (
     Contains,
     Contradicts,
     DerivedFrom,
+    EdgeHandler,
     Implies,
     InstanceOf,
     Precedes,
@@ -30,7 +31,6 @@ from worlddb.ontology.edge_types import (
     SubtypeOf,
     Supersedes,
 )
-from worlddb.ontology.protocol import EdgeHandler
 
 ENTRY_POINTS = "worlddb.edge_types"
 VERSION_BYTES_MAX = 256

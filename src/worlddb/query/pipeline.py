@@ -9,20 +9,33 @@ witnesses its whole interior, so one look at when that last changed tells whethe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from worlddb.errors import NotFoundError
+from worlddb.errors import NotFoundError, ProviderError
 from worlddb.index.search import Search
+from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.records import Conflict, Direction, Edge, Node, Op, Query
+from worlddb.model.records import Conflict, Direction, Edge, Node, Op, Plain, Query, node_line
 from worlddb.ontology.registry import Registry
-from worlddb.query.subgraph import Subgraph
 from worlddb.store.protocol import ROOT_ROW, EdgeRow, Reader
 from worlddb.store.sweep import InsideRow
-from worlddb.view.equivalence import accepted_class, conflict_values
-from worlddb.view.visibility import Moment, View, inside, interior, moment_of, rewrite, shows_ended
+from worlddb.view.lookup import accepted_class, conflict_values
+from worlddb.view.visibility import (
+    Moment,
+    View,
+    inside,
+    interior,
+    moment_of,
+    rewrite,
+    includes_ended,
+)
+
+if TYPE_CHECKING:
+    import networkx as nx
+
 
 SUMMARY = "Summary"
 DERIVED = "derived_from"
@@ -220,7 +233,7 @@ class _Run:
             rows = self._with_summaries(set(self._seed()))
             self.edges.clear()
             return rows
-        usual = query.hides_closed and not query.include_superseded and self.moment.valid is None
+        usual = query.hides_ended and not query.include_superseded and self.moment.valid is None
         if usual and query.widens_to_members and query.summary_edges == {DERIVED}:
             found = summary_view(self.reader, self.world, to_micros(self.moment.now, "now"))
             if found is not None:
@@ -238,7 +251,7 @@ class _Run:
             self.moment,
             worlds=[self.world],
             members=self.query.widens_to_members,
-            ended=shows_ended(self.query, self.moment),
+            ended=includes_ended(self.query, self.moment),
         )
         text, vector, match = self.query.text, self.query.vector, self.query.match
         most = max(START_MAX, self.query.limit or 0)
@@ -269,7 +282,7 @@ class _Run:
         missing = wanted - self.nodes.keys()
         self.nodes.update(self.reader.nodes(missing, self.moment.known))
         found = {row: self.nodes[row] for row in wanted if row in self.nodes}
-        if self.moment.valid is None and not self.query.hides_closed:
+        if self.moment.valid is None and not self.query.hides_ended:
             return found
         ended = self.query.include_superseded
         return {row: node for row, node in found.items() if self.moment.shows(node, ended)}
@@ -413,3 +426,60 @@ def _overlaps(node: Node, start: datetime | None, end: datetime | None) -> bool:
     ):
         return False
     return end is None or node.valid_from < end
+
+
+# Subgraph: what a query returns. Shaped like the data, not flat rows.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subgraph(Plain):
+    """The nodes a query ends at, the edges it went along, and the conflicts among the nodes."""
+
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def ids(self) -> set[Id]:
+        """The ids of the nodes."""
+        return {node.id for node in self.nodes}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return nodes, edges and conflicts as plain JSON data."""
+        return self.to_dict()
+
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
+        """Return a directed multigraph: nodes by hex id, edges by hex id as their key.
+
+        Raises:
+            ProviderError: networkx is not installed.
+        """
+        try:
+            import networkx
+        except ImportError as error:
+            raise ProviderError(
+                'networkx is not installed; run: pip install "worlddb[networkx]"'
+            ) from error
+        graph: nx.MultiDiGraph[str] = networkx.MultiDiGraph()
+        for node in self.nodes:
+            graph.add_node(str(node.id), **node.to_dict())
+        for edge in self.edges:
+            ends = (str(edge.source), str(edge.target))
+            graph.add_edge(*ends, key=str(edge.id), **edge.to_dict())
+        graph.graph["conflicts"] = [conflict.to_dict() for conflict in self.conflicts]
+        return graph
+
+    def to_text(self) -> str:
+        """Return the nodes as lines for a prompt: when, what, and what speaks against it."""
+        against: dict[Id, list[Id]] = {}
+        for conflict in self.conflicts:
+            if not conflict.settled:
+                against.setdefault(conflict.left, []).append(conflict.right)
+                against.setdefault(conflict.right, []).append(conflict.left)
+        return "\n".join(node_line(node, against.get(node.id, [])) for node in self.nodes)

@@ -23,14 +23,13 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.records import AsOf, Direction, Op, Plain, Query, TextMatch
 from worlddb.ontology.registry import Registry
-from worlddb.query.pipeline import execute
-from worlddb.query.subgraph import Subgraph
+from worlddb.query.pipeline import Subgraph, execute
 from worlddb.store.protocol import ROOT_ROW, Reader, Store
 from worlddb.view.lookup import find
 from worlddb.view.visibility import Moment, moment_of, rewrite
 
 SWITCHES = {
-    "hides_closed": "what has ended is hidden (supersedes)",
+    "hides_ended": "what has ended is hidden (supersedes)",
     "widens_to_members": "members of the world count as inside (contains)",
     "follows_classes": "nodes accepted as the same stand for each other (same_as)",
     "shows_conflicts": "open conflicts come with the answer (contradicts)",

@@ -37,7 +37,7 @@ def find_rows(
         if interior is None:
             found = _wide(search, view, text=text, match=match, vector=vector, most=most)
             return [row for row, _ in found]
-        seen = interior.seen(view.moment, ended=view.ended, types=view.types)
+        seen = interior.seen(view.moment, ended=view.include_ended, types=view.types)
         if text is not None:
             scores = text_scores(interior, text)
             if match != "any":

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, Claimed, claimed, value_key
-from worlddb.claims.standing import stated
+from worlddb.claims.claim_lookup import stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Conflict, Node, Plain, node_line
 from worlddb.store.protocol import Reader
-from worlddb.view.equivalence import accepted_class
+from worlddb.view.lookup import accepted_class
 from worlddb.view.visibility import Moment
 
 CHARS_PER_TOKEN = 4

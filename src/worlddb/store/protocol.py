@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros
-from worlddb.model.journal import decode_changes
-from worlddb.model.records import Commit, Direction, Edge, Node, ProposalStatus
+from worlddb.model.records import Commit, Direction, Edge, Node, ProposalStatus, decode_changes
 from worlddb.store.sweep import Sweep
 
 ROOT_ROW = 1
@@ -117,6 +116,47 @@ class World(NamedTuple):
     content: str
     created_at: int
     parent: int | None
+
+
+class NewNode(NamedTuple):
+    """A node to insert; `key` is the start of its id as a number (`model.address.short_key`)."""
+
+    row: int
+    key: int
+    id: bytes
+    type: str
+    name: str
+    content: str
+    created_at: int
+    parent: int | None
+    valid_from: int
+    valid_to: int | None
+    born: int
+
+
+class NodePlace(NamedTuple):
+    """Where a node is: its row, the row of the world it lives in, and when its validity begins."""
+
+    row: int
+    world: int
+    valid_from: int
+
+
+class NewEdge(NamedTuple):
+    """An edge to insert; `world` is the world its source lives in, `metadata` is JSON."""
+
+    row: int
+    key: int
+    id: bytes
+    type: str
+    source: int
+    target: int
+    world: int
+    valid_from: int
+    valid_to: int | None
+    metadata: str
+    generation: int
+    born: int
 
 
 class NodeScan(NamedTuple):
@@ -337,7 +377,7 @@ class Writer(Reader, Protocol):
     seq: int
     time: int
 
-    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, tuple[int, int, int]]: ...
+    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]: ...
     def insert_nodes(self, rows: Iterable[Sequence[Any]]) -> None: ...
     def insert_texts(self, rows: Iterable[tuple[int, str, str]]) -> None: ...
     def insert_edges(self, rows: Iterable[Sequence[Any]]) -> None: ...

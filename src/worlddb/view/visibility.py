@@ -1,7 +1,17 @@
-"""Moment: the (valid, known) pair a question is asked at, in the store's own units.
+"""Visibility: the one place that decides what a reader can see.
+
+Three questions decide it, and every query, lane and face asks them here:
+
+    when    `Moment`: the (valid, known) pair that a question is asked at
+    where   `interior`, `inside`: what is inside a world
+    what    `View`: both of them, and whether nodes that have ended are shown
 
 Known time becomes a commit number: what the engine believed after that commit. Valid time stays a
 time; without one, a node or an edge counts unless it has ended by now.
+
+The interior of a world are its children, its members (by `contains`), and theirs, all the way down.
+The world itself is not in its interior. `interior` walks down, `inside` walks up from candidates;
+both follow the same two relations, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -19,8 +29,12 @@ from worlddb.ontology.registry import Registry
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
 
 BEFORE_EVERYTHING = -1
+"""The commit number of a known time before the first commit: nothing was known."""
 NOWHERE = 0
 """A row that no node has: inside it nothing is seen."""
+MEMBERSHIP = ("contains",)
+NAME_TYPES = frozenset({"Entity", "Topic", "Scope", "Session", "Date", "Key"})
+"""Types whose nodes, as long as they are only a name, lead to answers and are no answers."""
 
 
 class Moment(NamedTuple):
@@ -40,12 +54,12 @@ class Moment(NamedTuple):
             return ends is None or ends > self.now
         return thing.valid_from <= self.valid and (ends is None or self.valid < ends)
 
-    def shows(self, thing: Node | Edge, ended: bool) -> bool:
-        """Return whether it is true at this moment or, with `ended`, was true before.
+    def shows(self, thing: Node | Edge, include_ended: bool) -> bool:
+        """Return whether it is true at this moment or, with `include_ended`, was true before.
 
-        What had not begun by the valid time asked for is shown to nobody.
+        What had not begun by the valid time asked for is never shown.
         """
-        if not ended:
+        if not include_ended:
             return self.holds(thing)
         return self.valid is None or thing.valid_from <= self.valid
 
@@ -68,16 +82,6 @@ def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
     if as_of.valid is not None:
         valid = from_micros(to_micros(as_of.valid, "valid"))
     return Moment(from_micros(now), valid, known)
-
-
-# Visible: the one place that says what can be seen from inside a world.
-#
-# A world's interior are its children, its members (by `contains`), and theirs, all the way down. The
-# world itself is not in its interior. `interior` walks down, `inside` walks up from candidates; both
-# follow the same two relations, so they cannot disagree.
-
-
-MEMBERSHIP = ("contains",)
 
 
 def interior(reader: Reader, world: int, moment: Moment, members: bool) -> set[int]:
@@ -116,7 +120,7 @@ def interior_up_to(
         seen |= frontier
         if most is not None and len(seen) > most:
             return None
-    # A world is not inside itself, but it may be inside another of them.
+    # A world is not inside itself, but may be inside another of the given ones.
     return seen if len(starts) > 1 else seen - starts
 
 
@@ -158,28 +162,23 @@ def _descendants_of(world: int, above: dict[int, set[int]]) -> set[int]:
     return found
 
 
-# View: what a reader may see, inside which worlds and at which moment.
+def is_name_only(body: BodyRow) -> bool:
+    """Return whether a node is only a name that leads to other nodes."""
+    return bool(body.name) and not body.content and body.type in NAME_TYPES
 
 
-DOORS = frozenset({"Entity", "Topic", "Scope", "Session", "Date", "Key"})
-"""Types whose nodes, as long as they are only a name, lead to answers and are none."""
-
-
-def is_door(body: BodyRow) -> bool:
-    """Return whether a node is only a name to go through."""
-    return bool(body.name) and not body.content and body.type in DOORS
-
-
-def is_answer(body: BodyRow, doors: bool = False) -> bool:
-    """Return whether a node has something to say; with `doors`, its name alone will do."""
-    return bool(body.content or body.name) and (doors or not is_door(body))
+def is_answer(body: BodyRow, names: bool = False) -> bool:
+    """Return whether a node has something to say; with `names`, its name alone will do."""
+    return bool(body.content or body.name) and (names or not is_name_only(body))
 
 
 class View:
-    """What can be seen: inside some worlds, at a moment, ended or not; or of it `answers` alone.
+    """What can be seen inside any of some worlds at a moment.
 
-    A node that is only a name is an answer to who asks for its type.
-    With `within`, only what is also inside one of each of those groups of worlds.
+    `members` says whether members of a world count as inside, `include_ended` whether nodes that
+    have ended are seen. With `within`, a node must also be inside one world of each of those
+    groups. `types` leaves the nodes of these types alone, `answers` those that have something to
+    say; a node that is only a name is an answer where its type is asked for.
     """
 
     def __init__(
@@ -189,7 +188,7 @@ class View:
         *,
         worlds: Sequence[int],
         members: bool,
-        ended: bool,
+        include_ended: bool,
         types: Iterable[str] | None = None,
         answers: bool = False,
         within: Sequence[Sequence[int]] = (),
@@ -198,13 +197,13 @@ class View:
         self.moment = moment
         self.worlds = worlds
         self.members = members
-        self.ended = ended
+        self.include_ended = include_ended
         self.types = None if types is None else frozenset(types)
         self.answers = answers
         self.within = within
 
     def beginning_with(self, number: int) -> View:
-        """Return the same view with another of its groups of worlds as the first."""
+        """Return the same view with group `number` of its groups of worlds as the first."""
         groups = [self.worlds, *self.within]
         first = groups.pop(number)
         return View(
@@ -212,14 +211,14 @@ class View:
             self.moment,
             worlds=first,
             members=self.members,
-            ended=self.ended,
+            include_ended=self.include_ended,
             types=self.types,
             answers=self.answers,
             within=groups,
         )
 
     def keep_world(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that are inside, whatever their time."""
+        """Return those of some rows that are inside, whatever their validity."""
         wanted = set(rows)
         for group in (self.worlds, *self.within):
             wanted = self.keep_inside(wanted, group)
@@ -244,11 +243,11 @@ class View:
         for body in self.reader.bodies(rows, self.moment.known):
             if self.types is not None and body.type not in self.types:
                 continue
-            if self.answers and not is_answer(body, doors=self.types is not None):
+            if self.answers and not is_answer(body, names=self.types is not None):
                 continue
             if valid is not None and body.valid_from > valid:
-                continue  # Also for who asks for what has ended: it had not begun.
-            if not self.ended and body.valid_to is not None:
+                continue  # Not begun: also hidden where ended nodes are included.
+            if not self.include_ended and body.valid_to is not None:
                 if body.valid_to <= (now if valid is None else valid):
                     continue
             kept.add(body.row)
@@ -256,7 +255,7 @@ class View:
 
 
 def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) -> Query:
-    """Let every edge type that holds in the query's world say how it wants to be read."""
+    """Return the query as the handlers of the edge types in its world want it read."""
     worlds = [bytes(query.world or ROOT_ID)]
     row = reader.node_row(worlds[0])
     while row is not None and row != ROOT_ROW:
@@ -270,6 +269,6 @@ def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) ->
     return query
 
 
-def shows_ended(query: Query, moment: Moment) -> bool:
-    """Return whether nodes that are not true at the moment are shown all the same."""
-    return query.include_superseded or not (query.hides_closed or moment.valid is not None)
+def includes_ended(query: Query, moment: Moment) -> bool:
+    """Return whether a rewritten query shows nodes that have ended by the moment."""
+    return query.include_superseded or not (query.hides_ended or moment.valid is not None)

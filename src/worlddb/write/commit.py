@@ -1,7 +1,10 @@
-"""Ledger: what the open transaction has done so far.
+"""Ledger and commit: what the open transaction has done so far, and how it becomes a commit.
 
-It numbers rows, remembers where nodes are, feeds the commit's digests as records are written, and
-notes which sets of which worlds must be hashed again at the end.
+The `Ledger` numbers rows, remembers where nodes are, feeds the commit's digests as records are
+written, and notes which sets of which worlds have to be hashed again. `seal` then gives every
+touched world its new state, once, and chains the journal. Worlds are hashed from the inside out: a
+world waits until all its changed children have their states. There is no recursion, so a deep tree
+costs time and never a stack.
 """
 
 from __future__ import annotations
@@ -17,29 +20,58 @@ from blake3 import blake3
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.index.set_pages import Laid, change, digest_of, lay_out, merge
 from worlddb.model.address import ERASED, ROOT_ID, Id, erased_state, node_address
-from worlddb.model.inputs import Limits, from_micros
-from worlddb.model.journal import commit_hash, encode_changes, note_record, state_digest
-from worlddb.model.records import Change
-from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, CommitRow, SetChange, World, Writer
+from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
+from worlddb.model.records import (
+    Change,
+    Edge,
+    commit_hash,
+    encode_changes,
+    note_record,
+    state_digest,
+)
+from worlddb.store.protocol import (
+    CHILDREN,
+    EDGES,
+    ROOT_ROW,
+    CommitRow,
+    NodePlace,
+    SetChange,
+    World,
+    Writer,
+)
 from worlddb.view.lookup import whole_id
+
+LAY_OUT_MIN = 10_000
+"""How many new members make it worth laying out a set ahead, while the store builds its indexes.
+Smaller sets take less time than starting a thread saves."""
+SetsAhead = dict[tuple[int, int], Laid]
+"""Sets laid out ahead, by world and kind."""
 
 
 class Ledger:
-    """The running account of one transaction."""
+    """The running account of one transaction.
+
+    `places` has the nodes that were looked up or created so far; `edges_seen` the rows of new edges
+    by short key. `children_put`, `children_lost`, `edges_put` and `edges_lost` are the changes of
+    the worlds' sets, by the row of the world; `touched` are further worlds to hash again, and
+    `moved` the rows of nodes that were moved. `given_states` are states that cannot be computed
+    because fields were erased: a replay takes them from its export. `failure` is the error that
+    broke the transaction, `landed` the commit that it became.
+    """
 
     def __init__(self, writer: Writer, limits: Limits) -> None:
         head = writer.head()
         self._writer: Writer | None = writer
-        self.broken: BaseException | None = None
+        self.failure: BaseException | None = None
+        self.landed: CommitRow | None = None
         self.limits = limits
         self.head = head
         self.node_row, self.edge_row, self.note_row = head.nodes, head.edges, head.notes
         self.nodes, self.edges, self.notes = blake3(), blake3(), blake3()
         self.changes: list[Change] = []
-        self.places: dict[bytes, tuple[int, int, int]] = {ROOT_ID: (ROOT_ROW, ROOT_ROW, 0)}
+        self.places: dict[bytes, NodePlace] = {ROOT_ID: NodePlace(ROOT_ROW, ROOT_ROW, 0)}
         self.edges_seen: dict[int, int] = {}
         self.moved: dict[bytes, int] = {}
-        self.last_node: Any = None
         self.touched: set[int] = set()
         self.given_states: dict[bytes, bytes] = {}
         self.children_put: defaultdict[int, list[bytes]] = defaultdict(list)
@@ -59,7 +91,7 @@ class Ledger:
         return self._writer
 
     def close(self) -> None:
-        """End the account; whoever still holds the transaction or a context can do no harm."""
+        """End the account: a transaction or context that somebody still holds can do no harm."""
         self._writer = None
 
     @property
@@ -68,13 +100,17 @@ class Ledger:
         return from_micros(self.writer.time)
 
     @property
+    def size(self) -> tuple[int, int, int, int]:
+        """The last row of each kind and the number of changes: it grows with every write."""
+        return self.node_row, self.edge_row, self.note_row, len(self.changes)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing was written, so that there is nothing to commit."""
-        written = (self.node_row, self.edge_row, self.note_row)
-        return not self.changes and written == (self.head.nodes, self.head.edges, self.head.notes)
+        return self.size == (self.head.nodes, self.head.edges, self.head.notes, 0)
 
     def resolve(self, given: bytes | str) -> Id:
-        """Return the id of a node of this transaction's view from an id or a prefix.
+        """Return the id of a node from an id or a prefix; nodes of this transaction count.
 
         Raises:
             InvalidInputError: not an id, too short, or the start of several.
@@ -82,8 +118,8 @@ class Ledger:
         """
         return given if type(given) is Id else whole_id(self.writer, given, "nodes")
 
-    def place(self, given: bytes | str) -> tuple[int, int, int]:
-        """Return (row, world, valid_from) of a node.
+    def place(self, given: bytes | str) -> NodePlace:
+        """Return where a node is.
 
         Raises:
             NotFoundError: no such node.
@@ -109,7 +145,10 @@ class Ledger:
     def add_notes(
         self, ident: bytes, row: int, kind: str, texts: tuple[str, ...], *, fresh: bool
     ) -> None:
-        """Attach aliases or sources to a node; those it has already are left out."""
+        """Attach aliases, sources or metadata to a node.
+
+        Unless they are `fresh`, texts that the node has already are left out.
+        """
         rows = []
         for text in texts:
             if fresh or not self.writer.has_note(row, kind, text):
@@ -119,24 +158,46 @@ class Ledger:
         if rows:
             self.writer.insert_notes(rows)
 
+    def close_validity(self, target: bytes, at: Instant, by: Edge | None) -> None:
+        """Tighten `valid_to` of a node or an edge; a later or equal end changes nothing.
+
+        `by` is the edge whose handler does it.
+
+        Raises:
+            NotFoundError: nothing has that id.
+            InvalidInputError: `at` is no time with a time zone.
+        """
+        end, writer = to_micros(at, "valid_to"), self.writer
+        try:
+            kind, row = "node", self.place(target).row
+            before = writer.nodes([row])[row].valid_to
+        except NotFoundError:
+            edge_row = writer.edge_row(target)
+            if edge_row is None:
+                raise NotFoundError(f"no node or edge has the id {Id(target)}") from None
+            kind, row = "edge", edge_row
+            before = writer.edges([row])[0].edge.valid_to
+        if before is not None and to_micros(before, "valid_to") <= end:
+            return
+        writer.set_valid_to(kind, row, end)
+        detail = {"by": str(by.id)} if by else {}
+        self.change(f"close_{kind}", target, valid_to=end, **detail)
+
     def move(self, ident: bytes, world: int) -> None:
         """Move a node, and its outgoing edges with it, from one world's sets to another's."""
-        row, before, valid_from = self.place(ident)
-        moved = self.writer.set_parent(row, world)
-        self.places[ident] = (row, world, valid_from)
-        self.moved[ident] = row
-        self.children_lost[before].add(ident)
+        place = self.place(ident)
+        moved = self.writer.set_parent(place.row, world)
+        self.places[ident] = place._replace(world=world)
+        self.moved[ident] = place.row
+        self.children_lost[place.world].add(ident)
         self.children_lost[world].discard(ident)
         self.children_put[world].append(ident)
-        self.edges_lost[before].update(moved)
+        self.edges_lost[place.world].update(moved)
         self.edges_lost[world].difference_update(moved)
         self.edges_put[world].extend(moved)
 
 
-# Sets of a transaction: what it changes in them, and what commits before it left unwritten.
-
-
-def update(
+def update_set(
     writer: Writer,
     world: int,
     kind: int,
@@ -144,36 +205,20 @@ def update(
     drop: Iterable[bytes],
     laid: Laid | None = None,
 ) -> bytes:
-    """Change a set in the transaction's view of its pages, and return its digest."""
+    """Change a set in the transaction's view of its pages, and return the set's digest."""
     digest, changed = change(writer, world, kind, put, drop, laid)
     writer.put_pages(world, kind, changed)
     return digest
 
 
-def catch_up(writer: Writer) -> None:
-    """Bring the transaction's view of pages to the last commit."""
-    for (world, kind), (put, drop) in merge(writer.unseen()).items():
-        update(writer, world, kind, put, drop)
-
-
-# Commit: give every touched world its new state, once, and chain the journal.
-#
-# Worlds are hashed from the inside out: a world waits until all its changed children have their
-# states. No recursion, so depth costs time and never a stack.
-
-
-LAY_OUT_MIN = 10_000
-Ahead = dict[tuple[int, int], Laid]
-"""Sets worked out ahead, by world and kind."""
-
-
 def seal(ledger: Ledger, actor: str, hash_: bytes | None = None) -> CommitRow:
-    """Compute states, write the journal's row, and return it.
+    """Compute states, write the commit's row in the journal, and return that row.
 
-    `hash_` is the hash of a commit that is played again and of which something was erased.
+    `hash_` is given where a commit is replayed of which something was erased: its own hash can't be
+    computed again.
     """
     writer = ledger.writer
-    states = restate(ledger, _build_and_lay_out(ledger))
+    states = _restate(ledger, _build_and_lay_out(ledger))
     root_state = states.get(ROOT_ID, ledger.head.root_state)
     digests = {
         "nodes": ledger.nodes.digest(),
@@ -200,11 +245,11 @@ def seal(ledger: Ledger, actor: str, hash_: bytes | None = None) -> CommitRow:
     return row
 
 
-def _build_and_lay_out(ledger: Ledger) -> Ahead:
-    """Build deferred indexes; meanwhile, on the other core, analyse words and lay out large sets.
+def _build_and_lay_out(ledger: Ledger) -> SetsAhead:
+    """Build the indexes that a load put off; meanwhile analyse words and lay out large sets.
 
-    SQLite builds without holding Python up, and neither of the two needs the store. One thread does
-    both: words first, because SQLite waits for them, then the layout while SQLite takes them in.
+    SQLite builds without holding Python up, and neither analysis nor layout needs the store. One
+    thread does both: words first, because SQLite waits for them, then the layout.
     """
     if not ledger.writer.is_deferred:
         return {}
@@ -218,9 +263,9 @@ def _build_and_lay_out(ledger: Ledger) -> Ahead:
         return laying.result()
 
 
-def _lay_out_large(ledger: Ledger) -> Ahead:
+def _lay_out_large(ledger: Ledger) -> SetsAhead:
     """Lay out the sets that are worth it, as if every new child were a leaf."""
-    ahead: Ahead = {}
+    ahead: SetsAhead = {}
     for world, idents in ledger.edges_put.items():
         if len(idents) > LAY_OUT_MIN:
             ahead[world, EDGES] = lay_out(idents)
@@ -230,30 +275,32 @@ def _lay_out_large(ledger: Ledger) -> Ahead:
     return ahead
 
 
-def restate(ledger: Ledger, ahead: Ahead) -> dict[bytes, bytes]:
+def _restate(ledger: Ledger, ahead: SetsAhead) -> dict[bytes, bytes]:
     """Give new states to all touched worlds and their ancestors; return id → state of each."""
     worlds = _with_ancestors(ledger)
     if worlds:
-        catch_up(ledger.writer)
+        # The commits before this one may have left their pages to be written later.
+        for (holder, kind), (put, drop) in merge(ledger.writer.unseen()).items():
+            update_set(ledger.writer, holder, kind, put, drop)
     waiting = dict.fromkeys(worlds, 0)
     for world in worlds.values():
         if world.parent is not None:
             waiting[world.parent] += 1
     ready = [row for row, count in waiting.items() if not count]
     restated: dict[int, dict[bytes, bytes]] = {}
-    work = _Work(ledger, ahead)
+    update = _StateUpdate(ledger, ahead)
     while ready:
         world = worlds[ready.pop()]
-        state = work.restate(world, restated.pop(world.row, {}))
+        state = update.restate(world, restated.pop(world.row, {}))
         if world.parent is not None:
             if state is not None:
                 restated.setdefault(world.parent, {})[world.id] = state
             waiting[world.parent] -= 1
             if not waiting[world.parent]:
                 ready.append(world.parent)
-    ledger.writer.keep_changes(work.sets)
-    ledger.writer.set_states(work.changes)
-    return work.states
+    ledger.writer.keep_changes(update.sets)
+    ledger.writer.set_states(update.changes)
+    return update.states
 
 
 def _with_ancestors(ledger: Ledger) -> dict[int, World]:
@@ -270,10 +317,10 @@ def _with_ancestors(ledger: Ledger) -> dict[int, World]:
     return worlds
 
 
-class _Work:
-    """What restating has worked out so far; written at the end, in one go."""
+class _StateUpdate:
+    """The new states and set changes of one commit; they are written together at the end."""
 
-    def __init__(self, ledger: Ledger, ahead: Ahead) -> None:
+    def __init__(self, ledger: Ledger, ahead: SetsAhead) -> None:
         self.ledger = ledger
         self.ahead = ahead
         self.states: dict[bytes, bytes] = {}
@@ -319,7 +366,7 @@ class _Work:
     ) -> bytes:
         writer = self.ledger.writer
         self.sets.append(SetChange(writer.seq, row, kind, put, list(lost)))
-        return update(writer, row, kind, put, lost, laid)
+        return update_set(writer, row, kind, put, lost, laid)
 
     def _members(self, put: Iterable[bytes], restated: dict[bytes, bytes]) -> list[bytes]:
         """Return the children to put as `id ‖ state`.

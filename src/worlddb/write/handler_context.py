@@ -1,14 +1,18 @@
-"""Context: the transaction as a handler sees it, and all that a handler may do."""
+"""Handler context: what an edge type's handler may read and do in the open transaction.
+
+Merges are decided here, too: a handler stages a proposal, and `decide_merge` gives it another
+status. That is the only way two nodes become one identity, and the way back. Nothing is moved or
+rewritten: a decision is a status with a history, and readers follow it.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.address import Id
 from worlddb.model.inputs import (
     Instant,
@@ -16,19 +20,44 @@ from worlddb.model.inputs import (
     check_notes,
     encode_metadata,
     encode_text,
-    to_micros,
 )
-from worlddb.model.records import Direction, Edge, EdgeDraft, Node, NodeDraft, Proposal
-from worlddb.store.protocol import ROOT_ROW, ConflictRow, ProposalRow, Writer
+from worlddb.model.records import (
+    Direction,
+    Edge,
+    EdgeDraft,
+    Node,
+    NodeDraft,
+    Proposal,
+    ProposalStatus,
+)
+from worlddb.store.protocol import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow, Writer
+from worlddb.view.lookup import proposal_value
 from worlddb.write.commit import Ledger
-from worlddb.write.node_rows import create_nodes, refuse_erased
+from worlddb.write.node_rows import create_node, refuse_erased
 
 if TYPE_CHECKING:
     from worlddb.write.reconcile import Reconciler
 
+NEXT_STATUSES: dict[ProposalStatus, tuple[ProposalStatus, ...]] = {
+    "pending": ("accepted", "rejected"),
+    "accepted": ("pending",),
+    "rejected": (),
+    "withdrawn": (),
+}
+"""What a proposal of each status may become. An accepted merge is undone by making it pending."""
+WAYS_OUT = {
+    "accepted": "undo it first with undo_merge",
+    "pending": "accept or reject it",
+    "rejected": "write a new same_as edge with new evidence",
+    "withdrawn": "write a new same_as edge",
+}
 
-class Context:
-    """What `ontology.protocol.WriteContext` promises, over the open transaction."""
+
+class HandlerContext:
+    """`ontology.edge_types.WriteContext` over the open transaction; see its docstrings.
+
+    `edge` is the edge whose handler runs; None if the handler takes a whole batch.
+    """
 
     def __init__(self, ledger: Ledger, reconciler: Reconciler, edge: Edge | None) -> None:
         self._ledger = ledger
@@ -39,6 +68,14 @@ class Context:
     def _writer(self) -> Writer:
         return self._ledger.writer
 
+    def _row(self, node_id: Id) -> int:
+        return self._ledger.place(node_id).row
+
+    def _ends(self, edge: Edge) -> tuple[int, int]:
+        """Return the rows of an edge's two ends, the lower one first."""
+        left, right = self._row(edge.source), self._row(edge.target)
+        return min(left, right), max(left, right)
+
     @property
     def now(self) -> datetime:
         """The commit's time."""
@@ -48,7 +85,7 @@ class Context:
 
     def get(self, node_id: Id) -> Node:
         """Return a node."""
-        row = self._ledger.place(node_id)[0]
+        row = self._row(node_id)
         return self._writer.nodes([row])[row]
 
     def get_edge(self, edge_id: Id) -> Edge:
@@ -60,7 +97,7 @@ class Context:
     ) -> list[Edge]:
         """Return the edges at a node that are not deleted."""
         check_direction(direction)
-        row = self._ledger.place(node_id)[0]
+        row = self._row(node_id)
         return [item.edge for item in self._writer.edges_at([row], direction, types)]
 
     def reaches(self, start: Id, goal: Id, types: Iterable[str]) -> bool:
@@ -69,7 +106,7 @@ class Context:
         Walks from both ends in turn: a chain is cheap to write in either order.
         """
         chosen = list(types)
-        ahead, behind = {self._ledger.place(start)[0]}, {self._ledger.place(goal)[0]}
+        ahead, behind = {self._row(start)}, {self._row(goal)}
         seen_ahead, seen_behind = set(ahead), set(behind)
         while ahead and behind:
             if len(seen_ahead) <= len(seen_behind):
@@ -89,7 +126,7 @@ class Context:
     def has_circle(self, starts: Iterable[Id], types: Iterable[str]) -> bool:
         """Return whether edges of `types` run in a circle anywhere downstream of `starts`."""
         chosen = list(types)
-        frontier = {self._ledger.place(start)[0] for start in starts}
+        frontier = {self._row(start) for start in starts}
         seen = set(frontier)
         below: dict[int, list[int]] = {}
         into: dict[int, int] = {}
@@ -111,9 +148,9 @@ class Context:
 
     def encloses(self, world: Id, node_id: Id) -> bool:
         """Return whether `world` is `node_id` or holds it, as parent or by membership."""
-        wanted = self._ledger.place(world)[0]
+        wanted = self._row(world)
         seen: set[int] = set()
-        frontier = {self._ledger.place(node_id)[0]}
+        frontier = {self._row(node_id)}
         while frontier:
             if wanted in frontier:
                 return True
@@ -125,11 +162,11 @@ class Context:
 
     def is_placed(self, node_id: Id) -> bool:
         """Return whether a node lives in another world than the root."""
-        return self._ledger.place(node_id)[1] != ROOT_ROW
+        return self._ledger.place(node_id).world != ROOT_ROW
 
     def has_moved(self, node_id: Id) -> bool:
         """Return whether a node was born in the root world and lives elsewhere now."""
-        return self.is_placed(node_id) and self._writer.was_moved(self._ledger.place(node_id)[0])
+        return self.is_placed(node_id) and self._writer.was_moved(self._row(node_id))
 
     def resting_on(self, edge_id: Id) -> list[Edge]:
         """Return the inferred edges, not deleted, that name an edge among their premises."""
@@ -138,9 +175,11 @@ class Context:
 
     # -- writing -----------------------------------------------------------------------------------
 
+    # -- writing -----------------------------------------------------------------------------------
+
     def close_validity(self, target: Id, at: Instant) -> None:
         """End a node's or an edge's validity at `at`, if that is earlier than it ends now."""
-        close_validity(self._ledger, target, at, by=self._edge)
+        self._ledger.close_validity(target, at, by=self._edge)
 
     def create_node(
         self,
@@ -167,16 +206,16 @@ class Context:
             source=source,
             aliases=aliases,
         )
-        return self.get(create_nodes(self._ledger, [draft])[0])
+        return create_node(self._ledger, draft)
 
     def add_source(self, node_id: Id, source: str | Sequence[str]) -> None:
-        """Record further places a node comes from.
+        """Record further sources of a node.
 
         Raises:
             InvalidInputError, NotFoundError: a bad source, or no such node.
         """
         texts = check_notes(source, "source", self._ledger.limits)
-        row = self._ledger.place(node_id)[0]
+        row = self._row(node_id)
         if texts:
             refuse_erased(self._ledger, node_id, row)
         self._ledger.add_notes(node_id, row, "source", texts, fresh=False)
@@ -207,10 +246,11 @@ class Context:
 
     def place(self, node_id: Id, world: Id | None) -> None:
         """Move a node into `world`, or back to the root world."""
-        row = ROOT_ROW if world is None else self._ledger.place(world)[0]
-        if self._ledger.place(node_id)[0] == ROOT_ROW:
+        row = ROOT_ROW if world is None else self._row(world)
+        place = self._ledger.place(node_id)
+        if place.row == ROOT_ROW:
             raise InvalidInputError("the root world cannot be placed in another world")
-        if self._ledger.place(node_id)[1] == row:
+        if place.world == row:
             return
         if world is not None and self.encloses(node_id, world):
             raise InvalidInputError("a world cannot be placed inside itself")
@@ -238,40 +278,28 @@ class Context:
         encode_text(tier, "tier", limits.note_bytes_max)
         if isinstance(score, bool) or not isinstance(score, int | float) or not isfinite(score):
             raise InvalidInputError(f"score: give a finite number, not {score!r}")
-        number = self._reconciler.find_edge(edge.id).row
-        left, right = self._ledger.place(edge.source)[0], self._ledger.place(edge.target)[0]
-        low, high = min(left, right), max(left, right)
+        edge_row = self._reconciler.find_edge(edge.id).row
+        low, high = self._ends(edge)
         for row in reversed(self._writer.proposals(rows=[low])):
             if (row.low, row.high) != (low, high):
                 continue
-            if row.status == "withdrawn" and row.edge != number:
+            if row.status == "withdrawn" and row.edge != edge_row:
                 continue
-            same = row.edge == number or (row.tier, row.evidence) == (tier, text)
+            same = row.edge == edge_row or (row.tier, row.evidence) == (tier, text)
             if row.status != "rejected" or same:
-                return self._proposal(row, edge)
-        row = ProposalRow(number, low, high, "pending", tier, float(score), text)
+                staged_by = self._writer.edges([row.edge])[0].edge.id
+                return proposal_value(row, staged_by, edge.source, edge.target)
+        row = ProposalRow(edge_row, low, high, "pending", tier, float(score), text)
         self._writer.put_proposal(row)
         self._ledger.change("propose", edge.id, tier=tier, score=score, evidence=text)
-        return self._proposal(row, edge)
-
-    def _proposal(self, row: ProposalRow, edge: Edge) -> Proposal:
-        return Proposal(
-            edge=self._writer.edges([row.edge])[0].edge.id,
-            left=edge.source,
-            right=edge.target,
-            status=row.status,
-            tier=row.tier,
-            score=row.score,
-            evidence=json.loads(row.evidence),
-        )
+        return proposal_value(row, edge.id, edge.source, edge.target)
 
     def drop_merge(self, edge: Edge) -> None:
         """Withdraw the proposal that this edge staged, whether pending or accepted."""
-        number = self._reconciler.find_edge(edge.id).row
-        low, high = self._ledger.place(edge.source)[0], self._ledger.place(edge.target)[0]
-        for row in self._writer.proposals(rows=[low, high]):
-            if row.edge == number and row.status in ("pending", "accepted"):
-                self._writer.set_status(number, "withdrawn")
+        edge_row = self._reconciler.find_edge(edge.id).row
+        for row in self._writer.proposals(rows=self._ends(edge)):
+            if row.edge == edge_row and row.status in ("pending", "accepted"):
+                self._writer.set_status(edge_row, "withdrawn")
                 self._ledger.change("decide", edge.id, status="withdrawn")
 
     def flag_conflict(self, edge: Edge, reason: str = "") -> None:
@@ -281,52 +309,67 @@ class Context:
             InvalidInputError: the reason is no text.
         """
         encode_text(reason, "reason", self._ledger.limits.note_bytes_max)
-        if self._conflict(edge) is not None:
-            return
-        number = self._reconciler.find_edge(edge.id).row
-        left, right = self._ledger.place(edge.source)[0], self._ledger.place(edge.target)[0]
-        low, high = min(left, right), max(left, right)
-        self._writer.put_conflict(ConflictRow(number, low, high, reason, None))
-        self._ledger.change("flag", edge.id, reason=reason)
+        edge_row, found = self._conflict(edge)
+        if found is None:
+            self._writer.put_conflict(ConflictRow(edge_row, *self._ends(edge), reason, None))
+            self._ledger.change("flag", edge.id, reason=reason)
 
     def settle_conflict(self, edge: Edge) -> None:
         """Record that the conflict of `edge` is settled; does nothing if there is none."""
-        found = self._conflict(edge)
+        edge_row, found = self._conflict(edge)
         if found is not None and found.gone is None:
-            self._writer.settle_conflict(found.edge)
+            self._writer.settle_conflict(edge_row)
             self._ledger.change("settle", edge.id)
 
-    def _conflict(self, edge: Edge) -> ConflictRow | None:
-        """Return the conflict that an edge was flagged with."""
-        number = self._reconciler.find_edge(edge.id).row
-        near = self._writer.conflicts(rows=[self._ledger.place(edge.source)[0]])
-        return next((row for row in near if row.edge == number), None)
+    def _conflict(self, edge: Edge) -> tuple[int, ConflictRow | None]:
+        """Return the row of an edge, and the conflict that the edge was flagged with."""
+        edge_row = self._reconciler.find_edge(edge.id).row
+        near = self._writer.conflicts(rows=[self._row(edge.source)])
+        return edge_row, next((row for row in near if row.edge == edge_row), None)
 
     def refuse(self, reason: str) -> NoReturn:
         """Give up the whole transaction."""
         raise RejectedError(reason, edge_type=self._edge.type if self._edge else None)
 
 
-def close_validity(ledger: Ledger, target: bytes, at: Instant, by: Edge | None) -> None:
-    """Tighten `valid_to` of a node or an edge; a later or equal end changes nothing.
+def decide_merge(
+    ledger: Ledger, reconciler: Reconciler, edge_id: bytes | str, status: ProposalStatus
+) -> Proposal:
+    """Give the proposal of a `same_as` edge a new status.
+
+    Deciding the same again changes nothing.
 
     Raises:
-        NotFoundError: nothing has that id.
-        InvalidInputError: `at` is no aware time.
+        NotFoundError: neither the edge nor its pair of nodes has a proposal.
+        ConflictError: it was decided otherwise; the message says how to go on.
+        InvalidInputError: no such status.
     """
-    moment = to_micros(at, "valid_to")
-    writer = ledger.writer
-    try:
-        kind, row = "node", ledger.place(target)[0]
-        ends = writer.nodes([row])[row].valid_to
-    except NotFoundError:
-        number = writer.edge_row(target)
-        if number is None:
-            raise NotFoundError(f"no node or edge has the id {Id(target)}") from None
-        kind, row = "edge", number
-        ends = writer.edges([row])[0].edge.valid_to
-    if ends is not None and to_micros(ends, "valid_to") <= moment:
-        return
-    writer.set_valid_to(kind, row, moment)
-    detail = {"by": str(by.id)} if by else {}
-    ledger.change(f"close_{kind}", target, valid_to=moment, **detail)
+    if not isinstance(status, str) or status not in NEXT_STATUSES:
+        raise InvalidInputError(f"status {status!r}: use one of {', '.join(NEXT_STATUSES)}")
+    found = reconciler.find_edge(edge_id)
+    row = _proposal_of(ledger.writer, found)
+    if row is None:
+        raise NotFoundError(
+            f"edge {found.edge.id.short} has no merge proposal; db.proposals() lists them"
+        )
+    if status == "pending" and row.status == "pending":
+        raise ConflictError("this merge was not accepted; there is nothing to undo")
+    staged_by = ledger.writer.edges([row.edge])[0].edge.id
+    if row.status != status:
+        if status not in NEXT_STATUSES[row.status]:
+            raise ConflictError(f"this merge is {row.status} already; {WAYS_OUT[row.status]}")
+        ledger.writer.set_status(row.edge, status)
+        ledger.change("decide", staged_by, status=status)
+    decided = row._replace(status=status)
+    return proposal_value(decided, staged_by, found.edge.source, found.edge.target)
+
+
+def _proposal_of(writer: Writer, found: EdgeRow) -> ProposalRow | None:
+    """Return the proposal that an edge staged; of a `same_as`, else the newest one of its pair."""
+    pair = (min(found.source, found.target), max(found.source, found.target))
+    rows = [row for row in writer.proposals(rows=[found.source]) if (row.low, row.high) == pair]
+    for row in rows:
+        if row.edge == found.row:
+            return row
+    # An edge of another type between the two says nothing about who they are.
+    return rows[-1] if rows and found.edge.type == "same_as" else None

@@ -1,38 +1,73 @@
-"""Nodes: from a draft to a row. Batches and single nodes take the same way."""
+"""Node rows: how a draft becomes a node, and how an erased node loses its texts.
+
+One node and a batch take the same way: check every draft, look for nodes that exist, write rows.
+
+Erasing is what the law asks for: texts leave the file; addresses, validity and edges stay. The tree
+still verifies, because an id stands for the fields that it was made of. What cannot be hashed again
+from what is left is named in the journal: nodes, edges whose metadata is gone, and commits that had
+notes or reasons. The hash of the erasing commit vouches for that list.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from worlddb.errors import ConflictError, InvalidInputError
-from worlddb.model.address import ROOT_ID, Id, node_address, short_key, trusted_id
+from worlddb.model.address import ERASED, ROOT_ID, Id, node_address, short_key, trusted_id
 from worlddb.model.inputs import check_notes, check_type, encode_text, from_micros, to_micros
-from worlddb.model.journal import node_record
-from worlddb.model.records import Node, NodeDraft
-from worlddb.store.protocol import ROOT_ROW
+from worlddb.model.records import Node, NodeDraft, node_record
+from worlddb.store.protocol import ROOT_ROW, NewNode, NodePlace, Writer
 from worlddb.write.commit import Ledger
 
-BATCH = 20_000
-ROOT_PARENT = (ROOT_ROW, ROOT_ID)
+NODES_AT_ONCE = 20_000
+"""How many drafts are held at once: fewer make more statements, more make the process larger."""
+KEY = "Key"
+NAME_ONLY_TYPES = ("Entity", "Date")
+"""Types of nodes that a text brings in by naming them; such a node goes with its last text."""
+NO_MENTION = ("contains", "same_as")
+"""Edge types that place or identify a node and say nothing about it."""
 
 
-class _Ready(NamedTuple):
+class _ReadyNode(NamedTuple):
     """A checked draft with its address."""
 
-    ident: bytes
+    id: bytes
     draft: NodeDraft
     name: bytes
     content: bytes
     created_at: int
     valid_from: int
     valid_to: int | None
-    parent: tuple[int, bytes]
-    notes: tuple[tuple[str, ...], tuple[str, ...]]
+    world: int
+    world_id: bytes
+    aliases: tuple[str, ...]
+    sources: tuple[str, ...]
 
 
-NO_NOTES: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+def create_node(ledger: Ledger, draft: NodeDraft) -> Node:
+    """Write one draft as a node and return the node; see `create_nodes`."""
+    before = ledger.node_row
+    ready = _create_batch(ledger, [draft])[0]
+    if ledger.node_row == before:
+        row = ledger.places[ready.id].row
+        return ledger.writer.nodes([row])[row]
+    ident = trusted_id(ready.id)
+    return Node(
+        id=ident,
+        state=ident,
+        type=draft.type,
+        name=draft.name,
+        content=draft.content,
+        created_at=from_micros(ready.created_at),
+        parent=trusted_id(ready.world_id),
+        valid_from=from_micros(ready.valid_from),
+        valid_to=None if ready.valid_to is None else from_micros(ready.valid_to),
+        known_from=ledger.now,
+        aliases=ready.aliases,
+        provenance=ready.sources,
+    )
 
 
 def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft]) -> list[Id]:
@@ -50,86 +85,65 @@ def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft]) -> list[Id]:
     if not isinstance(drafts, Iterable):
         raise InvalidInputError(f"give a list of NodeDraft objects, not {drafts!r:.100}")
     remaining = iter(drafts)
-    while batch := list(islice(remaining, BATCH)):
-        ids += _create_batch(ledger, batch)
+    while batch := list(islice(remaining, NODES_AT_ONCE)):
+        ids += [trusted_id(ready.id) for ready in _create_batch(ledger, batch)]
     return ids
 
 
-def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
-    ready = _check(ledger, drafts)
+def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNode]:
+    checked = _check(ledger, drafts)
     if ledger.head.nodes > ROOT_ROW:
-        ledger.place_all([item[0] for item in ready])
-    _check_homes(ledger, ready)
-    rows: list[tuple[Any, ...]] = []
-    records, notes, ids = [], [], []
+        ledger.place_all([ready.id for ready in checked])
+    _check_worlds(ledger, checked)
+    rows: list[NewNode] = []
+    records, notes, written = [], [], []
     places, children, seq = ledger.places, ledger.children_put, ledger.writer.seq
-    for item in ready:
-        if item[0] in places:
-            if item[1].created_at is not None:
-                notes.append((item, places[item[0]][0], False))
-                ids.append(trusted_id(item[0]))
+    for ready in checked:
+        if ready.id in places:
+            if ready.draft.created_at is not None:
+                notes.append((ready, places[ready.id].row, False))
+                written.append(ready)
                 continue
-            item = _make_distinct(ledger, item)
-        ident, draft, _, _, created_at, valid_from, valid_to, (world, world_id), noted = item
+            ready = _make_distinct(ledger, ready)
+        ident, draft, world = ready.id, ready.draft, ready.world
+        valid_from, valid_to = ready.valid_from, ready.valid_to
         ledger.node_row = row = ledger.node_row + 1
-        places[ident] = (row, world, valid_from)
+        places[ident] = NodePlace(row, world, valid_from)
         children[world].append(ident)
         rows.append(
-            (
+            NewNode(
                 row,
                 short_key(ident),
                 ident,
                 draft.type,
                 draft.name,
                 draft.content,
-                created_at,
+                ready.created_at,
                 world,
                 valid_from,
                 valid_to,
                 seq,
             )
         )
-        records.append(node_record(ident, world_id, valid_from, valid_to))
-        if noted is not NO_NOTES:
-            notes.append((item, row, True))
-        ids.append(trusted_id(ident))
-        ledger.last_node = item
+        records.append(node_record(ident, ready.world_id, valid_from, valid_to))
+        if ready.aliases or ready.sources:
+            notes.append((ready, row, True))
+        written.append(ready)
     ledger.nodes.update(b"".join(records))
     ledger.writer.insert_nodes(rows)
-    ledger.writer.insert_texts([(row[0], row[4], row[5]) for row in rows])
-    for item, row, fresh in notes:
-        ledger.add_notes(item.ident, row, "alias", item.notes[0], fresh=fresh)
-        ledger.add_notes(item.ident, row, "source", item.notes[1], fresh=fresh)
-    return ids
+    ledger.writer.insert_texts([(new.row, new.name, new.content) for new in rows])
+    for ready, row, fresh in notes:
+        ledger.add_notes(ready.id, row, "alias", ready.aliases, fresh=fresh)
+        ledger.add_notes(ready.id, row, "source", ready.sources, fresh=fresh)
+    return written
 
 
-def new_node(ledger: Ledger) -> Node:
-    """Return the node that was just created, without asking the store for it."""
-    item: _Ready = ledger.last_node
-    ends = item.valid_to
-    ident = trusted_id(item.ident)
-    return Node(
-        id=ident,
-        state=ident,
-        type=item.draft.type,
-        name=item.draft.name,
-        content=item.draft.content,
-        created_at=from_micros(item.created_at),
-        parent=trusted_id(item.parent[1]),
-        valid_from=from_micros(item.valid_from),
-        valid_to=None if ends is None else from_micros(ends),
-        known_from=ledger.now,
-        aliases=item.notes[0],
-        provenance=item.notes[1],
-    )
-
-
-def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_Ready]:
+def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNode]:
     """Check every draft before anything is written; return them with their addresses."""
     limits, now = ledger.limits, ledger.writer.time
     name_max, content_max = limits.name_bytes_max, limits.content_bytes_max
     types: set[str] = set()
-    ready = []
+    checked = []
     for draft in drafts:
         if type(draft) is not NodeDraft:
             raise InvalidInputError(f"give NodeDraft objects, not {draft!r:.100}")
@@ -144,29 +158,20 @@ def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_Ready]:
             created_at = valid_from = to_micros(draft.created_at, "created_at")
         if draft.valid_from is not None or draft.valid_to is not None:
             valid_from, valid_to = _validity(draft, created_at)
-        notes = NO_NOTES
+        aliases: tuple[str, ...] = ()
+        sources: tuple[str, ...] = ()
         if draft.aliases != () or draft.source is not None:
-            notes = (
-                check_notes(draft.aliases, "aliases", limits),
-                check_notes(draft.source, "source", limits),
-            )
-        parent = ROOT_PARENT
+            aliases = check_notes(draft.aliases, "aliases", limits)
+            sources = check_notes(draft.source, "source", limits)
+        world, world_id = ROOT_ROW, ROOT_ID
         if draft.parent is not None:
-            parent = ledger.place(draft.parent)[0], ledger.resolve(draft.parent)
-        ready.append(
-            _Ready(
-                node_address(type_, name, content, created_at),
-                draft,
-                name,
-                content,
-                created_at,
-                valid_from,
-                valid_to,
-                parent,
-                notes,
-            )
+            world, world_id = ledger.place(draft.parent).row, ledger.resolve(draft.parent)
+        ident = node_address(type_, name, content, created_at)
+        times = (created_at, valid_from, valid_to)
+        checked.append(
+            _ReadyNode(ident, draft, name, content, *times, world, world_id, aliases, sources)
         )
-    return ready
+    return checked
 
 
 def _validity(draft: NodeDraft, created_at: int) -> tuple[int, int | None]:
@@ -182,49 +187,143 @@ def _validity(draft: NodeDraft, created_at: int) -> tuple[int, int | None]:
     return valid_from, valid_to
 
 
-def _make_distinct(ledger: Ledger, item: _Ready) -> _Ready:
+def _make_distinct(ledger: Ledger, ready: _ReadyNode) -> _ReadyNode:
     """Return the draft with the latest free `created_at` before now.
 
     Two calls without `created_at` mean two nodes; the same type, name, content and microsecond
     would make them one.
     """
-    ident, created_at = item.ident, item.created_at
+    ident, created_at = ready.id, ready.created_at
     while ident in ledger.places or ledger.writer.node_row(ident) is not None:
         created_at -= 1
-        ident = node_address(item.draft.type, item.name, item.content, created_at)
-    valid_from = created_at if item.draft.valid_from is None else item.valid_from
-    return item._replace(ident=ident, created_at=created_at, valid_from=valid_from)
+        ident = node_address(ready.draft.type, ready.name, ready.content, created_at)
+    valid_from = created_at if ready.draft.valid_from is None else ready.valid_from
+    return ready._replace(id=ident, created_at=created_at, valid_from=valid_from)
 
 
-def _check_homes(ledger: Ledger, ready: Sequence[_Ready]) -> None:
-    """Refuse drafts of nodes that exist, before anything of a batch is written.
+def _check_worlds(ledger: Ledger, checked: Sequence[_ReadyNode]) -> None:
+    """Check drafts of nodes that exist, before anything of a batch is written.
 
     Raises:
-        ConflictError: a draft asks for another home than the node has, or the node was erased.
+        ConflictError: a draft asks for another world than the node lives in, or the node was
+            erased.
     """
-    homes: dict[bytes, int] = {}
-    for item in ready:
-        if item.draft.created_at is None:
+    worlds: dict[bytes, int] = {}
+    for ready in checked:
+        if ready.draft.created_at is None:
             continue
-        place = ledger.places.get(item.ident)
+        place = ledger.places.get(ready.id)
         if place is not None:
-            refuse_erased(ledger, item.ident, place[0])
-        home = place[1] if place is not None else homes.setdefault(item.ident, item.parent[0])
-        if item.draft.parent is not None and item.parent[0] != home:
+            refuse_erased(ledger, ready.id, place.row)
+        world = place.world if place is not None else worlds.setdefault(ready.id, ready.world)
+        if ready.draft.parent is not None and ready.world != world:
             raise ConflictError(
-                f"node {Id(item.ident).short} already lives in another world; make it a member of "
+                f"node {Id(ready.id).short} already lives in another world; make it a member of "
                 "this one too with write_edge('contains', world, node)"
             )
 
 
 def refuse_erased(ledger: Ledger, ident: bytes, row: int) -> None:
-    """Refuse to say anything of a node that was erased: no second erasure would find it.
+    """Refuse to add anything to an erased node: no second erasure would find it.
 
     Raises:
-        ConflictError: it was erased.
+        ConflictError: the node was erased.
     """
     if ledger.writer.is_erased(row):
         raise ConflictError(
             f"node {Id(ident).short} was erased; to say it anew, make a node with another "
             "created_at"
         )
+
+
+def erase_nodes(ledger: Ledger, idents: Iterable[bytes | str]) -> list[Id]:
+    """Erase nodes, everything inside them and everything derived from any of it.
+
+    Raises:
+        InvalidInputError: one of them is the root, or no id.
+        NotFoundError: there is no such node.
+    """
+    rows = {ledger.place(ident).row for ident in idents}
+    if ROOT_ROW in rows:
+        raise InvalidInputError("the root world can't be erased; delete the file instead")
+    writer = ledger.writer
+    worlds = writer.worlds(_closure(writer, rows))
+    chosen = [row for row in sorted(worlds) if not writer.is_erased(row)]
+    if not chosen:
+        return []
+    ids = [Id(worlds[row].id) for row in chosen]
+    for ident in ids:
+        ledger.close_validity(ident, ledger.now, by=None)
+    commits, edges = scrub(ledger, chosen)
+    ledger.change("erase", ids[0], edges=edges, commits=commits)
+    for ident in ids[1:]:
+        ledger.change("erase", ident)
+    return ids
+
+
+def scrub(ledger: Ledger, rows: Sequence[int]) -> tuple[list[int], list[str]]:
+    """Take the texts of nodes out of every table.
+
+    Returns the commits, and the ids of the edges, that can't be hashed again.
+    """
+    writer = ledger.writer
+    chosen = list(rows)
+    # Edges first: their evidence is found by the rows they lead to.
+    edges = [ident.hex() for _, ident in writer.erase_edges(chosen)]
+    commits = writer.erase_nodes(chosen) | writer.erase_staged(chosen)
+    writer.erase_derived(chosen)
+    for row, world in writer.worlds(chosen).items():
+        if world.state is not None:
+            ledger.touched.add(row)
+    return sorted(commits), sorted(edges)
+
+
+def _closure(writer: Writer, rows: Iterable[int]) -> set[int]:
+    """Return nodes with everything that lives inside them, and all that was derived from that."""
+    found: set[int] = set()
+    frontier = set(rows)
+    while frontier:
+        found |= frontier
+        below = set(writer.children_of(frontier))
+        derived = writer.edges_at(sorted(frontier), "in", ("derived_from",))
+        below.update(item.source for item in derived)
+        frontier = below - found - {ROOT_ROW}
+    return found | _named_only_in(writer, found)
+
+
+def _named_only_in(writer: Writer, rows: set[int]) -> set[int]:
+    """Return the names that came with erased texts and occur nowhere else, and their keys."""
+    around = writer.edges_at(sorted(rows), "both", ("refers_to",))
+    keys = {item.source for item in around if item.target in rows} - rows
+    named = {item.target for item in around if item.source in rows} - rows
+    worlds = writer.worlds(keys | named)
+    commits = {writer.born(row) for row in rows}
+    candidates = {
+        row
+        for row in named
+        if worlds[row].type in NAME_ONLY_TYPES
+        and not worlds[row].content
+        and writer.born(row) in commits
+    }
+    elsewhere = {
+        item.target
+        for item in writer.edges_at(sorted(candidates), "in")
+        if item.source not in rows | candidates and item.edge.type not in NO_MENTION
+    }
+    return {row for row in keys if worlds[row].type == KEY} | (candidates - elsewhere)
+
+
+def insert_erased(ledger: Ledger, record: Mapping[str, Any]) -> None:
+    """Write a node of an export whose texts are gone; its id is taken as it is."""
+    ident = Id(record["node"])
+    world = ledger.place(record["parent"]).row
+    valid_from, valid_to = record["valid_from"], record["valid_to"]
+    ledger.node_row = row = ledger.node_row + 1
+    ledger.places[ident] = NodePlace(row, world, valid_from)
+    ledger.children_put[world].append(ident)
+    times = (ERASED, world, valid_from, valid_to, ledger.writer.seq)
+    ledger.writer.insert_nodes(
+        [NewNode(row, short_key(ident), ident, record["type"], "", "", *times)]
+    )
+    ledger.writer.insert_texts([(row, "", "")])
+    ledger.nodes.update(node_record(ident, Id(record["parent"]), valid_from, valid_to))

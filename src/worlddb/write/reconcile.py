@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import overload
 
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.address import (
@@ -28,17 +28,18 @@ from worlddb.model.address import (
     trusted_id,
 )
 from worlddb.model.inputs import encode_metadata, from_micros, premises_of, to_micros
-from worlddb.model.journal import edge_record
-from worlddb.model.records import Edge, EdgeDraft
-from worlddb.ontology.protocol import EdgeHandler
+from worlddb.model.records import Edge, EdgeDraft, edge_record
+from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import ROOT_ROW, EdgeRow
+from worlddb.store.protocol import ROOT_ROW, EdgeRow, NewEdge
 from worlddb.view.lookup import whole_id
 from worlddb.write.commit import Ledger
-from worlddb.write.handler_context import Context
+from worlddb.write.handler_context import HandlerContext
 
-BATCH = 50_000
+EDGES_AT_ONCE = 50_000
+"""How many drafts are held at once: fewer make more statements, more make the process larger."""
 CHAIN_MAX = 100
+"""How deep handlers may call each other: no ontology needs it, and Python's stack ends at 1,000."""
 
 
 class Reconciler:
@@ -48,8 +49,8 @@ class Reconciler:
         self.ledger = ledger
         self.registry = registry
         self._chain = 0
-        self._last: tuple[Any, ...] = ()
-        self._noted: set[str] = set()
+        self._newest: NewEdge | None = None
+        self._recorded_types: set[str] = set()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -61,34 +62,32 @@ class Reconciler:
             NotFoundError: an end does not exist.
             RejectedError: a handler refused.
         """
-        source = self.ledger.place(draft.source)
-        handler = self._find(type_, source[1])
+        handler = self._find(type_, self.ledger.place(draft.source).world)
         before = self.ledger.edge_row
         row = self._insert(type_, [draft])
-        is_new = self.ledger.edge_row > before
-        edge = self._new_edge(draft) if is_new else self._edge(row)
-        if is_new:
-            self._note_type(handler)
-            changes = len(self.ledger.changes)
-            self._run(handler, "on_insert", edge)
-            if len(self.ledger.changes) > changes:
-                # The handler may have closed or deleted this very edge: return it as it now is.
-                edge = self._edge(row)
-        return edge
+        if self.ledger.edge_row == before:
+            return self._edge(row)
+        edge = self._new_edge(draft)
+        self._record_type(handler)
+        changes = len(self.ledger.changes)
+        self._run(handler, "on_insert", edge)
+        # The handler may have closed or deleted this very edge: return it as it now is.
+        return self._edge(row) if len(self.ledger.changes) > changes else edge
 
     def _new_edge(self, draft: EdgeDraft) -> Edge:
         """Return the edge that was just written, without asking the store for it."""
-        _, _, ident, type_, _, _, _, valid_from, valid_to, metadata, _, _ = self._last
+        new = self._newest
+        assert new is not None
         return Edge(
-            id=trusted_id(ident),
-            type=type_,
+            id=trusted_id(new.id),
+            type=new.type,
             source=self.ledger.resolve(draft.source),
             target=self.ledger.resolve(draft.target),
-            valid_from=from_micros(valid_from),
-            valid_to=None if valid_to is None else from_micros(valid_to),
+            valid_from=from_micros(new.valid_from),
+            valid_to=None if new.valid_to is None else from_micros(new.valid_to),
             known_from=self.ledger.now,
             known_to=None,
-            metadata={} if metadata == "{}" else json.loads(metadata),
+            metadata={} if new.metadata == "{}" else json.loads(new.metadata),
         )
 
     def write_many(self, type_: str, drafts: Iterable[EdgeDraft]) -> int:
@@ -101,18 +100,18 @@ class Reconciler:
             raise InvalidInputError(f"give a list of EdgeDraft objects, not {drafts!r:.100}")
         first = self.ledger.edge_row
         remaining = iter(drafts)
-        while batch := list(islice(remaining, BATCH)):
-            self._place_ends(batch)
+        while batch := list(islice(remaining, EDGES_AT_ONCE)):
+            self._look_up_ends(batch)
             for handler, group in self._by_handler(type_, batch):
                 before = self.ledger.edge_row
                 self._insert(type_, group)
                 if self.ledger.edge_row > before:
-                    self._note_type(handler)
+                    self._record_type(handler)
                 added = NewEdges(self.ledger, before + 1, self.ledger.edge_row)
                 self._run_many(handler, added)
         return self.ledger.edge_row - first
 
-    def _place_ends(self, batch: Sequence[EdgeDraft]) -> None:
+    def _look_up_ends(self, batch: Sequence[EdgeDraft]) -> None:
         """Look up the ends of a batch at once, unless this transaction made every node there is."""
         for draft in batch:
             if type(draft) is not EdgeDraft:
@@ -134,7 +133,7 @@ class Reconciler:
         handlers: dict[int, EdgeHandler] = {}
         groups: dict[int, list[EdgeDraft]] = {}
         for draft in batch:
-            world = self.ledger.place(draft.source)[1]
+            world = self.ledger.place(draft.source).world
             if world not in handlers:
                 handlers[world] = self._find(type_, world)
             groups.setdefault(world, []).append(draft)
@@ -149,7 +148,7 @@ class Reconciler:
         old_nodes = ledger.head.nodes if ledger.head.edges else 0
         head, seq = edge_head(type_), ledger.writer.seq
         tails: dict[int, bytes] = {}
-        rows: list[tuple[Any, ...]] = []
+        rows: list[NewEdge] = []
         row = 0
         for draft in drafts:
             source_id, target_id = draft.source, draft.target
@@ -160,17 +159,17 @@ class Reconciler:
             source = places.get(source_id) or ledger.place(source_id)
             target = places.get(target_id) or ledger.place(target_id)
             if draft.valid_from is None and draft.valid_to is None and draft.metadata is None:
-                valid_from, valid_to, metadata = source[2], None, "{}"
+                valid_from, valid_to, metadata = source.valid_from, None, "{}"
                 tail = tails.get(valid_from)
                 if tail is None:
                     tail = tails[valid_from] = edge_tail(valid_from, b"{}")
             else:
-                valid_from, valid_to, metadata = self._details(draft, source[2])
+                valid_from, valid_to, metadata = self._details(draft, source.valid_from)
                 tail = edge_tail(valid_from, metadata.encode())
             ident = edge_address_of(head, source_id, target_id, tail)
             key = short_key(ident)
             generation = 0
-            if key in seen or source[0] <= old_nodes:
+            if key in seen or source.row <= old_nodes:
                 self._flush(rows)
                 fields = (type_, source_id, target_id, valid_from, metadata.encode())
                 ident, generation, known = self._next_generation(fields, ident)
@@ -179,16 +178,16 @@ class Reconciler:
                     continue
                 key = short_key(ident)
             ledger.edge_row = seen[key] = row = ledger.edge_row + 1
-            ledger.edges_put[source[1]].append(ident)
+            ledger.edges_put[source.world].append(ident)
             rows.append(
-                (
+                NewEdge(
                     row,
                     key,
                     ident,
                     type_,
-                    source[0],
-                    target[0],
-                    source[1],
+                    source.row,
+                    target.row,
+                    source.world,
                     valid_from,
                     valid_to,
                     metadata,
@@ -210,13 +209,16 @@ class Reconciler:
                 raise InvalidInputError("valid_to is before valid_from; swap them")
         return valid_from, valid_to, encode_metadata(draft.metadata, self.ledger.limits)
 
-    def _flush(self, rows: list[tuple[Any, ...]]) -> None:
+    def _flush(self, rows: list[NewEdge]) -> None:
+        """Write the rows gathered so far, and forget them."""
         if rows:
-            self.ledger.edges.update(b"".join([edge_record(row[2], row[8]) for row in rows]))
+            records = [edge_record(new.id, new.valid_to) for new in rows]
+            self.ledger.edges.update(b"".join(records))
             self.ledger.writer.insert_edges(rows)
-            for row in [row for row in rows if row[9] != "{}"]:
-                keep_premises(self.ledger, row[0], row[9])
-            self._last = rows[-1]
+            for new in rows:
+                if new.metadata != "{}":
+                    keep_premises(self.ledger, new.row, new.metadata)
+            self._newest = rows[-1]
             rows.clear()
 
     def _next_generation(
@@ -283,15 +285,15 @@ class Reconciler:
             raise InvalidInputError(f"type: give the name of an edge type, not {type_!r:.100}")
         return self.registry.find(type_, self._worlds(world))
 
-    def _note_type(self, handler: EdgeHandler) -> None:
+    def _record_type(self, handler: EdgeHandler) -> None:
         """Record a type that a package offers with its first edge, as one that was registered.
 
         So the store says what it lacks where it is opened without that package.
         """
         wanted = self.registry.unrecorded(handler)
-        if wanted is None or wanted.type in self._noted:
+        if wanted is None or wanted.type in self._recorded_types:
             return
-        self._noted.add(wanted.type)
+        self._recorded_types.add(wanted.type)
         self.ledger.writer.put_registration(
             ROOT_ROW, wanted.type, wanted.version, wanted.functional
         )
@@ -306,16 +308,16 @@ class Reconciler:
     # -- handlers ----------------------------------------------------------------------------------
 
     def _run(self, handler: EdgeHandler, hook: str, edge: Edge) -> None:
-        """Run a handler; once one has failed the transaction is broken, whoever swallows that."""
+        """Run a handler; after a handler has failed, the transaction cannot be committed."""
         self._chain += 1
         try:
             if self._chain > CHAIN_MAX:
                 raise RejectedError(
                     f"handlers called each other more than {CHAIN_MAX} deep", edge_type=edge.type
                 )
-            getattr(handler, hook)(Context(self.ledger, self, edge), edge)
+            getattr(handler, hook)(HandlerContext(self.ledger, self, edge), edge)
         except BaseException as error:
-            self.ledger.broken = error
+            self.ledger.failure = error
             raise
         finally:
             self._chain -= 1
@@ -329,9 +331,9 @@ class Reconciler:
                 self._run(handler, "on_insert", edge)
             return
         try:
-            on_insert_many(Context(self.ledger, self, None), edges)
+            on_insert_many(HandlerContext(self.ledger, self, None), edges)
         except BaseException as error:
-            self.ledger.broken = error
+            self.ledger.failure = error
             raise
 
     def _worlds(self, world: int) -> Iterator[bytes]:

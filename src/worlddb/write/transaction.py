@@ -1,4 +1,9 @@
-"""Transaction: one commit. What a caller may do between `with` and the end of the block."""
+"""Transaction: what a caller may write between `with db.transaction()` and the end of the block.
+
+    transact() ──▶ Transaction ──▶ create_node, write_edge, … ──▶ seal() ──▶ one commit
+
+`Ontology` is how a world gets a further edge type; it takes a transaction of its own.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ from worlddb.model.inputs import (
     encode_text,
 )
 from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
-from worlddb.ontology.protocol import EdgeHandler
+from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import (
     VERSION_BYTES_MAX,
     Registration,
@@ -28,17 +33,16 @@ from worlddb.ontology.registry import (
     check_handler,
     version_of,
 )
-from worlddb.store.protocol import CommitRow, Reader, Store, to_commit
+from worlddb.store.protocol import Reader, Store, to_commit
 from worlddb.write.commit import Ledger, seal
-from worlddb.write.erasure import erase
-from worlddb.write.handler_context import close_validity
-from worlddb.write.merge_decision import decide
-from worlddb.write.node_rows import create_nodes, new_node, refuse_erased
+from worlddb.write.handler_context import decide_merge
+from worlddb.write.node_rows import create_node, create_nodes, erase_nodes, refuse_erased
 from worlddb.write.reconcile import Reconciler
 
 R = TypeVar("R")
 
 ACTOR_BYTES_MAX = 256
+"""Enough for a name with a host; every commit stores it."""
 DEFAULT_ACTOR = "unknown"
 
 
@@ -54,14 +58,13 @@ class Transaction:
         self._store = store
         self._ledger = ledger
         self._reconciler = Reconciler(ledger, registry)
-        self._failed: BaseException | None = None
         self.actor = actor
-        self._landed: CommitRow | None = None
 
     @property
     def commit(self) -> Commit | None:
         """The commit this transaction became, once it has landed; None if it wrote nothing."""
-        return None if self._landed is None else to_commit(self._landed, self._ledger.head)
+        landed = self._ledger.landed
+        return None if landed is None else to_commit(landed, self._ledger.head)
 
     @property
     def now(self) -> datetime:
@@ -110,15 +113,7 @@ class Transaction:
             source=source,
             aliases=aliases,
         )
-        return self._do(self._create, draft)
-
-    def _create(self, draft: NodeDraft) -> Node:
-        before = self._ledger.node_row
-        ident = create_nodes(self._ledger, [draft])[0]
-        row = self._ledger.places[ident][0]
-        if self._ledger.node_row > before:
-            return new_node(self._ledger)
-        return self._ledger.writer.nodes([row])[row]
+        return self._do(create_node, self._ledger, draft)
 
     def create_nodes(self, drafts: Iterable[NodeDraft]) -> list[Id]:
         """Create many nodes and return their ids; the fast way to load.
@@ -130,7 +125,7 @@ class Transaction:
 
     def is_new(self, node_id: Id) -> bool:
         """Return whether this transaction created a node."""
-        return self._ledger.place(node_id)[0] > self._ledger.head.nodes
+        return self._ledger.place(node_id).row > self._ledger.head.nodes
 
     def add_aliases(self, node_id: bytes | str, aliases: Sequence[str]) -> None:
         """Give a node further names.
@@ -162,19 +157,22 @@ class Transaction:
         text = encode_metadata(metadata, self._ledger.limits)
         self._do(self._add_metadata, node_id, text)
 
-    def _add_metadata(self, node_id: bytes | str, text: str) -> None:
+    def _writable(self, node_id: bytes | str) -> tuple[Id, int]:
+        """Return the id and row of a node that was not erased."""
         ident = self._ledger.resolve(node_id)
-        row = self._ledger.place(ident)[0]
+        row = self._ledger.place(ident).row
         refuse_erased(self._ledger, ident, row)
+        return ident, row
+
+    def _add_metadata(self, node_id: bytes | str, text: str) -> None:
+        ident, row = self._writable(node_id)
         has = self._ledger.writer.nodes([row])[row].metadata
         if any(key not in has or has[key] != value for key, value in json.loads(text).items()):
             # Not "unless it is there": a value that comes back has to be the latest again.
             self._ledger.add_notes(ident, row, "metadata", (text,), fresh=True)
 
     def _add_notes(self, node_id: bytes | str, kind: str, texts: tuple[str, ...]) -> None:
-        ident = self._ledger.resolve(node_id)
-        row = self._ledger.place(ident)[0]
-        refuse_erased(self._ledger, ident, row)
+        ident, row = self._writable(node_id)
         self._ledger.add_notes(ident, row, kind, texts, fresh=False)
 
     def retire(self, node_id: bytes | str, *, at: Instant | None = None) -> Node:
@@ -187,8 +185,8 @@ class Transaction:
 
     def _retire(self, node_id: bytes | str, at: Instant | None) -> Node:
         ident = self._ledger.resolve(node_id)
-        row = self._ledger.place(ident)[0]
-        close_validity(self._ledger, ident, self._ledger.now if at is None else at, by=None)
+        row = self._ledger.place(ident).row
+        self._ledger.close_validity(ident, self._ledger.now if at is None else at, by=None)
         return self._ledger.writer.nodes([row])[row]
 
     def erase(self, node_ids: Iterable[bytes | str]) -> list[Id]:
@@ -197,7 +195,7 @@ class Transaction:
         Raises:
             InvalidInputError, NotFoundError: the root, or no such node.
         """
-        return self._do(erase, self._ledger, node_ids)
+        return self._do(erase_nodes, self._ledger, node_ids)
 
     # -- edges -------------------------------------------------------------------------------------
 
@@ -254,7 +252,7 @@ class Transaction:
             NotFoundError: no such proposal.
             ConflictError: it was decided otherwise before.
         """
-        return self._do(decide, self._ledger, self._reconciler, edge_id, status)
+        return self._do(decide_merge, self._ledger, self._reconciler, edge_id, status)
 
     def register(self, world: bytes | str, type: str, version: str, functional: bool) -> None:
         """Record a custom edge type of a world; `db.ontology(world).register` calls it.
@@ -271,7 +269,7 @@ class Transaction:
 
     def _register(self, world: bytes | str, type: str, version: str, functional: bool) -> None:
         ident = self._ledger.resolve(world)
-        row = self._ledger.place(ident)[0]
+        row = self._ledger.place(ident).row
         self._ledger.writer.put_registration(row, type, version, functional)
         self._ledger.change("register", ident, type=type, version=version, functional=functional)
 
@@ -284,29 +282,25 @@ class Transaction:
         """
         self._do(take_in, self._ledger.writer, self._ledger.node_row, self._ledger.note_row)
 
-    def _check_usable(self) -> None:
-        self._ledger.writer  # noqa: B018 - raises once the transaction has ended
-        if self._failed is not None:
-            raise ConflictError(
-                f"this transaction was rolled back ({self._failed}); start another one"
-            ) from self._failed
-
     def _do(self, call: Callable[..., R], *args: Any) -> R:
-        """Run a step; remember if it broke the transaction."""
-        self._check_usable()
+        """Run a step; remember the error if it broke the transaction."""
         ledger = self._ledger
-        before = (ledger.node_row, ledger.edge_row, ledger.note_row, len(ledger.changes))
+        ledger.writer  # noqa: B018 - raises once the transaction has ended
+        if ledger.failure is not None:
+            raise ConflictError(
+                f"this transaction was rolled back ({ledger.failure}); start another one"
+            ) from ledger.failure
+        before = ledger.size
         try:
             with self._store.translating():
                 result = call(*args)
-            if ledger.broken is not None:
-                raise ledger.broken
+            if ledger.failure is not None:
+                raise ledger.failure  # A handler failed, and the handler above swallowed that.
             return result
         except BaseException as error:
-            after = (ledger.node_row, ledger.edge_row, ledger.note_row, len(ledger.changes))
             harmless = isinstance(error, InvalidInputError | NotFoundError | ConflictError)
-            if not harmless or before != after:
-                self._failed = error
+            if not harmless or before != ledger.size:
+                ledger.failure = error
             raise
 
 
@@ -324,19 +318,15 @@ def transact(
     with _without_collector(bulk), store.write() as writer:
         ledger = Ledger(writer, limits)
         if registry.recorded_at != ledger.head.seq:
-            registry.record(
-                Registration(world=Id(world), type=type_, version=version, functional=functional)
-                for world, type_, version, functional in writer.registrations()
-            )
+            registry.record(_registrations(writer))
             registry.recorded_at = ledger.head.seq
         if bulk:
             writer.defer_indexes()
-        tx = Transaction(store, ledger, registry, actor)
         try:
-            yield tx
-            if tx._failed is not None:
+            yield Transaction(store, ledger, registry, actor)
+            if ledger.failure is not None:
                 # The block swallowed the error; committing half of it would be worse than raising.
-                raise tx._failed
+                raise ledger.failure
             if ledger.is_empty:
                 writer.build_indexes()
                 return
@@ -345,7 +335,15 @@ def transact(
             ledger.close()
     if not any(change.kind == "register" for change in ledger.changes):
         registry.recorded_at = row.seq
-    tx._landed = row
+    ledger.landed = row
+
+
+def _registrations(reader: Reader) -> list[Registration]:
+    """Return the custom edge types that the store has recorded."""
+    return [
+        Registration(world=Id(world), type=type_, version=version, functional=functional)
+        for world, type_, version, functional in reader.registrations()
+    ]
 
 
 @contextmanager
@@ -359,9 +357,6 @@ def _without_collector(bulk: bool) -> Iterator[None]:
     finally:
         if pause:
             gc.enable()
-
-
-# Ontology: which edge types a world has, and how it gets another one.
 
 
 class Ontology:
@@ -400,8 +395,4 @@ class Ontology:
     def types(self) -> list[Registration]:
         """Return the custom types recorded in the store for exactly this world."""
         with self._store.read() as reader:
-            return [
-                Registration(world=Id(world), type=type_, version=version, functional=functional)
-                for world, type_, version, functional in reader.registrations()
-                if world == self._world
-            ]
+            return [found for found in _registrations(reader) if found.world == self._world]

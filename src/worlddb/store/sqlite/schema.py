@@ -33,7 +33,7 @@ from blake3 import blake3
 
 from worlddb.language.words import indexed
 from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
-from worlddb.model.journal import GENESIS, commit_hash, node_record, state_digest
+from worlddb.model.records import GENESIS, commit_hash, node_record, state_digest
 
 APPLICATION_ID = 0x57724442  # "WrDB": what `file` and `open` recognise the store by.
 

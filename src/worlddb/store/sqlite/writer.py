@@ -22,6 +22,7 @@ from worlddb.store.protocol import (
     ConflictRow,
     EdgeRow,
     Head,
+    NodePlace,
     ProposalRow,
     SetChange,
 )
@@ -118,7 +119,7 @@ class SqliteWriter(Erasing, SqliteReader):
         self.build_indexes()
         return super().edges_at(rows, direction, types, known)
 
-    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, tuple[int, int, int]]:
+    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
         """Return (row, parent row, valid_from) of the nodes among `idents` that exist."""
         if "nodes_key" in self._deferred:
             self.build_indexes()
@@ -131,7 +132,7 @@ class SqliteWriter(Erasing, SqliteReader):
             found = self.con.execute(sql + "IN (SELECT value FROM carray(?))", (keys,))
         # The root has no parent; its outgoing edges are interior to itself.
         return {
-            ident: (row, parent or row, valid_from)
+            ident: NodePlace(row, parent or row, valid_from)
             for ident, row, parent, valid_from in found
             if ident in wanted
         }

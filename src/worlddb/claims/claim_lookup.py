@@ -13,7 +13,7 @@ from worlddb.claims.claim import CLAIM_EDGE, FACT, Claimed, Standing, claimed
 from worlddb.model.address import Id
 from worlddb.model.records import Node
 from worlddb.store.protocol import EdgeRow, Reader
-from worlddb.view.equivalence import accepted_class
+from worlddb.view.lookup import accepted_class
 from worlddb.view.visibility import Moment
 
 SESSION = "Session"
