@@ -14,7 +14,7 @@ from worlddb.ingest.background_queue import BackgroundQueue
 from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.edge_types import EdgeHandler
-from worlddb.ontology.registry import Registry, check_handler, plugged_handlers
+from worlddb.ontology.registry import Registry, check_handler, package_handlers
 from worlddb.store.protocol import Store
 from worlddb.store.sqlite.options import check_options
 from worlddb.store.sqlite.store import SqliteStore
@@ -66,7 +66,7 @@ def open_engine(
     """Open a store and its parts; see `WorldDB` for the options and errors."""
     check_options(path, durability, busy_timeout_s, limits, handlers, clock)
     limits = limits or Limits()
-    registry = Registry(map(check_handler, handlers), plugged_handlers())
+    registry = Registry(map(check_handler, handlers), package_handlers())
     store = SqliteStore(
         os.fspath(path),
         clock=clock,

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
     from worlddb.model.drafts import Summarizer
     from worlddb.recall.hits import Recall
-    from worlddb.recall.recaller import RecallSettings, Worlds
+    from worlddb.recall.recaller import RecallSettings
+    from worlddb.view.lookup import Worlds
 
 
 class WorldDB:

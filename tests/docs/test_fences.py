@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import worlddb
-from worlddb.ontology.registry import default_handlers
+from worlddb.ontology.edge_types import default_handlers
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])

@@ -71,12 +71,16 @@ class MemoryReader:
             "max_tokens": max_tokens,
             "as_of": AsOf(valid=as_of, known=known_at),
             "types": None if types is None else check_words(types, "types"),
-            "include_superseded": include_retired,
             "at": at,
         }
         if all(worlds):
             found = self.db.recall(
-                query, scope=worlds[0], within=worlds[1:], settings=settings, **options
+                query,
+                scope=worlds[0],
+                within=worlds[1:],
+                settings=settings,
+                include_superseded=include_retired,
+                **options,
             )
             return self._without_strangers(found, known_at)
         from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of

@@ -1,4 +1,29 @@
-"""Id: the 32-byte blake3 address of a node, an edge, a state or a commit."""
+"""Address: how a node, an edge and a set of them become 32 bytes of blake3.
+
+The layout is language-neutral and frozen (`tests/format` pins golden values):
+
+    field(x)   = length of x as 4 bytes big-endian ‖ x
+    int(n)     = 8 bytes big-endian, two's complement
+    node       = blake3( field("worlddb.node.1") ‖ field(type) ‖ field(name) ‖ field(content)
+                         ‖ field(children digest) ‖ field(edges digest) ‖ field(int(created_at)) )
+    edge       = blake3( field("worlddb.edge.1") ‖ field(type) ‖ field(source) ‖ field(target)
+                         ‖ field(int(valid_from)) ‖ field(metadata) ‖ field(int(generation)) )
+
+Text is UTF-8, times are microseconds since 1970 UTC, metadata is JSON with sorted keys, no white
+space and no ASCII escapes. A node's *id* is this formula over the empty interior, its *state* the
+same over the present one; so a leaf's state is its id.
+
+The digest of a set depends on the set alone, whatever the order of writes. A member is a
+fixed-width byte string that begins with a 32-byte address: `id ‖ state` for a child, `id` for an
+interior edge.
+
+    digest(S) at depth d =
+        |S| ≤ 64   blake3( field("worlddb.bucket.1") ‖ width as 4 bytes ‖ sorted members )
+        else       blake3( field("worlddb.fork.1") ‖ digest(S₀) ‖ … ‖ digest(S₁₅) )
+
+where Sᵢ holds the members whose address has nibble i at depth d, and the empty set is the bucket
+of width 0. Equal sets have equal digests; one change touches one bucket and the forks above it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +38,13 @@ from blake3 import blake3
 from worlddb.errors import InvalidInputError
 
 ID_BYTES = 32
+"""The size of a blake3 digest."""
 PREFIX_CHARS_MIN = 4
+"""Shorter prefixes would match several nodes in all but the smallest stores."""
+BUCKET_MAX = 64
+"""Part of the format: a larger bucket makes longer proofs, a smaller one more pages."""
+FORK_WIDTH = 16
+"""Part of the format: one part for each value of a nibble."""
 
 _HEX = re.compile(r"[0-9a-f]*", re.ASCII)
 
@@ -74,32 +105,18 @@ def parse_prefix(text: str) -> str:
     return prefix
 
 
-# The set digest: one hash for a set of addresses, whatever the order of writes.
-#
-# A member is a fixed-width byte string that begins with a 32-byte address: `id ‖ state` for a child,
-# `id` for an interior edge.
-#
-# digest(S) at depth d =
-# |S| ≤ 64   blake3( field("worlddb.bucket.1") ‖ width as 4 bytes ‖ sorted members )
-# else       blake3( field("worlddb.fork.1") ‖ digest(S₀) ‖ … ‖ digest(S₁₅) )
-#
-# where Sᵢ holds the members whose address has nibble i at depth d, and the empty set is the bucket
-# of width 0. The shape follows from the set alone, so equal sets have equal digests; one change
-# touches one bucket and the forks above it.
+pack_length = struct.Struct(">I").pack
+pack_int = struct.Struct(">q").pack
+_unpack_key = struct.Struct(">q").unpack_from
 
 
-BUCKET_MAX = 64
-FORK_WIDTH = 16
-
-_LENGTH = struct.Struct(">I").pack
-
-
-def _domain(tag: bytes) -> bytes:
-    return _LENGTH(len(tag)) + tag
+def encode_field(data: bytes) -> bytes:
+    """Return `data` behind its length."""
+    return pack_length(len(data)) + data
 
 
-_BUCKET = _domain(b"worlddb.bucket.1")
-_FORK = _domain(b"worlddb.fork.1")
+_BUCKET = encode_field(b"worlddb.bucket.1")
+_FORK = encode_field(b"worlddb.fork.1")
 
 
 def bucket_digest(members: Sequence[bytes]) -> bytes:
@@ -109,7 +126,7 @@ def bucket_digest(members: Sequence[bytes]) -> bytes:
 
 def joined_bucket_digest(width: int, members: bytes) -> bytes:
     """Return the digest of a bucket from its members one after the other."""
-    return blake3(_BUCKET + _LENGTH(width) + members).digest()
+    return blake3(_BUCKET + pack_length(width) + members).digest()
 
 
 def fork_digest(digests: Sequence[bytes]) -> bytes:
@@ -159,42 +176,16 @@ def set_digest(members: Sequence[bytes], depth: int = 0) -> bytes:
     return fork_digest([set_digest(part, depth + 1) for part in split(members, depth)])
 
 
-# The address: how a node, an edge and a commit become 32 bytes.
-#
-# The layout is language-neutral and frozen (`tests/format` pins golden values):
-#
-# field(x)   = length of x as 4 bytes big-endian ‖ x
-# int(n)     = 8 bytes big-endian, two's complement
-# node       = blake3( field("worlddb.node.1") ‖ field(type) ‖ field(name) ‖ field(content)
-# ‖ field(children digest) ‖ field(edges digest) ‖ field(int(created_at)) )
-# edge       = blake3( field("worlddb.edge.1") ‖ field(type) ‖ field(source) ‖ field(target)
-# ‖ field(int(valid_from)) ‖ field(metadata) ‖ field(int(generation)) )
-#
-# Text is UTF-8, times are microseconds since 1970 UTC, metadata is JSON with sorted keys, no white
-# space and no ASCII escapes. A node's *id* is this formula over the empty interior, its *state* the
-# same over the present one; so a leaf's state is its id.
-
-
-pack_length = struct.Struct(">I").pack
-pack_int = struct.Struct(">q").pack
-_unpack_key = struct.Struct(">q").unpack_from
-
-
-def field(data: bytes) -> bytes:
-    """Return `data` behind its length."""
-    return pack_length(len(data)) + data
-
-
-_NODE = field(b"worlddb.node.1")
-_EDGE = field(b"worlddb.edge.1")
-_EMPTY_INTERIOR = field(EMPTY) + field(EMPTY)
+_NODE = encode_field(b"worlddb.node.1")
+_EDGE = encode_field(b"worlddb.edge.1")
+_EMPTY_INTERIOR = encode_field(EMPTY) + encode_field(EMPTY)
 _INT_LENGTH = pack_length(8)
 _ID_LENGTH = pack_length(32)
 
 
 @lru_cache(maxsize=256)
 def _head(domain: bytes, type_: str) -> bytes:
-    return domain + field(type_.encode())
+    return domain + encode_field(type_.encode())
 
 
 def node_address(
@@ -208,8 +199,8 @@ def node_address(
     """Return the address of a node; without digests, over the empty interior."""
     interior = _EMPTY_INTERIOR
     if children is not None or edges is not None:
-        interior = field(EMPTY if children is None else children)
-        interior += field(EMPTY if edges is None else edges)
+        interior = encode_field(EMPTY if children is None else children)
+        interior += encode_field(EMPTY if edges is None else edges)
     return blake3(
         b"".join(
             (
@@ -228,14 +219,16 @@ def node_address(
 
 ERASED = -(1 << 63)
 """Stands for the time of creation of a node whose fields were erased."""
-_ERASED = field(b"worlddb.erased.1")
+_ERASED = encode_field(b"worlddb.erased.1")
 
 
 def erased_state(ident: bytes, children: bytes, edges: bytes) -> bytes:
     """Return the state of an erased world: its id stands for the fields that are gone."""
     if children == edges == EMPTY:
         return ident
-    return blake3(_ERASED + field(ident) + field(children) + field(edges)).digest()
+    return blake3(
+        _ERASED + encode_field(ident) + encode_field(children) + encode_field(edges)
+    ).digest()
 
 
 def edge_head(type_: str) -> bytes:

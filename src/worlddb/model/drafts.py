@@ -1,7 +1,8 @@
 """Drafts: what an extractor makes of text, before anything is resolved or written.
 
 A draft refers to its own nodes by `key`, a name that means nothing outside it. Everything in it
-that was read out of the text has the spans it was read from.
+that was read out of the text has the spans it was read from. `Pending` and `Extracted` are for
+texts whose extraction waits; a `Summarizer` takes the same messages as an `Extractor`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from worlddb.model.address import Id
 from worlddb.model.records import Plain
 
 ATTRIBUTE = "attribute:"
-"""How the name of an attribute begins in the metadata of its node."""
+"""The start of the metadata key that an attribute of a node is stored under."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Plain):
-    """Something that was said: by whom, and when, if that is known."""
+    """A text that somebody said, with the speaker and the time, if that is known."""
 
     text: str
     speaker: str = "user"
@@ -40,7 +41,7 @@ class Span(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftNode(Plain):
-    """A node that may turn out to be one that is there already, if it is `resolvable`.
+    """A node to write. A `resolvable` one may turn out to be a node that exists already.
 
     `attributes` (a birth date, a city) help to tell namesakes apart. They are kept in the node's
     metadata, as `attribute:city`, and compared when the name comes up again.
@@ -84,7 +85,7 @@ class Draft(Plain):
     aliases: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Check that whoever has aliases is there."""
+        """Check that aliases belong to nodes of this draft."""
         if not isinstance(self.aliases, Mapping):
             raise InvalidInputError(
                 f"aliases: give a mapping from keys of nodes to names, not {self.aliases!r:.100}"
@@ -109,7 +110,7 @@ class Draft(Plain):
 
 
 def to_metadata(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return attributes as the metadata that keeps them; those that say nothing are left out."""
+    """Return attributes as the metadata that stores them; empty ones are left out."""
     return {
         f"{ATTRIBUTE}{name}": str(value) for name, value in attributes.items() if str(value).strip()
     }
@@ -125,20 +126,17 @@ def from_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Extractor(Protocol):
-    """Turns what was said into a draft. It never makes up what the text does not say."""
+    """Turns messages into a draft. It never makes up what the text does not say."""
 
     name: str
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
-        """Return the draft of some messages; `at` is when they were said, unless they say."""
-
-
-# Pending: what waits for extraction, and what became of it.
+        """Return the draft of some messages; `at` is the time of those that have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending(Plain):
-    """A memory or a session whose extraction waits: since when, for which extractor, and why."""
+    """A memory or a session whose extraction waits: for which extractor, why, and since when."""
 
     id: Id
     extractor: str
@@ -149,9 +147,10 @@ class Pending(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted(Plain):
-    """What a run over the queue did: `done`, `failed` with the reason, and how many are `left`.
+    """The result of a run over the queue of pending extractions.
 
-    `dropped` were retired meanwhile, so there was nothing to extract any more.
+    It has what was `done`, what `failed` with the reason, and how many are `left`. What was
+    `dropped` had been retired meanwhile.
     """
 
     done: tuple[Id, ...] = ()
@@ -160,11 +159,8 @@ class Extracted(Plain):
     left: int = 0
 
 
-# Summaries: what a summarizer is asked, and what it gives back.
-
-
 class Summarizer(Protocol):
-    """Says in few words what several messages say. It is never called inside a transaction."""
+    """Says in few words what several messages say. It never runs inside a transaction."""
 
     name: str
 

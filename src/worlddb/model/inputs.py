@@ -1,4 +1,8 @@
-"""Instants: aware datetimes outside, integer microseconds UTC inside."""
+"""Inputs: checks of what a caller gives, and its conversion to what is stored.
+
+Times are aware datetimes outside and integer microseconds UTC inside. Everything that reaches an
+address or the disk passes these checks first, so bad input is refused before anything is written.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from worlddb.model.address import ID_BYTES, Id
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
+METADATA_DEPTH_MAX = 50
+"""Far below Python's own limit, so that whatever was written can be read from any depth of calls."""
 MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 
@@ -48,15 +54,6 @@ def to_micros(value: datetime | str, field: str) -> int:
 def from_micros(micros: int) -> datetime:
     """Return microseconds since 1970 as an aware UTC datetime."""
     return EPOCH + timedelta(microseconds=micros)
-
-
-# Limits on what one call may bring, and the checks that hold them.
-#
-# Everything that reaches the address or the disk passes here first, so bad input is refused before
-# anything is written.
-
-
-METADATA_DEPTH_MAX = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +93,11 @@ def encode_text(value: str, what: str, bytes_max: int) -> bytes:
 
 
 def check_type(value: str, limits: Limits) -> None:
-    """Check the type of a node or an edge: short, printable, no white space around it."""
+    """Check the type of a node or an edge: short, printable, no white space around it.
+
+    Raises:
+        InvalidInputError: it is not.
+    """
     encode_text(value, "type", limits.type_bytes_max)
     if not value or value != value.strip() or not value.isprintable():
         raise InvalidInputError(f"type: {value!r} is no type; use a word such as 'Fact'")
@@ -110,7 +111,9 @@ def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -
         raise InvalidInputError(f"{what}: give text or a list of texts, not {values!r}")
     given = (values,) if isinstance(values, str) else tuple(values)
     if len(given) > limits.notes_max:
-        raise InvalidInputError(f"{what}: {len(given)} given, the limit is {limits.notes_max}")
+        raise InvalidInputError(
+            f"{what}: {len(given)} given, the limit is {limits.notes_max}; give fewer"
+        )
     for value in given:
         encode_text(value, what, limits.note_bytes_max)
         if not value.strip():

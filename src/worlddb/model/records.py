@@ -1,4 +1,19 @@
-"""The values that go in and come out: nodes, edges, commits, and when a question is asked."""
+"""Records: the values that go in and come out, and how the journal hashes them.
+
+Nodes, edges, commits and what is known about them; drafts of them; a query as plain data. All are
+frozen, and `to_dict` gives those that come out their JSON form.
+
+The journal chains commits by hash:
+
+    commit = blake3( field("worlddb.commit.1") ‖ field(previous commit) ‖ field(int(seq))
+                     ‖ field(int(time)) ‖ field(actor) ‖ field(root state)
+                     ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes) )
+
+where nodes, edges, notes and states are blake3 over their records in the order of writing (states:
+sorted by id), and changes is the JSON text of every other effect; `field` and `int` are those of
+`model/address.py`. Validity is not part of a node's address; it is part of the commit that set it,
+which is how a flipped bit is found.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +25,17 @@ from typing import Any, Literal
 
 from blake3 import blake3
 
-from worlddb.model.address import Id, pack_int
-from worlddb.model.address import field as field_address
+from worlddb.model.address import Id, encode_field, pack_int
 from worlddb.model.inputs import Instant
 
 Direction = Literal["out", "in", "both"]
 ProposalStatus = Literal["pending", "accepted", "rejected", "withdrawn"]
+TextMatch = Literal["any", "all", "phrase"]
+OpKind = Literal["traverse", "filter_type", "filter_time", "where_connected"]
+
+GENESIS = Id(bytes(32))
+"""What the first commit names as its predecessor."""
+_COMMIT = encode_field(b"worlddb.commit.1")
 
 
 def _plain(value: Any) -> Any:
@@ -43,10 +63,10 @@ class Plain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(Plain):
-    """A world as the store knows it at the asked time.
+    """A world as the store knew it at the time that was asked for.
 
     `id` is its birth address and never changes; `state` is the address of its present interior. Of
-    what was `erased` only the type, the validity and the id are left.
+    an `erased` node only the type, the validity and the id are left.
     """
 
     id: Id
@@ -83,7 +103,7 @@ class Edge(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDraft:
-    """What `create_nodes` needs to make a node; the same words as `create_node`."""
+    """A node to create with `create_nodes`; the same names as the arguments of `create_node`."""
 
     type: str
     name: str = ""
@@ -98,7 +118,7 @@ class NodeDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeDraft:
-    """What `write_edges` needs to write an edge; the same words as `write_edge`."""
+    """An edge to write with `write_edges`; the same names as the arguments of `write_edge`."""
 
     source: bytes | str
     target: bytes | str
@@ -184,7 +204,7 @@ class Proposal(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity(Plain):
-    """Everything that was accepted as one: its nodes, all their names, and where they come from."""
+    """An accepted class: its nodes, all their names and sources, and the merges that made it."""
 
     ids: tuple[Id, ...]
     nodes: tuple[Node, ...]
@@ -218,16 +238,6 @@ def node_line(node: Node, against: Sequence[Id]) -> str:
     return f"[{since}{until}] {node.type} {node.id.short} {text}{conflict}"
 
 
-# Query: a question as plain data, before it is planned and run.
-#
-# The upper half is what the caller asked. The lower half are switches that only edge handlers turn,
-# in `on_query_rewrite`: a store whose ontology lacks a type does not get that type's behaviour.
-
-
-TextMatch = Literal["any", "all", "phrase"]
-OpKind = Literal["traverse", "filter_type", "filter_time", "where_connected"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
     """One step of the pipeline; which fields count depends on `kind`."""
@@ -243,7 +253,11 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A start set, the steps over it, and how the ontology says to read it."""
+    """A query before it is planned and run: a start set, the steps over it, and how to read it.
+
+    The fields from `hides_ended` on are switches that only edge handlers turn, in
+    `on_query_rewrite`: a store whose ontology lacks a type does not get that type's behaviour.
+    """
 
     seeds: tuple[Id, ...] = ()
     text: str | None = None
@@ -266,22 +280,6 @@ class Query:
     summary_edges: frozenset[str] = frozenset()
 
 
-# The journal's hashes: what a commit vouches for, and how commits chain.
-#
-# commit = blake3( field("worlddb.commit.1") ‖ field(previous commit) ‖ field(int(seq))
-# ‖ field(int(time)) ‖ field(actor) ‖ field(root state)
-# ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes) )
-#
-# where nodes, edges, notes and states are blake3 over the records below in the order of writing
-# (states: sorted by id), and changes is the JSON text of every other effect. Validity is not part of
-# a node's address; it is part of the commit that set it, which is how a flipped bit is found.
-
-
-_COMMIT = field_address(b"worlddb.commit.1")
-GENESIS = Id(bytes(32))
-"""What the first commit names as its predecessor."""
-
-
 def optional_int(value: int | None) -> bytes:
     """Return an integer that may be absent, in one unambiguous form."""
     return b"\0" if value is None else b"\1" + pack_int(value)
@@ -299,7 +297,7 @@ def edge_record(ident: bytes, valid_to: int | None) -> bytes:
 
 def note_record(node: bytes, kind: str, text: str) -> bytes:
     """Return an alias or a source that was attached to a node."""
-    return node + field_address(kind.encode()) + field_address(text.encode())
+    return node + encode_field(kind.encode()) + encode_field(text.encode())
 
 
 def state_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -354,4 +352,4 @@ def commit_hash(
         digests["states"],
         changes.encode(),
     )
-    return blake3(_COMMIT + b"".join(map(field_address, parts))).digest()
+    return blake3(_COMMIT + b"".join(map(encode_field, parts))).digest()

@@ -4,8 +4,8 @@
     strength  = 1 + recall_gain × ln(1 + recalls) + link_gain × ln(1 + links)
 
 *Idle* is the time since the memory was made or last recalled, whichever is later. So a recall does
-two things: the memory is fresh again, and it fades more slowly from then on. A number from 0 to 1
-that ranks and proposes; nothing is ever removed because of it.
+two things: the memory is fresh again, and it fades more slowly from then on. Retention is a number
+from 0 to 1 that ranks and proposes; nothing is ever removed because of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 
 from worlddb.errors import InvalidInputError
 
-DAY_MICROS = 86_400_000_000
+DAY_MICROS = 86_400_000_000  # 24 × 60 × 60 s in microseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

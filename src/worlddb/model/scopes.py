@@ -1,4 +1,4 @@
-"""Scopes: whose memory it is. A `Scope` world for each user, agent, app or run, found by its name.
+"""Scopes: whose memory it is. Each user, agent, app or run has a `Scope` world, found by name.
 
 A scope's id follows from its kind and value alone: its node has no content and is born at the
 epoch. A scope that was purged has ended for good; the next one of that name is born a microsecond
@@ -20,10 +20,12 @@ from worlddb.model.records import Plain
 
 ScopeKind = Literal["user", "agent", "app", "run"]
 KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")
-"""From the most lasting to the most passing; a memory lives in the first it is given."""
+"""From the longest-lived to the shortest; a memory lives in the first kind that a call names."""
 SCOPE = "Scope"
 VALUE_BYTES_MAX = 512
+"""Longer than any id or address that names a user; it becomes the name of a node."""
 VALUES_MAX = 100
+"""How many scopes of a kind one call may name: each costs a look-up."""
 
 Ids = str | Sequence[str] | None
 
@@ -63,7 +65,7 @@ class ScopeName(Plain):
 
 
 Groups = tuple[tuple[ScopeName, ...], ...]
-"""Scopes by kind: inside any of a group, and inside every group."""
+"""Scopes by kind. A memory must be inside one scope of every group."""
 
 
 def born(generation: int) -> datetime:
@@ -78,9 +80,9 @@ def scope_named(name: str) -> ScopeName:
         InvalidInputError: it is no such name.
     """
     kind, colon, value = name.partition(":") if isinstance(name, str) else ("", "", "")
-    for known in KINDS:
-        if kind == known and colon:
-            return _scope(known, value)
+    for scope_kind in KINDS:
+        if kind == scope_kind and colon:
+            return _scope(scope_kind, value)
     raise InvalidInputError(f"{name!r:.100} is no scope; write it as user:ada, with one of {KINDS}")
 
 
@@ -93,7 +95,9 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
     """
     unknown = sorted(given.keys() - {f"{kind}_id" for kind in KINDS})
     if unknown:
-        raise TypeError(f"{unknown[0]!r} is no argument here; scopes are named by user_id, …")
+        raise TypeError(
+            f"{unknown[0]!r} is no argument here; name scopes by user_id, agent_id, app_id, run_id"
+        )
     groups = []
     for kind in KINDS:
         values = given.get(f"{kind}_id")

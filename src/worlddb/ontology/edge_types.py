@@ -1,7 +1,14 @@
-"""What an edge handler is, and what it may do to the transaction it runs in.
+"""Edge types: what the handler of an edge type is, and the eleven types that ship.
 
-A handler is any object with these members; nothing is inherited. It acts through the context
-alone: no clock, no network, no randomness, so equal transactions have equal effects.
+A handler is any object with the members of `EdgeHandler`; nothing is inherited. It acts through its
+`WriteContext` alone: no clock, no network, no randomness, so equal transactions have equal effects.
+
+    structure   contains, refers_to        what is inside a world, and what points out of it
+    revision    supersedes, contradicts    how later facts meet earlier ones
+    identity    same_as                    two nodes that may be one: staged, never merged silently
+    inference   implies, derived_from      what rests on what; a derivation falls with its premise
+    taxonomy    instance_of, subtype_of    types as nodes, so that a type includes its subtypes
+    order       causes, precedes           order in time
 """
 
 from __future__ import annotations
@@ -142,14 +149,7 @@ class BatchHandler(Protocol):
         """Decide for a batch of new edges of one type."""
 
 
-# Edge types: the programs of the eleven types that ship.
-#
-# structure   contains, refers_to         what is inside a world, and what points out of it
-# revision    supersedes, contradicts     how later facts meet earlier ones
-# identity    same_as                     two nodes that may be one: staged, never merged in silence
-# inference   implies, derived_from       what rests on what; a derivation falls with its premise
-# taxonomy    instance_of, subtype_of     types as nodes, so a question for a type finds its subtypes
-# order       causes, precedes            order in time
+# -- shared by several types -----------------------------------------------------------------------
 
 
 def refuse_cycle(ctx: WriteContext, edge: Edge) -> None:
@@ -443,3 +443,20 @@ class SubtypeOf(Acyclic):
     def on_query_rewrite(self, query: Query) -> Query:
         """Let `filter_type` include subtypes."""
         return replace(query, type_edges=query.type_edges | {self.type})
+
+
+def default_handlers() -> tuple[EdgeHandler, ...]:
+    """Return the eleven edge types that ship."""
+    return (
+        Contains(),
+        RefersTo(),
+        Supersedes(),
+        SameAs(),
+        Contradicts(),
+        Implies(),
+        DerivedFrom(),
+        InstanceOf(),
+        SubtypeOf(),
+        Causes(),
+        Precedes(),
+    )

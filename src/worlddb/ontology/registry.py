@@ -1,8 +1,8 @@
 """Registry: which handler answers for an edge type in which world.
 
-Lookups climb from a world to the root and end at the defaults, so an inner registration wins and
-holds for the whole interior. The defaults come through the same door as a plug-in's: an object
-with a `type`.
+A lookup climbs from a world to the root and ends at the defaults, so an inner registration wins and
+holds for the whole interior. Handlers come from three sources, and the registry treats them alike:
+the types that ship, packages that offer a type by entry point, and `db.ontology(world).register`.
 """
 
 from __future__ import annotations
@@ -17,53 +17,24 @@ from typing import NamedTuple
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import Limits, check_type, encode_text
-from worlddb.ontology.edge_types import (
-    Causes,
-    Contains,
-    Contradicts,
-    DerivedFrom,
-    EdgeHandler,
-    Implies,
-    InstanceOf,
-    Precedes,
-    RefersTo,
-    SameAs,
-    SubtypeOf,
-    Supersedes,
-)
+from worlddb.ontology.edge_types import EdgeHandler, default_handlers
 
 ENTRY_POINTS = "worlddb.edge_types"
 VERSION_BYTES_MAX = 256
+"""Enough for a version number with a commit hash; every registration stores it."""
 
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # A library says nothing unless somebody listens.
 
 
-def default_handlers() -> tuple[EdgeHandler, ...]:
-    """Return the eleven edge types that ship."""
-    return (
-        Contains(),
-        RefersTo(),
-        Supersedes(),
-        SameAs(),
-        Contradicts(),
-        Implies(),
-        DerivedFrom(),
-        InstanceOf(),
-        SubtypeOf(),
-        Causes(),
-        Precedes(),
-    )
-
-
-class Plugged(NamedTuple):
+class PackageHandlers(NamedTuple):
     """The handlers that installed packages offer, and why others could not be loaded, by name."""
 
     handlers: tuple[EdgeHandler, ...] = ()
     broken: Mapping[str, str] = MappingProxyType({})
 
 
-def plugged_handlers() -> Plugged:
+def package_handlers() -> PackageHandlers:
     """Return the handlers that installed packages offer by entry point.
 
     One that cannot be loaded keeps nobody from the store: only its own type cannot be written.
@@ -84,7 +55,7 @@ def plugged_handlers() -> Plugged:
                 point.value,
                 broken[point.name],
             )
-    return Plugged(tuple(found), broken)
+    return PackageHandlers(tuple(found), broken)
 
 
 def version_of(handler: EdgeHandler) -> str:
@@ -109,7 +80,7 @@ def check_handler(handler: object) -> EdgeHandler:
     return handler
 
 
-NONE_PLUGGED = Plugged()
+NO_PACKAGES = PackageHandlers()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,16 +94,18 @@ class Registration:
 
 
 class Registry:
-    """The handlers of one open store: those given, per world, and the defaults below them all."""
+    """The handlers of one open store: those registered, by world, and the defaults for all."""
 
-    def __init__(self, handlers: Iterable[EdgeHandler], plugged: Plugged = NONE_PLUGGED) -> None:
-        self._plugged = plugged
+    def __init__(
+        self, handlers: Iterable[EdgeHandler], packages: PackageHandlers = NO_PACKAGES
+    ) -> None:
+        self._packages = packages
         self._defaults = {handler.type: handler for handler in default_handlers()}
         self._loaded: dict[bytes, dict[str, EdgeHandler]] = {ROOT_ID: {}}
         self._recorded: dict[bytes, dict[str, Registration]] = {}
         self.recorded_at = -1
         """The commit whose registrations are known here; another process may have added some."""
-        for handler in (*plugged.handlers, *handlers):
+        for handler in (*packages.handlers, *handlers):
             self._loaded[ROOT_ID][handler.type] = handler
 
     @property
@@ -168,7 +141,7 @@ class Registry:
                     "package that offers it or register it with "
                     "db.ontology(world).register(handler)"
                 )
-        if edge_type in self._plugged.broken:
+        if edge_type in self._packages.broken:
             raise InvalidInputError(
                 f"edge type {edge_type!r} is offered by a package, but its handler is not "
                 f"loaded{self._why(edge_type)}; mend or remove that package, or register another "
@@ -177,7 +150,7 @@ class Registry:
         if edge_type in self._defaults:
             return self._defaults[edge_type]
         known = ", ".join(sorted(self._loaded[ROOT_ID] | self._defaults))
-        broken = "".join(f"; {name!r}{self._why(name)}" for name in sorted(self._plugged.broken))
+        broken = "".join(f"; {name!r}{self._why(name)}" for name in sorted(self._packages.broken))
         raise InvalidInputError(
             f"unknown edge type {edge_type!r}; known here: {known}{broken}; a custom type needs "
             "db.ontology(world).register(handler) first"
@@ -185,12 +158,12 @@ class Registry:
 
     def _why(self, edge_type: str) -> str:
         """Return why a package's handler could not be loaded, in brackets."""
-        cause = self._plugged.broken.get(edge_type)
+        cause = self._packages.broken.get(edge_type)
         return "" if cause is None else f" (could not be loaded: {cause})"
 
     def unrecorded(self, handler: EdgeHandler) -> Registration | None:
         """Return what the store should remember of a package's type; None if it does."""
-        if not any(handler is one for one in self._plugged.handlers):
+        if not any(handler is one for one in self._packages.handlers):
             return None
         before = self._recorded.get(ROOT_ID, {}).get(handler.type)
         if before is not None and before.version == version_of(handler):

@@ -1,10 +1,14 @@
-"""Summaries: how a world is read summary first, without reading what its summaries stand for.
+"""Pipeline: the life of a query: rewrite by the ontology, start, run the steps, show the answer.
+
+Rows in, rows out, until the very end: nodes are read once for the filters and kept for the answer.
+
+A world can be read *summary first*, without reading what its summaries stand for:
 
     is there one summary of everything in here, and has nothing changed since?  ──yes──▶ that one
         └─no──▶ what is directly inside, the same of each world there, less what is summarised
 
 A summary that stands for everything inside its world says so among its sources. The world's state
-witnesses its whole interior, so one look at when that last changed tells whether it still does.
+witnesses its whole interior, so the time of its last change tells whether the summary still does.
 """
 
 from __future__ import annotations
@@ -26,11 +30,11 @@ from worlddb.view.lookup import accepted_class, conflict_values
 from worlddb.view.visibility import (
     Moment,
     View,
+    includes_ended,
     inside,
     interior,
     moment_of,
     rewrite,
-    includes_ended,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +46,67 @@ DERIVED = "derived_from"
 WHOLE = "summary of everything inside, depth "
 """The source of a summary that stands for its whole world, before the depth of summaries in it."""
 DEPTH_DIGITS_MAX = 4
+"""Longer numbers are no depth: a source is free text that anybody may have written."""
+START_MAX = 100
+"""How many nodes a search by text or vector starts from, unless the limit is higher."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subgraph(Plain):
+    """The answer to a query, shaped like the data.
+
+    It has the nodes that the query ends at, the edges that it followed, and the open conflicts of
+    the nodes.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def ids(self) -> set[Id]:
+        """The ids of the nodes."""
+        return {node.id for node in self.nodes}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return nodes, edges and conflicts as plain JSON data."""
+        return self.to_dict()
+
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
+        """Return a directed multigraph: nodes by hex id, edges by hex id as their key.
+
+        Raises:
+            ProviderError: networkx is not installed.
+        """
+        try:
+            import networkx
+        except ImportError as error:
+            raise ProviderError(
+                'networkx is not installed; run: pip install "worlddb[networkx]"'
+            ) from error
+        graph: nx.MultiDiGraph[str] = networkx.MultiDiGraph()
+        for node in self.nodes:
+            graph.add_node(str(node.id), **node.to_dict())
+        for edge in self.edges:
+            ends = (str(edge.source), str(edge.target))
+            graph.add_edge(*ends, key=str(edge.id), **edge.to_dict())
+        graph.graph["conflicts"] = [conflict.to_dict() for conflict in self.conflicts]
+        return graph
+
+    def to_text(self) -> str:
+        """Return the nodes as lines for a prompt: when, what, and what speaks against it."""
+        against: dict[Id, list[Id]] = {}
+        for conflict in self.conflicts:
+            if not conflict.settled:
+                against.setdefault(conflict.left, []).append(conflict.right)
+                against.setdefault(conflict.right, []).append(conflict.left)
+        return "\n".join(node_line(node, against.get(node.id, [])) for node in self.nodes)
 
 
 def whole_summaries(reader: Reader, worlds: Iterable[int], now: int) -> dict[int, tuple[int, int]]:
@@ -51,8 +116,8 @@ def whole_summaries(reader: Reader, worlds: Iterable[int], now: int) -> dict[int
     """
     found = {}
     for world, row, source in reader.sweep.wholes(worlds, WHOLE, now):
-        told = source.removeprefix(WHOLE)
-        depth = int(told) if told.isdecimal() and len(told) <= DEPTH_DIGITS_MAX else 0
+        digits = source.removeprefix(WHOLE)
+        depth = int(digits) if digits.isdecimal() and len(digits) <= DEPTH_DIGITS_MAX else 0
         if depth and _stands(reader, row, depth, now):
             found[world] = row, depth
     return found
@@ -128,15 +193,6 @@ def uncovered(
     return rows - {item.target for item in covers if item.source in summaries}
 
 
-# Pipeline: the life of a read. Rewrite by the ontology, seed, run the ops, show what is visible.
-#
-# Rows in, rows out, until the very end: nodes are read once for the filters and kept for the answer.
-
-
-START_MAX = 100
-"""How many nodes a search by text or vector starts from, unless the limit is higher."""
-
-
 def execute(reader: Reader, registry: Registry, search: Search, query: Query, now: int) -> Subgraph:
     """Answer a query on one snapshot.
 
@@ -145,11 +201,11 @@ def execute(reader: Reader, registry: Registry, search: Search, query: Query, no
     """
     moment = moment_of(reader, query.as_of, now)
     query = rewrite(reader, registry, query, moment)
-    return _Run(reader, search, query, moment).answer()
+    return _Execution(reader, search, query, moment).answer()
 
 
-class _Run:
-    """One execution: the snapshot, the rewritten query, and what was read so far."""
+class _Execution:
+    """One query on one snapshot: the rewritten query, and what was read so far."""
 
     def __init__(self, reader: Reader, search: Search, query: Query, moment: Moment) -> None:
         self.reader = reader
@@ -162,8 +218,8 @@ class _Run:
         self.has_classes = query.follows_classes and reader.has_proposals()
 
     def answer(self) -> Subgraph:
-        view = self._summary_view()
-        start = self._seed() if view is None else sorted(view)
+        summarised = self._summary_first()
+        start = self._seed() if summarised is None else sorted(summarised)
         steps: dict[str, Callable[[set[int], Op], set[int]]] = {
             "traverse": self._traverse,
             "filter_type": self._filter_type,
@@ -173,7 +229,7 @@ class _Run:
         found = set(start)
         for op in self.query.ops:
             found = steps[op.kind](found, op)
-        if self.query.summary_edges and view is None:
+        if self.query.summary_edges and summarised is None:
             found = self._with_summaries(found)
         nodes = self._read(found)
         shown = sorted(nodes, key=self._order(start))[: self.query.limit]
@@ -210,8 +266,8 @@ class _Run:
     def _seed(self) -> list[int]:
         """Return the start rows: seeds before text before vector; without any all that is seen."""
         if self.query.seeds:
-            # A node named by id is a place to start from, also when it has ended or not begun:
-            # "what replaced this?" starts at what was replaced. The answer is filtered at the end.
+            # A node named by id can be started from, also when it has ended or not begun: "what
+            # replaced this?" starts at what was replaced. The answer is filtered at the end.
             rows = self._classes({self._row(ident) for ident in self.query.seeds})
             return sorted(self._inside(rows))
         if self.query.text is not None or self.query.vector is not None:
@@ -219,7 +275,7 @@ class _Run:
         rows = interior(self.reader, self.world, self.moment, self.query.widens_to_members)
         return sorted(self._seen(rows))
 
-    def _summary_view(self) -> set[int] | None:
+    def _summary_first(self) -> set[int] | None:
         """Return a whole world read summary first; None if that is not what is asked.
 
         The edges to what summaries stand for are not part of it: they are the way down.
@@ -251,7 +307,7 @@ class _Run:
             self.moment,
             worlds=[self.world],
             members=self.query.widens_to_members,
-            ended=includes_ended(self.query, self.moment),
+            include_ended=includes_ended(self.query, self.moment),
         )
         text, vector, match = self.query.text, self.query.vector, self.query.match
         most = max(START_MAX, self.query.limit or 0)
@@ -284,8 +340,8 @@ class _Run:
         found = {row: self.nodes[row] for row in wanted if row in self.nodes}
         if self.moment.valid is None and not self.query.hides_ended:
             return found
-        ended = self.query.include_superseded
-        return {row: node for row, node in found.items() if self.moment.shows(node, ended)}
+        include_ended = self.query.include_superseded
+        return {row: node for row, node in found.items() if self.moment.shows(node, include_ended)}
 
     def _classes(self, rows: set[int]) -> set[int]:
         """Return rows with everything accepted as the same that can be seen from here."""
@@ -316,8 +372,8 @@ class _Run:
             reached |= seen
             if not frontier:
                 break
-        known = self._classes(rows) | self._classes(reached)
-        self._show(item for item in walked.values() if {item.source, item.target} <= known)
+        ends_seen = self._classes(rows) | self._classes(reached)
+        self._show(item for item in walked.values() if {item.source, item.target} <= ends_seen)
         return reached
 
     def _counts(self, edge: Edge) -> bool:
@@ -399,7 +455,7 @@ class _Run:
                 if self.moment.holds(item.edge)
             ]
             seen = self._seen({item.source for item in found})
-            summaries = {row for row in seen if self.nodes[row].type == "Summary"}
+            summaries = {row for row in seen if self.nodes[row].type == SUMMARY}
             used = [item for item in found if item.source in summaries]
             self._show(used)
             rows = (rows - {item.target for item in used}) | summaries
@@ -426,60 +482,3 @@ def _overlaps(node: Node, start: datetime | None, end: datetime | None) -> bool:
     ):
         return False
     return end is None or node.valid_from < end
-
-
-# Subgraph: what a query returns. Shaped like the data, not flat rows.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subgraph(Plain):
-    """The nodes a query ends at, the edges it went along, and the conflicts among the nodes."""
-
-    nodes: tuple[Node, ...] = ()
-    edges: tuple[Edge, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-
-    @property
-    def ids(self) -> set[Id]:
-        """The ids of the nodes."""
-        return {node.id for node in self.nodes}
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self.nodes)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return nodes, edges and conflicts as plain JSON data."""
-        return self.to_dict()
-
-    def to_networkx(self) -> nx.MultiDiGraph[str]:
-        """Return a directed multigraph: nodes by hex id, edges by hex id as their key.
-
-        Raises:
-            ProviderError: networkx is not installed.
-        """
-        try:
-            import networkx
-        except ImportError as error:
-            raise ProviderError(
-                'networkx is not installed; run: pip install "worlddb[networkx]"'
-            ) from error
-        graph: nx.MultiDiGraph[str] = networkx.MultiDiGraph()
-        for node in self.nodes:
-            graph.add_node(str(node.id), **node.to_dict())
-        for edge in self.edges:
-            ends = (str(edge.source), str(edge.target))
-            graph.add_edge(*ends, key=str(edge.id), **edge.to_dict())
-        graph.graph["conflicts"] = [conflict.to_dict() for conflict in self.conflicts]
-        return graph
-
-    def to_text(self) -> str:
-        """Return the nodes as lines for a prompt: when, what, and what speaks against it."""
-        against: dict[Id, list[Id]] = {}
-        for conflict in self.conflicts:
-            if not conflict.settled:
-                against.setdefault(conflict.left, []).append(conflict.right)
-                against.setdefault(conflict.right, []).append(conflict.left)
-        return "\n".join(node_line(node, against.get(node.id, [])) for node in self.nodes)

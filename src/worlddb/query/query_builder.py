@@ -1,4 +1,8 @@
-"""Plan: how a query will be answered, for people who want to see it."""
+"""Query builder: how a caller states a query, step by step or as plain data.
+
+db.query().seeds(…).traverse(…)  ──▶ QueryBuilder ──execute()──▶ Subgraph
+QuerySpec (plain data)  ──apply()──▶ QueryBuilder ──explain()──▶ Plan
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,10 @@ from worlddb.store.protocol import ROOT_ROW, Reader, Store
 from worlddb.view.lookup import find
 from worlddb.view.visibility import Moment, moment_of, rewrite
 
+HOPS_MAX = 100
+"""No chain of facts is that long; a larger number is a mistake that would walk the whole store."""
+TEXT_BYTES_MAX = 1 << 16
+"""Long enough for a pasted page; every word of a search costs time."""
 SWITCHES = {
     "hides_ended": "what has ended is hidden (supersedes)",
     "widens_to_members": "members of the world count as inside (contains)",
@@ -122,17 +130,10 @@ def _step(op: Op) -> str:
     return f"keep what is connected by {op.types[0]} {op.direction} with {other}"
 
 
-# Query: how a caller says a question, step by step or as plain data.
-
-
-HOPS_MAX = 100
-TEXT_BYTES_MAX = 1 << 16
-
-
 class QueryBuilder:
-    """A question under construction. Each call returns a new builder; `execute` asks it.
+    """A query under construction. Each call returns a new builder; `execute` runs the query.
 
-    Ids may be given whole or as a unique prefix; they are looked up when the question is asked.
+    Ids may be given whole or as a unique prefix; they are looked up when the query runs.
     """
 
     def __init__(
@@ -307,10 +308,10 @@ class QueryBuilder:
         """
         return self._with(limit=check_whole(n, "limit", 1))
 
-    # -- asking ------------------------------------------------------------------------------------
+    # -- running ----------------------------------------------------------------------------------
 
     def execute(self) -> Subgraph:
-        """Ask, on one snapshot.
+        """Run the query on one snapshot and return its answer.
 
         Raises:
             InvalidInputError, NotFoundError: an id is wrong or names nothing.
@@ -323,7 +324,7 @@ class QueryBuilder:
             return execute(reader, self._registry, self._search, query, self._clock())
 
     def explain(self) -> Plan:
-        """Return how the question would be answered, without answering it.
+        """Return how the query would be answered, without answering it.
 
         Raises:
             InvalidInputError, NotFoundError: an id is wrong or names nothing.

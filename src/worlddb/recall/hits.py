@@ -1,11 +1,21 @@
-"""Hits: what recall returns, and why each of them is there."""
+"""Hits: what recall returns, and how a ranking becomes hits that explain themselves.
+
+A hit may be *outdated* in part. A longer text stays when one sentence of it is replaced; that
+sentence has ended as a fact that was derived from the text. The text is still found, but what
+replaced the sentence comes before it. A summary says what its details said: once one of them has
+ended, the summary is left out until it is made anew.
+
+O1  What was replaced stays outdated, whatever becomes of its replacement: that may be replaced,
+    amended, retired or erased in turn. It is no longer outdated once it was said again and stands.
+O2  A hit names what says it now as its replacement, if that can be seen from here; else nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, Claimed, claimed, value_key
 from worlddb.claims.claim_lookup import stated
@@ -14,10 +24,17 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Conflict, Node, Plain, node_line
 from worlddb.store.protocol import Reader
-from worlddb.view.lookup import accepted_class
-from worlddb.view.visibility import Moment
+from worlddb.view.lookup import accepted_class, conflict_values
+from worlddb.view.visibility import Moment, View
+
+if TYPE_CHECKING:
+    from worlddb.recall.ranker import Scores
 
 CHARS_PER_TOKEN = 4
+"""What tokenizers of today's models need for English text, on average."""
+SPARE_HITS = 10
+"""How many more hits are looked at than are asked for: summaries among them may be stale."""
+SUMMARY, FACT = "Summary", "Fact"
 
 
 def tokens_of(text: str) -> int:
@@ -40,9 +57,9 @@ class LaneRank(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdated(Plain):
-    """A sentence of a hit that is no longer so: until when it was, and what stands in its place.
+    """A sentence of a hit that is no longer so: until when it was, and what replaced it.
 
-    `by` is None if nothing does that can be seen from here: it was retired or erased since.
+    `by` is None if no replacement can be seen from here: it was retired or erased since.
     """
 
     text: str
@@ -57,12 +74,12 @@ class Outdated(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit(Plain):
-    """A remembered node, its place in every lane, and what speaks against it.
+    """A remembered node, its rank in every lane, and what speaks against it.
 
     `score` is what hits are ordered by, except that what replaced a sentence of a hit (`outdated`)
-    comes before it; `weighed` are the parts that it is the sum of, by the names of `Weights`;
-    `fused` is the reciprocal rank fusion of the lanes alone. Its validity and
-    provenance are the node's.
+    comes before the hit. `weighed` has the parts that `score` is the sum of, by the names of
+    `Weights`; `fused` is the reciprocal rank fusion of the lanes alone. The validity and the
+    provenance of a hit are those of its node.
     """
 
     node: Node
@@ -116,8 +133,8 @@ class Recall(Plain):
     def __len__(self) -> int:
         return len(self.hits)
 
-    def __getitem__(self, place: int) -> Hit:
-        return self.hits[place]
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -147,29 +164,108 @@ class Recall(Plain):
         return "\n".join(hit.text for hit in self.hits)
 
 
-# Outdated: what of the found is no longer so, though it has not ended itself.
-#
-# A longer text stays when one sentence of it is replaced; the sentence has ended as a fact that was
-# derived from it. Then the text is still found, but what replaced the sentence comes before it. A
-# summary says what its details said: with one of them ended it is left out until it is made anew.
-#
-# O1  What was replaced stays outdated, whatever becomes of what replaced it: that may be replaced,
-# amended, retired or erased in turn. It is no longer outdated once it was said again and stands.
-# O2  It is told to be replaced by what says it now, if that can be seen from here; else by nothing.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Candidates in their order, and what explains it; by position in `rows` where not said.
+
+    `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
+    positions that each lane found, best first, and `lanes` the scores of each lane.
+    """
+
+    order: Sequence[int]
+    rows: Sequence[int]
+    scores: Mapping[int, float]
+    fused: Mapping[int, float]
+    ranks: Mapping[str, Sequence[int]]
+    lanes: Mapping[str, Scores]
+    parts: Mapping[str, Scores]
 
 
-SUMMARY, FACT = "Summary", "Fact"
+def hits_of(
+    ranking: Ranking,
+    view: View,
+    *,
+    k: int,
+    max_tokens: int | None,
+    explain: bool,
+    with_conflicts: bool,
+) -> tuple[Hit, ...]:
+    """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them."""
+    rows, order = ranking.rows, ranking.order
+    best = list(order) if max_tokens is not None else list(order[: k + SPARE_HITS])
+    nodes = view.reader.nodes([rows[at] for at in best], view.moment.known)
+    outdated, stale = _outdated(view, nodes)
+    best = in_order(best, rows, outdated, stale)
+    nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
+    chosen: list[int] = []
+    left = max_tokens
+    for at in best:
+        node = nodes.get(rows[at])
+        if node is None or len(chosen) == k:
+            continue
+        if left is not None:
+            if tokens_in(node) > left:
+                continue
+            left -= tokens_in(node)
+        chosen.append(at)
+    ranks = {
+        lane: {at: rank for rank, at in enumerate(found, 1)}
+        for lane, found in ranking.ranks.items()
+        if explain
+    }
+    parts = ranking.parts if explain else {}
+    conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
+    return tuple(
+        Hit(
+            node=nodes[rows[at]],
+            score=ranking.scores.get(at, 0.0),
+            fused=ranking.fused.get(at, 0.0),
+            lanes={
+                lane: LaneRank(rank=found[at], score=float(ranking.lanes[lane][at]))
+                for lane, found in ranks.items()
+                if at in found
+            },
+            weighed={
+                part: float(values[at]) for part, values in parts.items() if at in ranking.scores
+            },
+            conflicts=tuple(conflicts.get(rows[at], ())),
+            outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
+            tokens=tokens_in(nodes[rows[at]]),
+        )
+        for at in chosen
+    )
+
+
+def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Replaced]], set[int]]:
+    """Return the replaced sentences of nodes, and the rows of stale summaries."""
+    if not nodes or view.include_ended:
+        return {}, set()
+    stale = stale_summaries(view.reader, nodes, view.moment)
+    fresh = nodes.keys() - stale
+    return replaced(view.reader, fresh, view.moment, view.keep_world), stale
+
+
+def _conflicts(view: View, rows: Sequence[int]) -> dict[int, list[Conflict]]:
+    """Return the open conflicts of each row; both sides must be visible from here."""
+    found = [row for row in view.reader.conflicts(rows, view.moment.known) if row.gone is None]
+    seen = view.keep_world({side for row in found for side in (row.low, row.high)})
+    kept = [row for row in found if {row.low, row.high} <= seen]
+    conflicts: dict[int, list[Conflict]] = {}
+    for row, value in zip(kept, conflict_values(view.reader, kept), strict=True):
+        for side in (row.low, row.high):
+            conflicts.setdefault(side, []).append(value)
+    return conflicts
 
 
 Keep = Callable[[Iterable[int]], set[int]]
-"""What says which rows can be seen from here, whatever their time."""
+"""Returns those of some rows that can be seen from here, whatever their validity."""
 
 
 class Replaced(NamedTuple):
-    """A sentence that has ended, and the row of what says it now, if anything seen here does."""
+    """A sentence that has ended, and the row of its replacement, if that can be seen from here."""
 
     row: int | None
-    told: Outdated
+    sentence: Outdated
 
 
 class _Stated(NamedTuple):
@@ -231,20 +327,25 @@ def replaced(
         since = facts[fact].created_at
         now = {one.row: one.node for one in others if one.node.created_at >= since}
         by = _best({row: direct[row] for row in newer[fact] & direct.keys()}, now)
-        told = Outdated(
-            text=facts[fact].content, until=facts[fact].valid_to, by=by[1].id if by else None
+        row_of_best, best = by or (None, None)
+        sentence = Outdated(
+            text=facts[fact].content, until=facts[fact].valid_to, by=best.id if best else None
         )
         for row in parts[fact]:
-            found.setdefault(row, []).append(Replaced(by[0] if by else None, told))
+            found.setdefault(row, []).append(Replaced(row_of_best, sentence))
     return found
 
 
 def _best(direct: Mapping[int, Node], standing: Mapping[int, Node]) -> tuple[int, Node] | None:
-    """Return what stands in the place of a sentence, of what replaced it and what is said now."""
+    """Return the row and node that replace a sentence, the newest if there are several.
+
+    A `direct` successor that is also `standing` comes first, then what stands, then a successor.
+    """
     both = {row: node for row, node in direct.items() if row in standing}
     for choice in (both, standing, direct):
         if choice:
-            return max(choice.items(), key=lambda one: (one[1].created_at, bytes(one[1].id)))
+            row = max(choice, key=lambda row: (choice[row].created_at, bytes(choice[row].id)))
+            return row, choice[row]
     return None
 
 
@@ -273,11 +374,11 @@ def _standing(
     stands: dict[int, list[_Stated]] = {}
     for subject, wanted in relations.items():
         same = accepted_class(reader, [subject], moment) if classes else {subject}
-        told = stated(reader, same, wanted, moment)
-        seen = _seen(reader, {item.source for item, _ in told}, moment, keep)
+        statements = stated(reader, same, wanted, moment)
+        seen = _seen(reader, {item.source for item, _ in statements}, moment, keep)
         stands[subject] = [
             _Stated(item.source, seen[item.source], said)
-            for item, said in told
+            for item, said in statements
             if item.source in seen
         ]
     return {
@@ -314,19 +415,19 @@ def in_order(
     outdated: Mapping[int, Sequence[Replaced]],
     stale: set[int],
 ) -> list[int]:
-    """Return places with what replaced a sentence right before the text that still has it."""
+    """Return positions with what replaced a sentence right before the text that still has it."""
     if not outdated and not stale:
         return list(order)
-    place_of = {row: place for place, row in enumerate(rows)}
-    kept = [place for place in order if rows[place] not in stale]
-    for place in [place for place in kept if rows[place] in outdated]:
-        for newer in outdated[rows[place]]:
-            better = None if newer.row is None else place_of.get(newer.row)
+    position_of = {row: at for at, row in enumerate(rows)}
+    kept = [at for at in order if rows[at] not in stale]
+    for old in [at for at in kept if rows[at] in outdated]:
+        for newer in outdated[rows[old]]:
+            better = None if newer.row is None else position_of.get(newer.row)
             if better is None or rows[better] in stale:
                 continue
-            at = kept.index(place)
-            if better not in kept[:at]:
+            before = kept.index(old)
+            if better not in kept[:before]:
                 if better in kept:
                     kept.remove(better)
-                kept.insert(at, better)
+                kept.insert(before, better)
     return kept

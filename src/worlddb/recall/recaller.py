@@ -1,8 +1,21 @@
-"""Asking: a question with its options, checked, and how lanes are run and fused for it."""
+"""Recaller: the life of a question, from its options to its hits.
+
+    question ──▶ what can be seen ──▶ lanes ──▶ fused by rank, weighed ──▶ hits
+
+    text     BM25 over names and contents
+    vector   cosine of effective vectors
+    graph    the names said in the question → their accepted classes → what refers to them; and
+             what it asks about somebody ("Where do I live?") → the claim that states it now
+
+No lane is chosen by the kind of question: each lane ranks what it finds, and agreement wins. A
+world that fits into memory is scored as a whole (`HeldWorld`); of a larger one, each lane gathers
+its best candidates through the indexes of the store (`StoreSearch`). A *position* is the index of a
+candidate in the arrays of one question.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -39,18 +52,9 @@ from worlddb.model.inputs import (
     from_micros,
     to_micros,
 )
-from worlddb.model.records import NOW, AsOf, Conflict, Node, Query
+from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
-from worlddb.recall.hits import (
-    Hit,
-    LaneRank,
-    Recall,
-    Replaced,
-    in_order,
-    replaced,
-    stale_summaries,
-    tokens_in,
-)
+from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
 from worlddb.recall.ranker import (
     Candidates,
     Usual,
@@ -60,22 +64,30 @@ from worlddb.recall.ranker import (
     weigh,
     with_retention,
 )
-from worlddb.store.protocol import ROOT_ROW, Reader, Store
-from worlddb.view.lookup import accepted_class, conflict_values, find
-from worlddb.view.visibility import Moment, View, moment_of, rewrite, includes_ended
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
+from worlddb.view.lookup import Worlds, accepted_class, find_worlds
+from worlddb.view.visibility import Moment, View, includes_ended, moment_of, rewrite
 
-Worlds = bytes | str | Sequence[bytes | str]
+Vector = NDArray[np.float32]
 LANES = ("text", "vector", "graph")
 QUESTION_BYTES_MAX = 1 << 16
+"""Long enough for a pasted page; every word of a question costs time."""
+SKIPPED_TIMES = 4
+"""With a budget of tokens, hits that do not fit are skipped: so many times `k` are looked at."""
+REFERENCES = ("refers_to",)
+BEARERS_MAX = 100
+"""A first name that more nodes bear than this names nobody in particular."""
+SUBJECT_TYPES = frozenset({"Entity", "Person"})
+"""Types of nodes that something can be claimed about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSettings:
-    """How lanes are run and fused.
+    """How lanes are run, and how their results become one order.
 
-    `weights` names the lanes that run and how much each counts; `depth` is how many nodes each may
-    rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are ordered at
-    last; without it, by the fused ranks alone.
+    `weights` names the lanes that run and how much each counts; `depth` is how many nodes a lane
+    may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
+    weighed in the end; without it they are ordered by the fused ranks alone.
     """
 
     c: int = 60
@@ -103,21 +115,21 @@ DEFAULT_SETTINGS = RecallSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A checked question, as the faces give it."""
+    """A question with its options; `question_of` checks them."""
 
     text: str
     k: int = 10
     max_tokens: int | None = None
     as_of: AsOf = NOW
     types: tuple[str, ...] | None = None
-    include_superseded: bool = False
+    include_ended: bool = False
     explain: bool = True
     at: Instant | None = None
     settings: RecallSettings = DEFAULT_SETTINGS
 
 
 def question_of(text: str, **options: Any) -> Question:
-    """Return a question whose every part was checked.
+    """Return a question after checking every option.
 
     Raises:
         InvalidInputError: it is empty or too long, or an option is wrong.
@@ -126,27 +138,18 @@ def question_of(text: str, **options: Any) -> Question:
     encode_text(plain, "question", QUESTION_BYTES_MAX)
     if not text.strip():
         raise InvalidInputError("question: give at least one word")
-    asked = Question(text=plain, **options)
-    check_whole(asked.k, "k", 1)
-    if asked.max_tokens is not None:
-        check_whole(asked.max_tokens, "max_tokens", 1)
-    if asked.at is not None:
-        to_micros(asked.at, "at")
-    if not isinstance(asked.settings, RecallSettings):
-        raise InvalidInputError(f"settings: give worlddb.RecallSettings(…), not {asked.settings!r}")
-    return asked
-
-
-# Recall: the life of a question. Every lane ranks what can be seen, ranks are fused, hits explain.
-#
-# question ──▶ interior ──▶ text, vector, graph lanes ──▶ fused by rank ──▶ hits
-#
-# No lane is chosen by the kind of question: each ranks its best, and agreement wins.
-
-
-SKIPPED_TIMES = 4
-SPARE = 10
-"""How many more hits are looked at than are asked for: summaries among them may be stale."""
+    question = Question(text=plain, **options)
+    check_whole(question.k, "k", 1)
+    if question.max_tokens is not None:
+        check_whole(question.max_tokens, "max_tokens", 1)
+    if question.at is not None:
+        to_micros(question.at, "at")
+    settings = question.settings
+    if not isinstance(settings, RecallSettings):
+        raise InvalidInputError(
+            f"settings: give worlddb.RecallSettings(…), not {question.settings!r}"
+        )
+    return question
 
 
 class Recaller:
@@ -168,16 +171,16 @@ class Recaller:
         self.query = query
         self.question = question
 
-    def answer(self, vector: NDArray[np.float32] | None) -> Recall:
+    def answer(self, vector: Vector | None) -> Recall:
         """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
-        allowed = self._narrow()
+        rows_within = self._narrow()
         view = self.view
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             if interior is None:
                 rows, ids, found = self._wide_candidates(vector)
             else:
-                vector = self._drawn(interior, vector)
-                rows, ids, found = self._candidates(interior, vector, allowed)
+                vector = self._with_rarity(interior, vector)
+                rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
                 return Recall(question=self.question.text)
             depth = self.question.settings.depth
@@ -188,16 +191,34 @@ class Recaller:
             if found.retained is not None:
                 ranks["retention"] = ranked(found.retained, ids, len(ids))
             order, scores, parts = self._ordered(ids, found, vector, fused)
-        return self._recall(order, rows, scores, fused, ranks, found.explained, parts)
+        ranking = Ranking(
+            order=order,
+            rows=rows,
+            scores=scores,
+            fused=fused,
+            ranks=ranks,
+            lanes=found.explained,
+            parts=parts,
+        )
+        question = self.question
+        hits = hits_of(
+            ranking,
+            view,
+            k=question.k,
+            max_tokens=question.max_tokens,
+            explain=question.explain,
+            with_conflicts=self.query.shows_conflicts,
+        )
+        return Recall(question=question.text, hits=hits)
 
     def _ordered(
         self,
         ids: Sequence[bytes],
         found: Candidates,
-        vector: NDArray[np.float32] | None,
+        vector: Vector | None,
         fused: Mapping[int, float],
     ) -> tuple[list[int], Mapping[int, float], Mapping[str, Scores]]:
-        """Return the places of candidates, best first, the scores that say so, and their parts."""
+        """Return the positions of candidates, best first, their scores, and the parts of these."""
         settings = self.question.settings
         if settings.weighing is not None:
             weighed = weigh(found, self.question.text, vector, self._asked_at(), settings.weighing)
@@ -205,26 +226,24 @@ class Recaller:
             # Above zero, as `ranked` wants it; the order is the same.
             raised = np.where(matched, weighed.scores - weighed.scores.min() + 1.0, 0.0)
             order = ranked(raised, ids, self._most())
-            return order, {place: float(weighed.scores[place]) for place in order}, weighed.parts
-        return sorted(fused, key=lambda place: (-fused[place], ids[place])), fused, {}
+            return order, {at: float(weighed.scores[at]) for at in order}, weighed.parts
+        return sorted(fused, key=lambda at: (-fused[at], ids[at])), fused, {}
 
     def _most(self) -> int:
         """Return how many hits to order: some more than asked for, because some are left out."""
         k = self.question.k
         if self.question.max_tokens is None:
-            return k + SPARE
+            return k + SPARE_HITS
         return SKIPPED_TIMES * k + self.question.settings.depth
 
     def _asked_at(self) -> datetime:
-        """Return when the question is asked, for "last week" and the like."""
+        """Return when the question is asked, which "last week" counts from."""
         if self.question.at is not None:
             return from_micros(to_micros(self.question.at, "at"))
         return self.moment.valid or self.moment.now
 
-    def _drawn(
-        self, interior: HeldWorld, vector: NDArray[np.float32] | None
-    ) -> NDArray[np.float32] | None:
-        """Return the question's vector, its words weighed by how rare they are here, if it can."""
+    def _with_rarity(self, interior: HeldWorld, vector: Vector | None) -> Vector | None:
+        """Return the question's vector with its words weighed by how rare they are in a world."""
         if vector is None:
             return None
         rarity, top = interior.text.rarity, interior.text.rarity_max
@@ -252,8 +271,8 @@ class Recaller:
         with self.search.interior(self.reader, worlds, self.moment, members) as interior:
             return None if interior is None else np.array(interior.rows, dtype=np.int64)
 
-    def _closely(self, rows: Sequence[int]) -> TokenReader | None:
-        """Return what reads candidates word by word, if the embedder can."""
+    def _token_reader(self, rows: Sequence[int]) -> TokenReader | None:
+        """Return the reader of candidates' words, if the embedder keeps words apart."""
         if self.tokens is None:
             return None
         return TokenReader(self.tokens, self.reader, self.search.vectors(), rows)
@@ -261,57 +280,55 @@ class Recaller:
     def _candidates(
         self,
         interior: HeldWorld,
-        vector: NDArray[np.float32] | None,
-        allowed: Sequence[NDArray[np.int64] | None],
+        vector: Vector | None,
+        rows_within: Sequence[NDArray[np.int64] | None],
     ) -> tuple[list[int], list[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
         weights = settings.weights
-        seen = interior.seen(self.moment, ended=view.ended, types=view.types)
+        seen = interior.seen(self.moment, ended=view.include_ended, types=view.types)
         seen &= interior.are_answers(doors=view.types is not None)
-        for group, rows_inside in zip(view.within, allowed, strict=True):
+        for group, rows_inside in zip(view.within, rows_within, strict=True):
             if rows_inside is None:
                 kept = view.keep_inside(set(interior.rows), group)
                 rows_inside = np.fromiter(kept, np.int64, len(kept))
             seen &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
-        places = np.flatnonzero(seen)
+        positions = np.flatnonzero(seen)
         lanes: dict[str, Scores] = {}
         cosines = None
         if weights.get("text"):
-            lanes["text"] = text_scores(interior, text)[places]
+            lanes["text"] = text_scores(interior, text)[positions]
         if vector is not None:
-            cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), places)
+            cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
             lanes["vector"] = cosines.of(vector)
         claims: list[int] = []
         if weights.get("graph"):
             classes = self.query.follows_classes
             asker = Weights().asker if settings.weighing is None else settings.weighing.asker
-            claims = claimed_places(interior, self.reader, self.moment, text, asker, classes)
+            claims = claimed_positions(interior, self.reader, self.moment, text, asker, classes)
             lanes["graph"] = graph_scores(
                 interior, self.reader, self.moment, text, classes, seen, claims
-            )[places]
-        chosen = places.tolist()
-        rows = [interior.rows[place] for place in chosen]
-        parents = interior.chosen(interior.parents, places)
-        spoken = interior.chosen(interior.spoken, places)
+            )[positions]
+        chosen = positions.tolist()
+        rows = [interior.rows[at] for at in chosen]
+        parents = interior.chosen(interior.parents, positions)
+        spoken = interior.chosen(interior.spoken, positions)
         found = Candidates(
             lanes=lanes,
             cosines=cosines,
-            closely=self._closely(rows),
+            closely=self._token_reader(rows),
             parents=parents,
-            starts=interior.chosen(interior.starts, places),
+            starts=interior.chosen(interior.starts, positions),
             speakers=list(interior.speakers),
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
-            forms=interior.chosen_forms(places),
+            forms=interior.chosen_forms(positions),
             usual_text=usual_text(interior, text),
-            claims=np.isin(places, claims) if claims else None,
+            claims=np.isin(positions, claims) if claims else None,
         )
-        return rows, [interior.ids[place] for place in chosen], found
+        return rows, [interior.ids[at] for at in chosen], found
 
-    def _wide_candidates(
-        self, vector: NDArray[np.float32] | None
-    ) -> tuple[list[int], list[bytes], Candidates]:
+    def _wide_candidates(self, vector: Vector | None) -> tuple[list[int], list[bytes], Candidates]:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
@@ -340,7 +357,7 @@ class Recaller:
         candidates = Candidates(
             lanes=lanes,
             cosines=cosines,
-            closely=self._closely(rows),
+            closely=self._token_reader(rows),
             parents=np.array([body.parent or 0 for body in bodies], dtype=np.int64),
             starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
             speakers=list(numbers),
@@ -351,93 +368,14 @@ class Recaller:
         )
         return rows, [body.id for body in bodies], candidates
 
-    def _recall(
-        self,
-        order: Sequence[int],
-        rows: Sequence[int],
-        scores: Mapping[int, float],
-        fused: Mapping[int, float],
-        ranks: Mapping[str, Sequence[int]],
-        lanes: Mapping[str, Scores],
-        parts: Mapping[str, Scores],
-    ) -> Recall:
-        """Return places as hits, as many as were asked for and the budget of tokens allows."""
-        question = self.question
-        best = list(order) if question.max_tokens is not None else list(order[: question.k + SPARE])
-        nodes = self.reader.nodes([rows[place] for place in best], self.moment.known)
-        outdated, stale = self._outdated(nodes)
-        best = in_order(best, rows, outdated, stale)
-        newer = {rows[place] for place in best} - nodes.keys()
-        nodes |= self.reader.nodes(newer, self.moment.known)
-        places: list[int] = []
-        left = question.max_tokens
-        for place in best:
-            node = nodes.get(rows[place])
-            if node is None or len(places) == question.k:
-                continue
-            if left is not None:
-                if tokens_in(node) > left:
-                    continue
-                left -= tokens_in(node)
-            places.append(place)
-        shown = {
-            lane: {place: rank for rank, place in enumerate(found, 1)}
-            for lane, found in ranks.items()
-        }
-        conflicts = self._conflicts([rows[place] for place in places])
-        hits = []
-        for place in places:
-            explained = {
-                lane: LaneRank(rank=found[place], score=float(lanes[lane][place]))
-                for lane, found in shown.items()
-                if place in found and question.explain
-            }
-            node = nodes[rows[place]]
-            weighed = {part: float(values[place]) for part, values in parts.items()}
-            hits.append(
-                Hit(
-                    node=node,
-                    score=scores.get(place, 0.0),
-                    fused=fused.get(place, 0.0),
-                    lanes=explained,
-                    weighed=weighed if question.explain and place in scores else {},
-                    conflicts=tuple(conflicts.get(rows[place], ())),
-                    outdated=tuple(old.told for old in outdated.get(rows[place], ())),
-                    tokens=tokens_in(node),
-                )
-            )
-        return Recall(question=question.text, hits=tuple(hits))
-
-    def _outdated(self, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Replaced]], set[int]]:
-        """Return what was replaced in nodes, and the summaries that are not to be shown."""
-        if not nodes or self.view.ended:
-            return {}, set()
-        stale = stale_summaries(self.reader, nodes, self.moment)
-        fresh = nodes.keys() - stale
-        return replaced(self.reader, fresh, self.moment, self.view.keep_world), stale
-
-    def _conflicts(self, rows: Sequence[int]) -> dict[int, list[Conflict]]:
-        """Return the open conflicts of each row; both sides must be visible from here."""
-        if not self.query.shows_conflicts:
-            return {}
-        found = [row for row in self.reader.conflicts(rows, self.moment.known) if row.gone is None]
-        sides = {side for row in found for side in (row.low, row.high)}
-        seen = self.view.keep_world(sides)
-        kept = [row for row in found if {row.low, row.high} <= seen]
-        conflicts: dict[int, list[Conflict]] = {}
-        for row, value in zip(kept, conflict_values(self.reader, kept), strict=True):
-            for side in (row.low, row.high):
-                conflicts.setdefault(side, []).append(value)
-        return conflicts
-
 
 def fuse(ranks: Mapping[str, Sequence[int]], settings: RecallSettings) -> dict[int, float]:
     """Return the reciprocal rank fusion of ranked lists."""
     fused: dict[int, float] = {}
-    for lane, places in ranks.items():
+    for lane, positions in ranks.items():
         weight = settings.weights[lane]
-        for rank, place in enumerate(places, 1):
-            fused[place] = fused.get(place, 0.0) + weight / (settings.c + rank)
+        for rank, at in enumerate(positions, 1):
+            fused[at] = fused.get(at, 0.0) + weight / (settings.c + rank)
     return fused
 
 
@@ -467,7 +405,7 @@ def recall(
             tokens = search.vectors().ask_tokens(question.text)
     with store.read() as reader:
         moment = moment_of(reader, question.as_of, now)
-        worlds = [ROOT_ROW] if scope is None else _scopes(reader, scope)
+        worlds = [ROOT_ROW] if scope is None else find_worlds(reader, scope)
         inner = None if scope is None or len(worlds) > 1 else Id(reader.world(worlds[0]).id)
         query = rewrite(reader, registry, Query(world=inner), moment)
         view = View(
@@ -475,38 +413,19 @@ def recall(
             moment,
             worlds=worlds,
             members=query.widens_to_members,
-            ended=question.include_superseded or includes_ended(query, moment),
+            include_ended=question.include_ended or includes_ended(query, moment),
             types=question.types,
             answers=True,
-            within=[_scopes(reader, group) for group in within],
+            within=[find_worlds(reader, group) for group in within],
         )
         return Recaller(search, view, query, question, tokens).answer(vector)
 
 
-def _scopes(reader: Reader, scope: Worlds) -> list[int]:
-    if not isinstance(scope, Iterable) or isinstance(scope, Mapping):
-        raise InvalidInputError(f"scope: give the id of a world, or several, not {scope!r:.100}")
-    given = [scope] if isinstance(scope, bytes | str) else list(scope)
-    if not given:
-        raise InvalidInputError("scope: give a world or several, or leave it out")
-    return sorted({find(reader, one, "nodes") for one in given})
-
-
-# Lanes: three ways to find nodes in a world that is held in memory, each with its own ranking.
-#
-# text     BM25 over names and contents
-# vector   cosine of effective vectors
-# graph    the names said in the question → their accepted class → what refers to them; and what
-# it asks for of somebody ("Where do I live?") → the claim of that which stands
-
-
-REFERENCES = ("refers_to",)
-BEARERS_MAX = 100
-SUBJECTS = frozenset({"Entity", "Person"})
-
-
 def usual_text(interior: HeldWorld, question: str) -> Usual:
-    """Return how everyday texts would score: many have "get" and "after", none has "walrus"."""
+    """Return how texts of everyday language would score in the text lane.
+
+    Many have "get" and "after", none has "walrus".
+    """
     mean = square = 0.0
     for word, weight in weights_of(asked(question)).items():
         share, gain = share_of(word), weight * interior.text.rarity(word)
@@ -516,7 +435,7 @@ def usual_text(interior: HeldWorld, question: str) -> Usual:
 
 
 class TokenReader:
-    """Reads candidates word by word, by the token vectors that the store keeps of them."""
+    """Scores candidates word by word, by the token vectors that the store keeps of them."""
 
     def __init__(
         self, asked: Tokens, reader: Reader, vectors: Vectors, rows: Sequence[int]
@@ -527,8 +446,8 @@ class TokenReader:
         self._rows = rows
 
     def read(self, places: Sequence[int]) -> Scores:
-        """Return how well each of some candidates answers."""
-        rows = [self._rows[place] for place in places]
+        """Return how well the candidates at some positions answer."""
+        rows = [self._rows[at] for at in places]
         return read_closely(self._asked, self._vectors.load_tokens(self._reader, rows))
 
 
@@ -541,16 +460,24 @@ def graph_scores(
     seen: Mask,
     claims: Sequence[int] = (),
 ) -> Scores:
-    """Return how much each place that is seen has to do with what the question names.
+    """Return how much each position that is seen has to do with what the question names.
 
-    Each name counts once, and less the more places it leads to. What it is the same as counts only
-    if it is in here, too. Places that state what is asked for (`claims`) count as a name does.
+    Each name counts once, and less the more nodes it leads to. A node that was accepted as the same
+    as a named one counts only if it is in this world, too. Positions that state what is asked for
+    (`claims`) count as a name does.
     """
     scores = np.zeros(len(interior))
-    if stated := [place for place in claims if seen[place]]:
-        scores[stated] += 1.0 / np.log2(1 + len(stated))
+    if stating := [at for at in claims if seen[at]]:
+        scores[stating] += 1.0 / np.log2(1 + len(stating))
     parents = np.array(interior.parents)
-    for rows in _named(interior, reader, moment, question, classes):
+
+    def named(name: str) -> set[int]:
+        return {interior.rows[at] for at in interior.names.get(folded(name), ())}
+
+    def bearers(first: str) -> set[int]:
+        return one_person(reader, interior.firsts.get(first, ()), moment, classes)
+
+    for rows in _names_said(question, named, bearers):
         if classes:
             rows = accepted_class(reader, rows, moment) & interior.place.keys()
         found = {
@@ -560,44 +487,44 @@ def graph_scores(
         }
         found.update(np.flatnonzero(np.isin(parents, list(rows))).tolist())
         found -= {interior.place[row] for row in rows}
-        shown = [place for place in found if seen[place]]
+        shown = [at for at in found if seen[at]]
         if shown:
             scores[shown] += 1.0 / np.log2(1 + len(shown))
     return scores
 
 
-def _named(
-    interior: HeldWorld, reader: Reader, moment: Moment, question: str, classes: bool
+def _names_said(
+    question: str, named: Callable[[str], set[int]], bearers: Callable[[str], set[int]]
 ) -> Iterator[set[int]]:
-    """Yield the rows of each name that the question says; of names in names only the longest."""
-    said = said_words(question)
-    firsts = said_firsts(question)
+    """Yield the rows of each name that a question says; of names within names only the longest.
+
+    `named` returns the rows of a full name, `bearers` those of the one person with a first name.
+    """
+    said, firsts = said_words(question), said_firsts(question)
     at = 0
     while at < len(said):
         for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
-            places = interior.names.get(folded(" ".join(said[at : at + size])))
-            if places:
-                yield {interior.rows[place] for place in places}
+            if rows := named(" ".join(said[at : at + size])):
+                yield rows
                 at += size - 1
                 break
         else:
-            bearers = interior.firsts.get(firsts.get(at, ""), ())
-            if rows := one_person(reader, bearers, moment, classes):
+            if at in firsts and (rows := bearers(firsts[at])):
                 yield rows
         at += 1
 
 
-def claimed_places(
+def claimed_positions(
     interior: HeldWorld, reader: Reader, moment: Moment, question: str, asker: str, classes: bool
 ) -> list[int]:
-    """Return the places that state what the question asks for, of whom it asks that."""
+    """Return the positions of nodes that state what the question asks about somebody."""
     found: set[int] = set()
     for owner, relations in asked_claims(question):
         name = folded(" ".join(said_words(owner or asker)))
         rows = {
-            interior.rows[place]
-            for place in interior.names.get(name, ())
-            if interior.types[place] in SUBJECTS
+            interior.rows[at]
+            for at in interior.names.get(name, ())
+            if interior.types[at] in SUBJECT_TYPES
         }
         if owner and not rows:
             rows = one_person(reader, interior.firsts.get(name, ()), moment, classes)
@@ -621,10 +548,18 @@ def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: boo
 
 
 def store_graph(wide: StoreSearch, view: View, question: str, classes: bool, most: int) -> Found:
-    """Return (row, score) of what has to do with the names that the question says."""
+    """Return (row, score) of what has to do with the names that the question says, best first."""
     reader, moment = view.reader, view.moment
     scores: dict[int, float] = {}
-    for rows in _named_in_store(wide, view, question, classes):
+    counts = wide.counts_of(reader, list(dict.fromkeys(words(" ".join(said_words(question))))))
+
+    def named(name: str) -> set[int]:
+        return _rows_named(view, name, counts)
+
+    def bearers(first: str) -> set[int]:
+        return one_person(reader, _bearers(view, first, counts), moment, classes)
+
+    for rows in _names_said(question, named, bearers):
         if classes:
             rows = view.keep_world(accepted_class(reader, rows, moment))
         edges = reader.edges_at(rows, "in", REFERENCES, moment.known)
@@ -638,47 +573,27 @@ def store_graph(wide: StoreSearch, view: View, question: str, classes: bool, mos
     return sorted(scores.items(), key=lambda item: (-item[1], ids[item[0]]))[:most]
 
 
-def _named_in_store(
-    wide: StoreSearch, view: View, question: str, classes: bool
-) -> Iterator[set[int]]:
-    """Yield the rows of each name that the question says; the longest names only."""
-    said = said_words(question)
-    firsts = said_firsts(question)
-    counts = wide.counts_of(view.reader, list(dict.fromkeys(words(" ".join(said)))))
-    at = 0
-    while at < len(said):
-        for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
-            rows = _rows_named(view, " ".join(said[at : at + size]), counts)
-            if rows:
-                yield rows
-                at += size - 1
-                break
-        else:
-            if at in firsts:
-                bearers = _bearers(view, firsts[at], counts)
-                if rows := one_person(view.reader, bearers, view.moment, classes):
-                    yield rows
-        at += 1
-
-
 def _bearers(view: View, first: str, counts: Mapping[str, int]) -> set[int]:
-    """Return who in this world has a first name, and more names than that."""
-    tokens = words(first)
-    if not tokens or not 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
-        return set()
-    bodies = view.reader.bodies(view.reader.texts.named(" ".join(tokens)), view.moment.known)
+    """Return the nodes in view that have a first name, and more names than that."""
+    bodies = _bodies_named(view, first, counts)
     return view.keep_world(body.row for body in bodies if first_name(body.type, body.name) == first)
 
 
 def _rows_named(view: View, name: str, counts: Mapping[str, int]) -> set[int]:
-    """Return what has a name, was known by then, and is in view: others' names are not said."""
+    """Return the nodes in view that have a name or an alias that was known at the moment."""
     reader, known, key = view.reader, view.moment.known, folded(name)
     rows: set[int] = set()
     if aliased := reader.rows_aliased(name):
         aliases = reader.aliases(aliased, known)
         rows.update(row for row, alias in aliases if name_key(alias) == key)
-    tokens = words(name)
-    if tokens and 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
-        bodies = reader.bodies(reader.texts.named(" ".join(tokens)), known)
-        rows.update(body.row for body in bodies if name_key(body.name) == key)
+    bodies = _bodies_named(view, name, counts)
+    rows.update(body.row for body in bodies if name_key(body.name) == key)
     return view.keep_world(rows) if rows else rows
+
+
+def _bodies_named(view: View, name: str, counts: Mapping[str, int]) -> Iterable[BodyRow]:
+    """Return the nodes whose names have these words; none if all the words are too common."""
+    tokens = words(name)
+    if not tokens or not 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
+        return ()
+    return view.reader.bodies(view.reader.texts.named(" ".join(tokens)), view.moment.known)

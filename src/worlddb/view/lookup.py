@@ -7,7 +7,7 @@ the store's own numbers of nodes and edges.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 from worlddb.errors import InvalidInputError, NotFoundError
@@ -25,6 +25,8 @@ from worlddb.model.records import (
 from worlddb.store.protocol import ConflictRow, ProposalRow, Reader
 from worlddb.view.visibility import Moment
 
+Worlds = bytes | str | Sequence[bytes | str]
+"""One world or several, by id or prefix."""
 AMBIGUOUS_SHOWN = 3
 """How many ids an error names for an ambiguous prefix: enough to see which digits are missing."""
 CHILDREN_AT_ONCE = 1_000
@@ -69,6 +71,21 @@ def find(reader: Reader, given: bytes | str, table: str) -> int:
     if row is None:
         raise NotFoundError(f"no {table.removesuffix('s')} has the id {ident}")
     return row
+
+
+def find_worlds(reader: Reader, scope: Worlds) -> list[int]:
+    """Return the rows of one or several worlds from their ids or prefixes.
+
+    Raises:
+        InvalidInputError: not an id, or no world at all.
+        NotFoundError: there is no such world.
+    """
+    if not isinstance(scope, Iterable) or isinstance(scope, Mapping):
+        raise InvalidInputError(f"scope: give the id of a world, or several, not {scope!r:.100}")
+    given = [scope] if isinstance(scope, bytes | str) else list(scope)
+    if not given:
+        raise InvalidInputError("scope: give a world or several, or leave it out")
+    return sorted({find(reader, one, "nodes") for one in given})
 
 
 def find_node(reader: Reader, given: bytes | str, moment: Moment) -> tuple[int, Node]:
