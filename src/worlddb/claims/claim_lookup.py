@@ -1,7 +1,7 @@
-"""Claims as readers see them: which functional claims stand about somebody, in one world.
+"""Claim lookup: which functional claims stand about somebody, in one world.
 
-A claim is on the `refers_to` edge from the node that states it to its subject, so all about a
-subject are found with one look at it and at what was accepted as the same.
+A claim is on the `refers_to` edge from the node that states it (its *carrier*) to its subject. So
+one look at a subject, and at the nodes accepted as the same, finds every claim about it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def standing_claims(
     moment: Moment,
     keep: Callable[[Iterable[int]], set[int]] = set,
 ) -> dict[Id, list[Standing]]:
-    """Return the functional claims that stand now about subjects, of the relations `wanted`.
+    """Return the functional claims that stand now, by subject; `wanted` has the relations of each.
 
-    Only what lives in the world `home` itself, or in a session there: its members are another's.
-    Of that, only what `keep` keeps: a caller may be in bounds that are narrower.
+    Only carriers that live in the world `home` itself, or in a session there, count: members of
+    `home` live in other worlds. `keep` returns the rows that the caller may see.
     """
     found: dict[Id, list[Standing]] = {}
     for subject, relations in wanted.items():
@@ -45,19 +45,19 @@ def _about(
     reader: Reader, subjects: Collection[int], relations: Collection[str]
 ) -> list[tuple[EdgeRow, Claimed]]:
     """Return the functional claims about subjects of some relations, as of now."""
-    # Much is said about a user: the store picks what is of these relations.
+    # There may be many claims about a user: the store picks those of these relations.
     texts = [f'"relation":{json.dumps(word, ensure_ascii=False)}' for word in sorted(relations)]
     return _functional(reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)))
 
 
 def _moved(edges: Iterable[tuple[EdgeRow, Claimed]]) -> set[tuple[str, str, str]]:
-    """Return what a longer text said that is a fact of its own since it was replaced."""
+    """Return the claims of longer texts that became facts of their own when they were replaced."""
     return {(said.stands_for, said.relation, said.value) for _, said in edges if said.stands_for}
 
 
 def _functional(edges: Iterable[EdgeRow]) -> list[tuple[EdgeRow, Claimed]]:
-    told = ((item, claimed(item.edge.metadata)) for item in edges)
-    return [(item, said) for item, said in told if said is not None and said.functional]
+    claims = ((item, claimed(item.edge.metadata)) for item in edges)
+    return [(item, claim) for item, claim in claims if claim is not None and claim.functional]
 
 
 def _standing(
@@ -79,11 +79,12 @@ def _standing(
         node = nodes[item.source]
         if (str(node.id), said.relation, said.value) in moved:
             continue
-        found.append(_told(node, item.edge.target, said, tuple(members.get(item.source, ()))))
+        memberships = tuple(members.get(item.source, ()))
+        found.append(_standing_claim(node, item.edge.target, said, memberships))
     return found
 
 
-def _told(node: Node, subject: Id, said: Claimed, members: tuple[Id, ...]) -> Standing:
+def _standing_claim(node: Node, subject: Id, said: Claimed, members: tuple[Id, ...]) -> Standing:
     began = node.valid_from if said.since is None else min(said.since, node.created_at)
     assert node.parent is not None
     return Standing(
@@ -135,31 +136,32 @@ def claiming(
     reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
 ) -> set[int]:
     """Return the rows of nodes that claim, at a moment, a value of one of some relations."""
-    told = stated(reader, subjects, relations, moment)
-    return {item.source for item, said in told if said.value}
+    claims = stated(reader, subjects, relations, moment)
+    return {item.source for item, claim in claims if claim.value}
 
 
 def stated(
     reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
 ) -> list[tuple[EdgeRow, Claimed]]:
-    """Return what is claimed at a moment of subjects, also that something is no longer so.
+    """Return the claims about subjects at a moment, also those that something is no longer so.
 
     A sentence of a longer text that was replaced is no claim of that text any more.
     """
     if moment.known is None:
-        told = _about(reader, subjects, relations)
+        found = _about(reader, subjects, relations)
     else:
-        told = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known))
-    said = [(item, one) for item, one in told if one.relation in relations]
-    moved = _moved(said)
+        found = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known))
+    claims = [(item, claim) for item, claim in found if claim.relation in relations]
+    moved = _moved(claims)
     return [
-        (item, one)
-        for item, one in said
-        if moment.holds(item.edge) and (str(item.edge.source), one.relation, one.value) not in moved
+        (item, claim)
+        for item, claim in claims
+        if moment.holds(item.edge)
+        and (str(item.edge.source), claim.relation, claim.value) not in moved
     ]
 
 
 def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
-    """Return those nodes among `ids` that are there already."""
+    """Return the nodes among `ids` that exist already, by id."""
     rows = [row for ident in ids if (row := reader.node_row(ident)) is not None]
     return {node.id: node for node in reader.nodes(rows).values()}

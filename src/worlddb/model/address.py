@@ -226,9 +226,7 @@ def erased_state(ident: bytes, children: bytes, edges: bytes) -> bytes:
     """Return the state of an erased world: its id stands for the fields that are gone."""
     if children == edges == EMPTY:
         return ident
-    return blake3(
-        _ERASED + encode_field(ident) + encode_field(children) + encode_field(edges)
-    ).digest()
+    return blake3(_ERASED + b"".join(map(encode_field, (ident, children, edges)))).digest()
 
 
 def edge_head(type_: str) -> bytes:

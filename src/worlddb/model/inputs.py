@@ -19,7 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 METADATA_DEPTH_MAX = 50
-"""Far below Python's own limit, so that whatever was written can be read from any depth of calls."""
+"""Far below Python's own limit: whatever was written can be read from any depth of calls."""
 MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 

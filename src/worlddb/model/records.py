@@ -35,6 +35,8 @@ OpKind = Literal["traverse", "filter_type", "filter_time", "where_connected"]
 
 GENESIS = Id(bytes(32))
 """What the first commit names as its predecessor."""
+NO_INT = b"\0"
+"""The form of an integer that is absent; most records have one, so they use it without a call."""
 _COMMIT = encode_field(b"worlddb.commit.1")
 
 
@@ -282,17 +284,18 @@ class Query:
 
 def optional_int(value: int | None) -> bytes:
     """Return an integer that may be absent, in one unambiguous form."""
-    return b"\0" if value is None else b"\1" + pack_int(value)
+    return NO_INT if value is None else b"\1" + pack_int(value)
 
 
 def node_record(ident: bytes, parent: bytes, valid_from: int, valid_to: int | None) -> bytes:
     """Return a node's birth: where it was put and how long it was said to be true."""
-    return b"".join((ident, parent, pack_int(valid_from), optional_int(valid_to)))
+    end = NO_INT if valid_to is None else optional_int(valid_to)
+    return b"".join((ident, parent, pack_int(valid_from), end))
 
 
 def edge_record(ident: bytes, valid_to: int | None) -> bytes:
     """Return an edge's birth; the rest of the edge is in its address."""
-    return ident + optional_int(valid_to)
+    return ident + (NO_INT if valid_to is None else optional_int(valid_to))
 
 
 def note_record(node: bytes, kind: str, text: str) -> bytes:

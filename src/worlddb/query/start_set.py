@@ -1,4 +1,4 @@
-"""Find: the start set of a query by words or by a vector, whatever the size of its world."""
+"""Start set: where a query by words or by a vector begins, whatever the size of its world."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def find_rows(
             scores = VectorRows(matrix, np.arange(len(matrix))).of(checked_vector(search, vector))
             # From 0 to 2, and 0 for what has no vector: the farthest is still a neighbour.
             scores = np.where(matrix.any(axis=1), scores + 1 + 1e-9, 0)
-        places = ranked(np.where(seen, scores, 0), interior.ids, most)
-        return [interior.rows[place] for place in places]
+        positions = ranked(np.where(seen, scores, 0), interior.ids, most)
+        return [interior.rows[at] for at in positions]
 
 
 def _strict(
     reader: Reader, interior: HeldWorld, scores: Scores, said: list[str], phrase: bool
 ) -> Scores:
-    """Return the scores of those places that have all the words, or have them as a phrase.
+    """Return the scores of those positions that have all the words, or have them as a phrase.
 
     A small score remains where the words are too common to have any.
     """
     kept = interior.text.has_all(said)
     if phrase:
-        rows = {interior.rows[place]: place for place in np.flatnonzero(kept).tolist()}
-        for body in reader.bodies(rows):
+        positions = {interior.rows[at]: at for at in np.flatnonzero(kept).tolist()}
+        for body in reader.bodies(positions):
             texts = (words(body.name), words(body.content))
-            kept[rows[body.row]] = any(_follows(text, said) for text in texts)
+            kept[positions[body.row]] = any(_follows(text, said) for text in texts)
     return np.where(kept, scores + 1e-9, 0.0)
 
 

@@ -23,6 +23,8 @@ from worlddb.write.commit import Ledger
 
 NODES_AT_ONCE = 20_000
 """How many drafts are held at once: fewer make more statements, more make the process larger."""
+make_row = tuple.__new__
+"""Makes a named tuple without the Python call of its constructor: a load makes millions."""
 KEY = "Key"
 NAME_ONLY_TYPES = ("Entity", "Date")
 """Types of nodes that a text brings in by naming them; such a node goes with its last text."""
@@ -35,8 +37,6 @@ class _ReadyNode(NamedTuple):
 
     id: bytes
     draft: NodeDraft
-    name: bytes
-    content: bytes
     created_at: int
     valid_from: int
     valid_to: int | None
@@ -96,7 +96,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNod
         ledger.place_all([ready.id for ready in checked])
     _check_worlds(ledger, checked)
     rows: list[NewNode] = []
-    records, notes, written = [], [], []
+    texts, records, notes, written = [], [], [], []
     places, children, seq = ledger.places, ledger.children_put, ledger.writer.seq
     for ready in checked:
         if ready.id in places:
@@ -105,33 +105,37 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNod
                 written.append(ready)
                 continue
             ready = _make_distinct(ledger, ready)
-        ident, draft, world = ready.id, ready.draft, ready.world
-        valid_from, valid_to = ready.valid_from, ready.valid_to
+        ident, draft, created_at, valid_from, valid_to, world, world_id, aliases, sources = ready
+        name, content = draft.name, draft.content
         ledger.node_row = row = ledger.node_row + 1
-        places[ident] = NodePlace(row, world, valid_from)
+        places[ident] = make_row(NodePlace, (row, world, valid_from))
         children[world].append(ident)
         rows.append(
-            NewNode(
-                row,
-                short_key(ident),
-                ident,
-                draft.type,
-                draft.name,
-                draft.content,
-                ready.created_at,
-                world,
-                valid_from,
-                valid_to,
-                seq,
+            make_row(
+                NewNode,
+                (
+                    row,
+                    short_key(ident),
+                    ident,
+                    draft.type,
+                    name,
+                    content,
+                    created_at,
+                    world,
+                    valid_from,
+                    valid_to,
+                    seq,
+                ),
             )
         )
-        records.append(node_record(ident, ready.world_id, valid_from, valid_to))
-        if ready.aliases or ready.sources:
+        texts.append((row, name, content))
+        records.append(node_record(ident, world_id, valid_from, valid_to))
+        if aliases or sources:
             notes.append((ready, row, True))
         written.append(ready)
     ledger.nodes.update(b"".join(records))
     ledger.writer.insert_nodes(rows)
-    ledger.writer.insert_texts([(new.row, new.name, new.content) for new in rows])
+    ledger.writer.insert_texts(texts)
     for ready, row, fresh in notes:
         ledger.add_notes(ready.id, row, "alias", ready.aliases, fresh=fresh)
         ledger.add_notes(ready.id, row, "source", ready.sources, fresh=fresh)
@@ -166,10 +170,21 @@ def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNode]:
         world, world_id = ROOT_ROW, ROOT_ID
         if draft.parent is not None:
             world, world_id = ledger.place(draft.parent).row, ledger.resolve(draft.parent)
-        ident = node_address(type_, name, content, created_at)
-        times = (created_at, valid_from, valid_to)
         checked.append(
-            _ReadyNode(ident, draft, name, content, *times, world, world_id, aliases, sources)
+            make_row(
+                _ReadyNode,
+                (
+                    node_address(type_, name, content, created_at),
+                    draft,
+                    created_at,
+                    valid_from,
+                    valid_to,
+                    world,
+                    world_id,
+                    aliases,
+                    sources,
+                ),
+            )
         )
     return checked
 
@@ -193,11 +208,12 @@ def _make_distinct(ledger: Ledger, ready: _ReadyNode) -> _ReadyNode:
     Two calls without `created_at` mean two nodes; the same type, name, content and microsecond
     would make them one.
     """
-    ident, created_at = ready.id, ready.created_at
+    ident, draft, created_at = ready.id, ready.draft, ready.created_at
+    name, content = draft.name.encode(), draft.content.encode()
     while ident in ledger.places or ledger.writer.node_row(ident) is not None:
         created_at -= 1
-        ident = node_address(ready.draft.type, ready.name, ready.content, created_at)
-    valid_from = created_at if ready.draft.valid_from is None else ready.valid_from
+        ident = node_address(draft.type, name, content, created_at)
+    valid_from = created_at if draft.valid_from is None else ready.valid_from
     return ready._replace(id=ident, created_at=created_at, valid_from=valid_from)
 
 

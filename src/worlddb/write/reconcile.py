@@ -35,6 +35,7 @@ from worlddb.store.protocol import ROOT_ROW, EdgeRow, NewEdge
 from worlddb.view.lookup import whole_id
 from worlddb.write.commit import Ledger
 from worlddb.write.handler_context import HandlerContext
+from worlddb.write.node_rows import make_row
 
 EDGES_AT_ONCE = 50_000
 """How many drafts are held at once: fewer make more statements, more make the process larger."""
@@ -143,7 +144,7 @@ class Reconciler:
     def _insert(self, type_: str, drafts: Sequence[EdgeDraft]) -> int:
         """Check drafts and write their rows; return the row of the last one, new or not."""
         ledger = self.ledger
-        places, seen = ledger.places, ledger.edges_seen
+        places, seen, edges_put = ledger.places, ledger.edges_seen, ledger.edges_put
         # An edge can be known from before only if edges are, and its source is.
         old_nodes = ledger.head.nodes if ledger.head.edges else 0
         head, seq = edge_head(type_), ledger.writer.seq
@@ -156,20 +157,20 @@ class Reconciler:
                 source_id = ledger.resolve(source_id)
             if type(target_id) is not Id:
                 target_id = ledger.resolve(target_id)
-            source = places.get(source_id) or ledger.place(source_id)
-            target = places.get(target_id) or ledger.place(target_id)
+            source, world, begins = places.get(source_id) or ledger.place(source_id)
+            target, _, _ = places.get(target_id) or ledger.place(target_id)
             if draft.valid_from is None and draft.valid_to is None and draft.metadata is None:
-                valid_from, valid_to, metadata = source.valid_from, None, "{}"
+                valid_from, valid_to, metadata = begins, None, "{}"
                 tail = tails.get(valid_from)
                 if tail is None:
                     tail = tails[valid_from] = edge_tail(valid_from, b"{}")
             else:
-                valid_from, valid_to, metadata = self._details(draft, source.valid_from)
+                valid_from, valid_to, metadata = self._details(draft, begins)
                 tail = edge_tail(valid_from, metadata.encode())
             ident = edge_address_of(head, source_id, target_id, tail)
             key = short_key(ident)
             generation = 0
-            if key in seen or source.row <= old_nodes:
+            if key in seen or source <= old_nodes:
                 self._flush(rows)
                 fields = (type_, source_id, target_id, valid_from, metadata.encode())
                 ident, generation, known = self._next_generation(fields, ident)
@@ -178,21 +179,24 @@ class Reconciler:
                     continue
                 key = short_key(ident)
             ledger.edge_row = seen[key] = row = ledger.edge_row + 1
-            ledger.edges_put[source.world].append(ident)
+            edges_put[world].append(ident)
             rows.append(
-                NewEdge(
-                    row,
-                    key,
-                    ident,
-                    type_,
-                    source.row,
-                    target.row,
-                    source.world,
-                    valid_from,
-                    valid_to,
-                    metadata,
-                    generation,
-                    seq,
+                make_row(
+                    NewEdge,
+                    (
+                        row,
+                        key,
+                        ident,
+                        type_,
+                        source,
+                        target,
+                        world,
+                        valid_from,
+                        valid_to,
+                        metadata,
+                        generation,
+                        seq,
+                    ),
                 )
             )
         self._flush(rows)
@@ -212,12 +216,10 @@ class Reconciler:
     def _flush(self, rows: list[NewEdge]) -> None:
         """Write the rows gathered so far, and forget them."""
         if rows:
-            records = [edge_record(new.id, new.valid_to) for new in rows]
-            self.ledger.edges.update(b"".join(records))
+            self.ledger.edges.update(b"".join([edge_record(new.id, new.valid_to) for new in rows]))
             self.ledger.writer.insert_edges(rows)
-            for new in rows:
-                if new.metadata != "{}":
-                    keep_premises(self.ledger, new.row, new.metadata)
+            for new in [new for new in rows if new.metadata != "{}"]:
+                keep_premises(self.ledger, new.row, new.metadata)
             self._newest = rows[-1]
             rows.clear()
 
