@@ -278,7 +278,10 @@ class QueryBuilder:
     # -- how to look -------------------------------------------------------------------------------
 
     def in_world(self, id: bytes | str) -> QueryBuilder:
-        """Look from inside a world: only its interior is seen, except along piercing edges."""
+        """Look from inside a world: only its interior is seen, except along piercing edges.
+
+        The returned builder looks the id up when the query runs.
+        """
         return self._with(world=id)
 
     def as_of(self, *, valid: Instant | None = None, known: Instant | None = None) -> QueryBuilder:
