@@ -36,7 +36,7 @@ import apsw
 import worlddb
 
 PACKAGE = Path(worlddb.__file__).parent
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = PACKAGE.parents[1]  # the checkout whose package is imported
 SENTENCE = "I moved to Paris."
 SIX_NAMES = (
     "Ada Lovelace met Charles Babbage yesterday, and Mary Somerville had invited both of them to "
