@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from worlddb.resolve.keys import block_keys
-from worlddb.resolve.names import read_name
-from worlddb.resolve.resolver import Resolver
-from worlddb.resolve.values import Match, Named, Population, acted_on
+from worlddb.identity.match_values import Match, Named, Population, acted_on
+from worlddb.identity.resolver import Resolver
+from worlddb.index.name_index import block_keys
+from worlddb.language.person_names import read_name
 
 ALIASES = Path(__file__).with_name("aliases.txt")
 NOBODY = "-"

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import worlddb.read.recall as recalling
+import worlddb.recall.recaller as recalling
 from worlddb import Id, Weights, WorldDB
 from worlddb.evaluate.cases import Asked, asked_at, load_cases
 from worlddb.evaluate.retrieval import ingest, is_measured, session_figures, turn_figures
-from worlddb.read.weigh import Candidates, Scores, weigh
+from worlddb.recall.ranker import Candidates, Scores, weigh
 
 FOLDS = 6
 SPREAD = 0.7

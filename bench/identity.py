@@ -20,11 +20,10 @@ import numpy as np
 
 from bench import aliases
 from bench.timing import line, machine, timed
-from worlddb.resolve.keys import attribute_keys, block_keys
-from worlddb.resolve.names import read_name
-from worlddb.resolve.resolver import Resolver
-from worlddb.resolve.settings import DEFAULT_SETTINGS
-from worlddb.resolve.values import Named, Population, acted_on
+from worlddb.identity.match_values import DEFAULT_SETTINGS, Named, Population, acted_on
+from worlddb.identity.resolver import Resolver
+from worlddb.index.name_index import attribute_keys, block_keys
+from worlddb.language.person_names import read_name
 
 JARO_WINKLER = 0.92
 ATTRIBUTES = (

@@ -27,14 +27,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import worlddb.read.weigh as weighing
+import worlddb.recall.ranker as weighing
 from bench.fitting import FIGURES, Kept, Weighed, compare, figures
 from worlddb import Weights, WorldDB
 from worlddb.embed.late import DIM
 from worlddb.evaluate.cases import asked_at, load_cases
 from worlddb.evaluate.retrieval import ingest, is_measured
-from worlddb.index.tokens import read_closely
-from worlddb.read.weigh import READ_CLOSELY, Candidates, Scores
+from worlddb.index.vectors import read_closely
+from worlddb.recall.ranker import READ_CLOSELY, Candidates, Scores
 
 Matrix = NDArray[np.float32]
 

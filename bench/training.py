@@ -3,7 +3,7 @@
 The model is read from its ONNX file, with its weights as whole numbers made floating point again:
 so nothing but that file is needed, and a hundred thousand texts are read in a minute. A projection
 is trained as it is used: token by token, with what else is known of each candidate beside it
-(`worlddb.read.weigh`), towards the gold turns and the gold sessions. A small pull keeps it near
+(`worlddb.recall.ranker`), towards the gold turns and the gold sessions. A small pull keeps it near
 where it began. Each is trained several times, and the mean is taken: what chance alone taught one
 of them, the others did not learn. All are trained at once, so a batch has a dimension for them.
 """
@@ -31,7 +31,7 @@ from worlddb.embed.catalog import ARCTIC_EMBED_S
 from worlddb.embed.late import DIM, SCALE, Tokens, says
 from worlddb.embed.onnx import OnnxEmbedder
 from worlddb.embed.wordpiece import WordPiece
-from worlddb.read.weigh import (
+from worlddb.recall.ranker import (
     COMPANY,
     FOUND_COMPANY,
     SHARE_OF,

@@ -13,13 +13,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from worlddb.api.erasing import Receipt
-    from worlddb.api.ingesting import Ingested
-    from worlddb.api.later import Reclustered
     from worlddb.bridge.chat import Chat, ChatSettings, Usage
     from worlddb.bridge.configured import chat_from
     from worlddb.bridge.extractor import LlmExtractor
     from worlddb.bridge.summarizer import LlmSummarizer
     from worlddb.bridge.tiebreaker import LlmTiebreaker
+    from worlddb.claims.claim import Claim
     from worlddb.db import WorldDB, open
     from worlddb.embed.names import embedder_named
     from worlddb.embed.protocol import Embedder
@@ -34,8 +33,11 @@ if TYPE_CHECKING:
         StorageError,
         WorldDBError,
     )
+    from worlddb.identity.match_values import ResolverSettings
+    from worlddb.ingest.background_queue import Reclustered
+    from worlddb.ingest.ingest import Ingested
     from worlddb.memory import Memory
-    from worlddb.memory.values import (
+    from worlddb.memory.results import (
         Linked,
         MemoryPage,
         Remembered,
@@ -44,17 +46,21 @@ if TYPE_CHECKING:
         ScopePage,
         Written,
     )
-    from worlddb.model.claims import Claim
-    from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor, Message, Span
-    from worlddb.model.id import Id
-    from worlddb.model.limits import Limits
-    from worlddb.model.pending import Extracted, Pending
+    from worlddb.model.address import Id
+    from worlddb.model.drafts import (
+        Draft,
+        DraftEdge,
+        DraftNode,
+        Extracted,
+        Extractor,
+        Message,
+        Pending,
+        Span,
+        Summarizer,
+    )
+    from worlddb.model.inputs import Limits
     from worlddb.model.proof import Proof, verify_proof
-    from worlddb.model.query import Query, TextMatch
-    from worlddb.model.retention import RetentionSettings
-    from worlddb.model.scopes import ScopeName
-    from worlddb.model.summaries import Summarizer
-    from worlddb.model.values import (
+    from worlddb.model.records import (
         NOW,
         AsOf,
         Change,
@@ -68,21 +74,22 @@ if TYPE_CHECKING:
         NodeDraft,
         Problem,
         Proposal,
+        Query,
+        TextMatch,
     )
+    from worlddb.model.retention import RetentionSettings
+    from worlddb.model.scopes import ScopeName
     from worlddb.ontology.protocol import EdgeHandler, WriteContext
-    from worlddb.read.asking import RecallSettings
-    from worlddb.read.hits import Hit, LaneRank, Outdated, Recall
-    from worlddb.read.plan import Plan
-    from worlddb.read.query import QueryBuilder, QuerySpec
-    from worlddb.read.subgraph import Subgraph
-    from worlddb.read.weigh import Weights
-    from worlddb.resolve.settings import ResolverSettings
+    from worlddb.query.query_builder import Plan, QueryBuilder, QuerySpec
+    from worlddb.query.subgraph import Subgraph
+    from worlddb.recall.hits import Hit, LaneRank, Outdated, Recall
+    from worlddb.recall.ranker import Weights
+    from worlddb.recall.recaller import RecallSettings
     from worlddb.sleep.background import Background, BackgroundRun
     from worlddb.sleep.extractive import ExtractiveSummarizer
     from worlddb.sleep.report import ConsolidationReport, Contradiction, InferredEdge, SummaryChange
     from worlddb.sleep.retention import Fading
-    from worlddb.write.ontology import Ontology
-    from worlddb.write.transaction import Transaction
+    from worlddb.write.transaction import Ontology, Transaction
 
 __all__ = [
     "NOW",
@@ -179,45 +186,42 @@ _NAMES_OF = {
     "worlddb.bridge.extractor": "LlmExtractor",
     "worlddb.bridge.summarizer": "LlmSummarizer",
     "worlddb.bridge.tiebreaker": "LlmTiebreaker",
-    "worlddb.model.claims": "Claim",
-    "worlddb.model.pending": "Extracted Pending",
+    "worlddb.claims.claim": "Claim",
+    "worlddb.db": "WorldDB open",
+    "worlddb.embed.names": "embedder_named",
+    "worlddb.embed.protocol": "Embedder",
+    "worlddb.errors": (
+        "ConflictError CorruptionError FormatError InvalidInputError NotFoundError "
+        "ProviderError RejectedError StorageError WorldDBError"
+    ),
+    "worlddb.identity.match_values": "ResolverSettings",
+    "worlddb.ingest.background_queue": "Reclustered",
+    "worlddb.ingest.ingest": "Ingested",
+    "worlddb.memory": "Memory",
+    "worlddb.memory.results": "Linked MemoryPage Remembered Retired Scope ScopePage Written",
+    "worlddb.model.address": "Id",
+    "worlddb.model.drafts": (
+        "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
+    ),
+    "worlddb.model.inputs": "Limits",
+    "worlddb.model.proof": "Proof verify_proof",
+    "worlddb.model.records": (
+        "AsOf Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node NodeDraft "
+        "Problem Proposal Query TextMatch"
+    ),
     "worlddb.model.retention": "RetentionSettings",
-    "worlddb.model.summaries": "Summarizer",
+    "worlddb.model.scopes": "ScopeName",
+    "worlddb.ontology.protocol": "EdgeHandler WriteContext",
+    "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
+    "worlddb.query.subgraph": "Subgraph",
+    "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
+    "worlddb.recall.ranker": "Weights",
+    "worlddb.recall.recaller": "RecallSettings",
     "worlddb.sleep.background": "Background BackgroundRun",
     "worlddb.sleep.extractive": "ExtractiveSummarizer",
     "worlddb.sleep.report": "ConsolidationReport Contradiction InferredEdge SummaryChange",
     "worlddb.sleep.retention": "Fading",
-    "worlddb.api.ingesting": "Ingested",
-    "worlddb.api.later": "Reclustered",
-    "worlddb.db": "WorldDB open",
-    "worlddb.errors": (
-        "ConflictError CorruptionError FormatError InvalidInputError NotFoundError ProviderError "
-        "RejectedError StorageError WorldDBError"
-    ),
-    "worlddb.memory": "Memory",
-    "worlddb.memory.values": "Linked MemoryPage Remembered Retired Scope ScopePage Written",
-    "worlddb.model.drafts": "Draft DraftEdge DraftNode Extractor Message Span",
-    "worlddb.model.id": "Id",
-    "worlddb.model.limits": "Limits",
-    "worlddb.model.proof": "Proof verify_proof",
-    "worlddb.model.query": "Query TextMatch",
-    "worlddb.model.scopes": "ScopeName",
-    "worlddb.model.values": (
-        "NOW AsOf Change Commit Conflict Diff Edge EdgeDraft Identity Node NodeDraft Problem "
-        "Proposal"
-    ),
-    "worlddb.ontology.protocol": "EdgeHandler WriteContext",
-    "worlddb.embed.names": "embedder_named",
-    "worlddb.embed.protocol": "Embedder",
-    "worlddb.read.hits": "Hit LaneRank Outdated Recall",
-    "worlddb.read.plan": "Plan",
-    "worlddb.read.query": "QueryBuilder QuerySpec",
-    "worlddb.read.asking": "RecallSettings",
-    "worlddb.read.weigh": "Weights",
-    "worlddb.read.subgraph": "Subgraph",
-    "worlddb.resolve.settings": "ResolverSettings",
-    "worlddb.write.ontology": "Ontology",
-    "worlddb.write.transaction": "Transaction",
+    "worlddb.write.transaction": "Ontology Transaction",
 }
 _HOME = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Literal
 
 from worlddb.api.consolidating import Consolidating
 from worlddb.api.erasing import ErasingTexts
-from worlddb.api.ingesting import Ingesting
-from worlddb.api.later import Later
-from worlddb.api.pending import Extracting
 from worlddb.api.reading import Reading
 from worlddb.api.restoring import restore as restore
 from worlddb.api.whole import Whole
 from worlddb.api.writing import Writing
-from worlddb.model.limits import Limits
+from worlddb.index.search import Search
+from worlddb.ingest.background_queue import Later
+from worlddb.ingest.ingest import Ingesting
+from worlddb.ingest.pending import Extracting
+from worlddb.model.inputs import Limits
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, plugged_handlers
-from worlddb.read.search import Search
 from worlddb.sleep.tally import Tally
 from worlddb.store.sqlite.options import check_options
 from worlddb.store.sqlite.store import SqliteStore

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlddb.bridge.contract import SCHEMA
+from worlddb.claims.claim import Claim, claims_of
 from worlddb.errors import ProviderError
 from worlddb.extract.verbatim import VerbatimExtractor
-from worlddb.model.claims import Claim, claims_of
 from worlddb.model.drafts import Message
 
 from .conversation import CHAT, NOON, TOLD, edges, extracted, of_type

@@ -12,10 +12,9 @@ import pytest
 from worlddb.bridge.summarizer import LlmSummarizer
 from worlddb.bridge.tiebreaker import LlmTiebreaker
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.model.drafts import Message
-from worlddb.model.summaries import Summarizer
-from worlddb.resolve.resolver import Resolver
-from worlddb.resolve.values import Ambiguous, Match, Named, New, Resolved
+from worlddb.identity.match_values import Ambiguous, Match, Named, New, Resolved
+from worlddb.identity.resolver import Resolver
+from worlddb.model.drafts import Message, Summarizer
 
 from .server import Answer, Cut, Fault, Seen, chat_at, in_turn, serving
 

@@ -11,7 +11,7 @@ import worlddb
 from worlddb.embed.late import DIM, LateEmbedder, projection
 from worlddb.embed.names import embedder_named
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.index.tokens import read_closely
+from worlddb.index.vectors import read_closely
 
 NAME = "wordllama+arctic-embed-s"
 QUESTION = "What kind of food can't I eat?"

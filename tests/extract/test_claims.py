@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from extract.scoring import drafted
+from worlddb.claims.claim import Claim, claims_of
 from worlddb.extract.claims import claims_in
-from worlddb.model.claims import Claim, claims_of
 
 ME = "entity:user"
 LIVES, WORKS = ("lives in", "Rome", ""), ("works at", "Kolibri", "")

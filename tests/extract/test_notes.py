@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from extract.scoring import AT, drafted, items
-from worlddb.model.claims import claims_of
+from worlddb.claims.claim import claims_of
 from worlddb.model.drafts import Draft
 
 ME = "entity:user"

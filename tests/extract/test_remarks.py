@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from extract.scoring import drafted
-from worlddb.model.claims import claims_of
+from worlddb.claims.claim import claims_of
 
 READ: list[tuple[str, str, str, str]] = [
     ("My manager is Sarah, she's really lovely", "manager", "Sarah", ""),

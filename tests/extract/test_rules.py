@@ -10,7 +10,7 @@ from extract.scoring import AT, drafted, items
 from worlddb.extract.rules import RulesExtractor
 from worlddb.extract.verbatim import VerbatimExtractor
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message
-from worlddb.model.instant import EPOCH
+from worlddb.model.inputs import EPOCH
 
 
 def node(draft: Draft, name: str) -> DraftNode:

@@ -19,8 +19,9 @@ from blake3 import blake3
 
 import worlddb
 from worlddb import AsOf
-from worlddb.model import address, digest, journal
-from worlddb.model.limits import Limits, encode_metadata
+from worlddb.model import address, journal
+from worlddb.model import address as digest
+from worlddb.model.inputs import Limits, encode_metadata
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parent / "golden.json").read_text(encoding="utf-8")

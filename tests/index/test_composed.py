@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import worlddb
 from worlddb import Id, NodeDraft, RejectedError, WorldDB
 from worlddb.embed.compose import Pooling
-from worlddb.index import composed, vectors
+from worlddb.index import composed_worlds as composed
+from worlddb.index import vectors
 from worlddb.store.protocol import PoolRow
 from worlddb.store.sqlite.derived import Derived
 

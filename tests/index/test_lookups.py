@@ -10,8 +10,7 @@ import pytest
 
 import worlddb
 from worlddb import Memory, WorldDB
-from worlddb.index.lookups import Lookups
-from worlddb.resolve.keys import attribute_keys, block_keys
+from worlddb.index.name_index import NameIndex, attribute_keys, block_keys
 
 TEXTS = (
     "My manager Sarah Chen likes green tea.",
@@ -28,8 +27,8 @@ def db(tmp_path: Path) -> Iterator[WorldDB]:
         yield opened
 
 
-def index_of(db: WorldDB) -> Lookups:
-    return Lookups(db._store, block_keys, attribute_keys)
+def index_of(db: WorldDB) -> NameIndex:
+    return NameIndex(db._store, block_keys, attribute_keys)
 
 
 def is_complete(db: WorldDB) -> bool:

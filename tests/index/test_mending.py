@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import worlddb
-from read.search_stage import hold_at_most
+from recall.search_stage import hold_at_most
 from worlddb import RecallSettings, WorldDB
 from worlddb.embed.deterministic import HashEmbedder
 

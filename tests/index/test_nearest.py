@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from worlddb.errors import InvalidInputError
-from worlddb.index.arrays import ROWS_MAX
-from worlddb.index.exact import best, cosines
-from worlddb.index.graph import _part_of
-from worlddb.index.nearest import Nearest
+from worlddb.index.hnsw import _part_of
+from worlddb.index.nearest import Nearest, best, cosines
+from worlddb.index.vector_slots import ROWS_MAX
 
 from .vector_sets import Floats, brute, clustered, numbers
 

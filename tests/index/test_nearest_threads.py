@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from worlddb.index.exact import cosines
-from worlddb.index.nearest import Nearest
-from worlddb.index.turns import Turns
+from worlddb.index.nearest import Nearest, cosines
+from worlddb.index.vector_slots import Turns
 
 from .vector_sets import clustered, numbers
 

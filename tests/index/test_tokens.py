@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import worlddb
 from worlddb import CorruptionError, ProviderError, RecallSettings, Weights, WorldDB
-from worlddb.index.tokens import DIM, read_closely
+from worlddb.index.vectors import DIM, read_closely
 
 from .exact_texts import ExactEmbedder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from worlddb.index.exact import cosines
+from worlddb.index.nearest import cosines
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

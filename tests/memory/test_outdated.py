@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from worlddb import Memory
-from worlddb.memory.values import Written
-from worlddb.model.id import Id
+from worlddb.memory.results import Written
+from worlddb.model.address import Id
 
 ROME = "I live in Rome. Tom called."
 SENTENCE = "I live in Rome."

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import worlddb
 from worlddb import Id, InvalidInputError
-from worlddb.model.id import parse_prefix
+from worlddb.model.address import parse_prefix
 
 HEX = "0123456789abcdef" * 4
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlddb import InvalidInputError
-from worlddb.model.instant import from_micros, to_micros
+from worlddb.model.inputs import from_micros, to_micros
 
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlddb import InvalidInputError, Limits
-from worlddb.model.limits import check_notes, check_type, encode_metadata, encode_text
+from worlddb.model.inputs import check_notes, check_type, encode_metadata, encode_text
 
 LIMITS = Limits()
 JSON = st.recursive(

@@ -29,7 +29,7 @@ from worlddb import (
     Proposal,
     RejectedError,
 )
-from worlddb.model.values import ProposalStatus
+from worlddb.model.records import ProposalStatus
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -15,17 +15,8 @@ import pytest
 from hypothesis import strategies as st
 
 import worlddb
-from worlddb import (
-    Edge,
-    Id,
-    Query,
-    RejectedError,
-    Transaction,
-    WorldDB,
-    WorldDBError,
-    WriteContext,
-)
-from worlddb.model.values import ProposalStatus
+from worlddb import Edge, Id, Query, RejectedError, Transaction, WorldDB, WorldDBError, WriteContext
+from worlddb.model.records import ProposalStatus
 
 from .naive import ROOT, NaiveEdge, World, at, maybe_at
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import worlddb
 from worlddb import Id, Node, QueryBuilder, Subgraph, Transaction
-from worlddb.model.values import Direction
+from worlddb.model.records import Direction
 
 from .naive import ROOT, at
 from .player import (

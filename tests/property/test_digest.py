@@ -20,20 +20,21 @@ from hypothesis import strategies as st
 
 import worlddb
 from worlddb import EdgeDraft, Id, NodeDraft, Proof, WorldDB, verify_proof
-from worlddb.index.pages import (
+from worlddb.index.set_pages import (
     NIBBLES,
+    SORT_WITH_NUMPY_MIN,
     WIDTH,
     digest_and_pages,
     digest_of,
     leaf_and_forks,
     members_of,
     parts_of,
+    sort_members,
 )
-from worlddb.index.sets import SORT_WITH_NUMPY_MIN, sort_members
-from worlddb.model.digest import BUCKET_MAX, EMPTY, fork_digest, nibble, set_digest, split
+from worlddb.model.address import BUCKET_MAX, EMPTY, fork_digest, nibble, set_digest, split
 from worlddb.store.protocol import CHILDREN, EDGES, Writer
 from worlddb.store.sqlite.store import SqliteStore
-from worlddb.write.sets import update
+from worlddb.write.commit import update
 
 from .naive import at, naive_digest, naive_node_address
 from .player import BASE

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import worlddb
-from read.search_stage import LANES, found, hold_at_most, lanes, nested_worlds, player_on
+from recall.search_stage import LANES, found, hold_at_most, lanes, nested_worlds, player_on
 from worlddb import AsOf, Hit, Id, Recall, RecallSettings, Weights
 
 from .naive import ROOT, World, at

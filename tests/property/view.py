@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from worlddb import Id
-from worlddb.model.values import Direction
+from worlddb.model.records import Direction
 
 from .naive import ROOT, NaiveEdge, NaiveNode, World
 

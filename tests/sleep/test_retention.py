@@ -11,8 +11,8 @@ import pytest
 
 from sleep.stage import DAY, Clock, fact, open_store, retire, world
 from worlddb import Id, InvalidInputError, NotFoundError, RecallSettings, Weights, WorldDB
+from worlddb.index.held_world import HeldWorlds
 from worlddb.model.retention import RetentionSettings, retention
-from worlddb.read.interiors import Interiors
 from worlddb.sleep import tally
 
 
@@ -256,7 +256,7 @@ def test_retention_is_weighed_in_worlds_that_are_not_held_in_memory(
     db: WorldDB, clock: Clock
 ) -> None:
     old, new = two_pies(db, clock)
-    db._search._interiors = Interiors(held_max=0)
+    db._search._interiors = HeldWorlds(held_max=0)
     fresh_first = RecallSettings(weighing=Weights(retention=5.0))
     hits = db.recall("apple pie with cream", settings=fresh_first)
     assert [hit.node.id for hit in hits] == [new, old]

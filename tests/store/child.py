@@ -27,7 +27,7 @@ from typing import Any
 import apsw
 
 import worlddb
-from worlddb.model.query import Query
+from worlddb.model.records import Query
 
 NOBODY = 65534
 

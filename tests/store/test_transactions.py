@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import worlddb
-from worlddb.model.query import Query
+from worlddb.model.records import Query
 
 from .processes import StartChild, commit_one, picture
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from worlddb.api.opened import Opened
 from worlddb.errors import InvalidInputError
-from worlddb.model.id import Id
-from worlddb.model.limits import check_whole
+from worlddb.model.address import Id
+from worlddb.model.inputs import check_whole
+from worlddb.model.records import NOW
 from worlddb.model.retention import RetentionSettings
-from worlddb.model.values import NOW
-from worlddb.read import lookup
-from worlddb.read.moment import moment_of
 from worlddb.store.protocol import ROOT_ROW
+from worlddb.view import lookup
+from worlddb.view.visibility import moment_of
 
 if TYPE_CHECKING:
-    from worlddb.model.summaries import Summarizer
+    from worlddb.model.drafts import Summarizer
     from worlddb.sleep.report import ConsolidationReport
     from worlddb.sleep.retention import Fading
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from worlddb.api.opened import Opened
 from worlddb.errors import ConflictError, InvalidInputError, StorageError
-from worlddb.model.id import Id
-from worlddb.model.values import Commit, Plain
+from worlddb.model.address import Id
+from worlddb.model.records import Commit, Plain
 from worlddb.write.transaction import DEFAULT_ACTOR, transact
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from worlddb.api.later import Later
-from worlddb.model.limits import Limits
+from worlddb.index.search import Search
+from worlddb.ingest.background_queue import Later
+from worlddb.model.inputs import Limits
 from worlddb.ontology.registry import Registry
-from worlddb.read.search import Search
 from worlddb.sleep.tally import Tally
 from worlddb.store.protocol import Store
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from worlddb.api.opened import Opened
-from worlddb.model.address import ROOT_ID
-from worlddb.model.id import Id
-from worlddb.model.instant import Instant
-from worlddb.model.values import (
+from worlddb.model.address import ROOT_ID, Id
+from worlddb.model.inputs import Instant
+from worlddb.model.records import (
     NOW,
     AsOf,
     Conflict,
@@ -20,15 +19,16 @@ from worlddb.model.values import (
     Proposal,
     ProposalStatus,
 )
-from worlddb.read import identity, lookup
-from worlddb.read.moment import moment_of
-from worlddb.read.query import QueryBuilder, QuerySpec
-from worlddb.read.subgraph import Subgraph
+from worlddb.query.query_builder import QueryBuilder, QuerySpec
+from worlddb.query.subgraph import Subgraph
+from worlddb.view import equivalence as identity
+from worlddb.view import lookup
+from worlddb.view.visibility import moment_of
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
-    from worlddb.read.asking import RecallSettings, Worlds
-    from worlddb.read.hits import Recall
+    from worlddb.recall.hits import Recall
+    from worlddb.recall.recaller import RecallSettings, Worlds
 
 
 class Reading(Opened):
@@ -140,7 +140,7 @@ class Reading(Opened):
             NotFoundError: a scope does not exist.
             ProviderError: the embedder failed or is missing.
         """
-        from worlddb.read.recall import recall
+        from worlddb.recall.recaller import recall
 
         found = recall(
             self._store,

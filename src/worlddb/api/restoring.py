@@ -8,7 +8,7 @@ import shutil
 from contextlib import closing, suppress
 
 from worlddb.errors import CorruptionError, StorageError
-from worlddb.model.values import Commit
+from worlddb.model.records import Commit
 from worlddb.read import history
 from worlddb.read.check import check
 from worlddb.store.sqlite.connection import MEMORY, refuse_bad_path

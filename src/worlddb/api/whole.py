@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from worlddb.api.opened import Opened
-from worlddb.model.address import ROOT_ID
-from worlddb.model.id import Id
+from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.journal import has_erased
 from worlddb.model.proof import Proof
-from worlddb.model.values import Commit, Diff, Problem
-from worlddb.read import history, lookup
+from worlddb.model.records import Commit, Diff, Problem
+from worlddb.read import history
 from worlddb.read.check import check
 from worlddb.read.export import export
 from worlddb.read.prove import prove
+from worlddb.view import lookup
 from worlddb.write.replay import replay
 
 EXPORT_BATCH = 256

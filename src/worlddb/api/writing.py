@@ -5,12 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from worlddb.api.opened import Opened
-from worlddb.model.address import ROOT_ID
-from worlddb.model.id import Id
-from worlddb.model.values import Proposal, ProposalStatus
-from worlddb.read import lookup
-from worlddb.write.ontology import Ontology
-from worlddb.write.transaction import DEFAULT_ACTOR, Transaction, transact
+from worlddb.model.address import ROOT_ID, Id
+from worlddb.model.records import Proposal, ProposalStatus
+from worlddb.view import lookup
+from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact
 
 
 class Writing(Opened):

@@ -15,14 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from worlddb.bridge.dialects import (
-    DIALECTS,
-    Asked,
-    ChatMessages,
-    JsonSchema,
-    NoTextError,
-    Reply,
-)
+from worlddb.bridge.dialects import DIALECTS, Asked, ChatMessages, JsonSchema, NoTextError, Reply
 from worlddb.bridge.pace import Pace
 from worlddb.bridge.post import (
     REASON_CHARS_MAX,
@@ -35,7 +28,7 @@ from worlddb.bridge.post import (
 from worlddb.bridge.post import told_error as _told_error
 from worlddb.bridge.rest import Rest
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 
 REFUSALS = {400, 404, 422}
 """How endpoints say that they do not take a part of a request."""

@@ -20,9 +20,9 @@ from typing import Any
 
 from worlddb.bridge.contract import Told, ToldEntity, ToldFact
 from worlddb.bridge.evidence import Texts, date_of
+from worlddb.claims.claim import claim_metadata
 from worlddb.extract.statements import is_doubtful, is_over, sounds_passing
 from worlddb.extract.verbatim import MEMORY, SESSION, VerbatimExtractor, source_key
-from worlddb.model.claims import claim_metadata
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message, Span
 
 USER = "user"

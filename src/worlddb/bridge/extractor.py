@@ -20,7 +20,7 @@ from worlddb.bridge.parts import Line, Splits, as_lines, in_halves, portions
 from worlddb.errors import InvalidInputError
 from worlddb.extract import extractor_named
 from worlddb.model.drafts import Draft, Extractor, Message
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 
 PORTION_CHARS_MAX = 24_000
 PORTION_CHARS_MIN = 500

@@ -31,7 +31,7 @@ from urllib.request import (
 
 from worlddb import __version__
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 
 ANSWER_BYTES_MAX = 1 << 28
 CHUNK_BYTES = 1 << 16

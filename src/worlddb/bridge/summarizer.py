@@ -12,7 +12,7 @@ from worlddb.bridge.lenient import without_thoughts
 from worlddb.bridge.parts import Line, as_lines, in_halves, portions
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.model.drafts import Message
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 
 PORTION_CHARS_MAX = 24_000
 PORTION_CHARS_MIN = 500

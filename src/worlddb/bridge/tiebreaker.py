@@ -11,7 +11,7 @@ from typing import Any
 from worlddb.bridge.asking import ask_data, prompt_text
 from worlddb.bridge.chat import Chat, ChatFunction
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.resolve.values import Match, Named
+from worlddb.identity.match_values import Match, Named
 
 OPTIONS_MAX = 10
 NAMES_MAX = 10

@@ -15,7 +15,7 @@ import numpy as np
 from blake3 import blake3
 
 from worlddb.embed.protocol import BATCH_SIZE, Vectors, unit
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 
 DIM = 64
 DIM_MAX = 4_096

@@ -17,7 +17,7 @@ import numpy as np
 
 from worlddb.bridge.post import REASON_CHARS_MAX, Post, Server, check_server
 from worlddb.embed.protocol import Vectors, unit
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from worlddb.embed.catalog import Model, missing_files, model_folder
 from worlddb.embed.protocol import BATCH_SIZE, Kind, Vectors, unit
 from worlddb.embed.wordpiece import WordPiece
 from worlddb.errors import ProviderError
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 
 THREADS_MAX = 1_024
 _loading = threading.Lock()

@@ -26,7 +26,7 @@ from worlddb.model.drafts import Extractor
 if TYPE_CHECKING:
     from worlddb.db import WorldDB
     from worlddb.evaluate.settings import RunSettings
-    from worlddb.read.hits import Hit, Recall
+    from worlddb.recall.hits import Hit, Recall
 
 TIME = "%Y/%m/%d (%a) %H:%M"
 NOTHING = "(nothing was found)"

@@ -24,7 +24,7 @@ from worlddb.bridge.dialects import ChatMessages, JsonSchema, Reply
 from worlddb.bridge.lenient import NotJsonError
 from worlddb.errors import ProviderError
 from worlddb.evaluate.lines import append_line, read_lines
-from worlddb.read.hits import tokens_of
+from worlddb.recall.hits import tokens_of
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.evaluate.answering import Roles
 from worlddb.evaluate.plan import Planned
 from worlddb.evaluate.settings import RunSettings
-from worlddb.read.hits import tokens_of
+from worlddb.recall.hits import tokens_of
 
 ROLES = ("extractor", "answerer", "judge", "embedder")
 EXTRACTED_SHARE = 1 / 3

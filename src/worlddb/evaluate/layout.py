@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.limits import Limits, encode_text
-from worlddb.read.asking import QUESTION_BYTES_MAX
+from worlddb.model.inputs import Limits, encode_text
+from worlddb.recall.recaller import QUESTION_BYTES_MAX
 
 if TYPE_CHECKING:
     from worlddb.evaluate.cases import Asked, Case

@@ -17,7 +17,7 @@ from itertools import islice
 from worlddb.evaluate.cases import ADVERSARIAL, Asked, Case
 from worlddb.evaluate.retrieval import is_measured
 from worlddb.evaluate.settings import RunSettings
-from worlddb.read.hits import tokens_of
+from worlddb.recall.hits import tokens_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

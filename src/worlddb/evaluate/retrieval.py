@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.db import WorldDB
 from worlddb.evaluate.cases import Asked, Case, asked_at
-from worlddb.model.id import Id
-from worlddb.model.values import NodeDraft
+from worlddb.model.address import Id
+from worlddb.model.records import NodeDraft
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
-    from worlddb.read.asking import RecallSettings
-    from worlddb.read.hits import Hit, Recall
+    from worlddb.recall.hits import Hit, Recall
+    from worlddb.recall.recaller import RecallSettings
 
 DEPTH = 200
 HITS_KEPT = 50

@@ -20,7 +20,7 @@ from worlddb.evaluate.plan import Planned, works_of
 from worlddb.evaluate.running import reader_of
 from worlddb.evaluate.settings import RunSettings
 from worlddb.evaluate.writing import write_case
-from worlddb.read.hits import tokens_of
+from worlddb.recall.hits import tokens_of
 
 QUICK = ("none", "hash")
 """Embedders that cost nothing; any other is replaced by the default."""

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
-    from worlddb.read.asking import RecallSettings
+    from worlddb.recall.recaller import RecallSettings
 
 MODES = ("retrieval", "qa", "both")
 READINGS = ("verbatim", "rules", "model")
@@ -80,7 +80,7 @@ class RunSettings:
         Raises:
             InvalidInputError: there is no such lane.
         """
-        from worlddb.read.asking import RecallSettings
+        from worlddb.recall.recaller import RecallSettings
 
         settings = RecallSettings(weights=dict.fromkeys(self.lanes, 1.0))
         if self.weighed:

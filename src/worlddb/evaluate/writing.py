@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from worlddb.bridge.lenient import NotJsonError
 from worlddb.evaluate.cases import Case, Session
 from worlddb.evaluate.retrieval import SAID, ingest
+from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
-from worlddb.model.id import Id
 
 if TYPE_CHECKING:
     from worlddb.db import WorldDB

@@ -15,9 +15,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from worlddb.claims.claim import JOB_TITLE, LIVES_IN
 from worlddb.extract.lexicon.relations import ONE_PERSON, favourite_of, relation_of
 from worlddb.extract.lexicon.relations import THINGS as KNOWN_THINGS
-from worlddb.model.claims import JOB_TITLE, LIVES_IN
 
 WORKS_AT = "works at"
 BOSSES = ("manager", "boss", "supervisor")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from worlddb.claims.claim import agree, value_key
 from worlddb.extract import forms
 from worlddb.extract.clause import Found
 from worlddb.extract.clauses import Clauses
@@ -26,7 +27,6 @@ from worlddb.extract.mask import BLOT
 from worlddb.extract.mentions import Mention
 from worlddb.extract.statements import sentences_in
 from worlddb.extract.withdrawn import is_withdrawn
-from worlddb.model.claims import agree, value_key
 
 
 def claims_in(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from worlddb.claims.claim import LIVES_IN
 from worlddb.extract import forms
 from worlddb.extract.dates import Dated
 from worlddb.extract.mask import BLOT
@@ -27,7 +28,6 @@ from worlddb.extract.statements import (
     rest_of,
 )
 from worlddb.extract.values import Named, Values, is_place
-from worlddb.model.claims import LIVES_IN
 
 AGE = "age"
 _BLOTTED_END = re.compile(rf"{BLOT}(?=\s|\Z)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from worlddb.claims.claim import JOB_TITLE, LIVES_IN
 from worlddb.extract import forms
 from worlddb.extract.clause import AGE, Found, Place
 from worlddb.extract.having import Having
@@ -18,7 +19,6 @@ from worlddb.extract.naming import SPEAKER
 from worlddb.extract.statements import Sentence, sentences_in
 from worlddb.extract.usual import Usual
 from worlddb.extract.values import fits, is_place, may_be_town, may_employ
-from worlddb.model.claims import JOB_TITLE, LIVES_IN
 
 WORKS_AT = "works at"
 

@@ -13,7 +13,7 @@ from worlddb.extract.dates import Dated
 from worlddb.extract.lexicon.roles import TITLES
 from worlddb.extract.mentions import Mention
 from worlddb.model.drafts import DraftEdge, DraftNode, Message, Span
-from worlddb.model.instant import EPOCH
+from worlddb.model.inputs import EPOCH
 
 Spans = dict[tuple[int, int, int], Span]
 """Spans by message, start and end: a stretch of text is evidence once."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from worlddb.claims.claim import LIVES_IN
 from worlddb.extract import forms
 from worlddb.extract.clause import Clause, Found, Place
 from worlddb.extract.lexicon.relations import favourite_of, relation_of
 from worlddb.extract.values import Named, is_known_person, is_place
-from worlddb.model.claims import LIVES_IN
 
 _NEW = re.compile(r"\b(?:new|now)\b", re.IGNORECASE)
 

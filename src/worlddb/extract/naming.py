@@ -20,14 +20,7 @@ from worlddb.extract.lexicon.known import BRANDS, PLACES
 from worlddb.extract.lexicon.roles import MANY, THINGS
 from worlddb.extract.mask import in_quotes
 from worlddb.extract.mentions import Mention
-from worlddb.extract.phrases import (
-    BEFORE_MAX,
-    LETTERS,
-    RolePhrase,
-    initials,
-    role_before,
-    role_of,
-)
+from worlddb.extract.phrases import BEFORE_MAX, LETTERS, RolePhrase, initials, role_before, role_of
 
 SPEAKER = "speaker"
 LISTENER = "listener"

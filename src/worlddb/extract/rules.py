@@ -19,6 +19,7 @@ import re
 from collections.abc import Sequence, Set
 from datetime import datetime
 
+from worlddb.claims.claim import claim_metadata
 from worlddb.extract.claims import claims_in
 from worlddb.extract.clause import Found
 from worlddb.extract.dates import dates_in
@@ -29,7 +30,6 @@ from worlddb.extract.mask import masked
 from worlddb.extract.mentions import Mention, mentions_in
 from worlddb.extract.naming import LISTENER, SPEAKER, Alias, Role, Same, namings_in
 from worlddb.extract.verbatim import VerbatimExtractor, source_key
-from worlddb.model.claims import claim_metadata
 from worlddb.model.drafts import Draft, Message
 
 USER = "user"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from worlddb.claims.claim import LIVES_IN
 from worlddb.extract import forms
 from worlddb.extract.judge import GIVEN_NAMES
 from worlddb.extract.lexicon import cities
@@ -28,7 +29,6 @@ from worlddb.extract.lexicon.known import (
 from worlddb.extract.lexicon.ordinary import NEVER, looks_ordinary, of_a_people
 from worlddb.extract.mentions import Mention
 from worlddb.extract.runs import UPPER
-from worlddb.model.claims import LIVES_IN
 from worlddb.model.regions import width_of
 
 _CITIES = PLACES | cities.CITIES

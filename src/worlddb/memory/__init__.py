@@ -11,9 +11,9 @@ from typing import Any, Literal, Unpack
 
 from worlddb.db import WorldDB
 from worlddb.errors import InvalidInputError
-from worlddb.memory.ending import EndingMemories
-from worlddb.memory.reading import ReadingMemories
-from worlddb.memory.writing import WritingMemories
+from worlddb.memory.endings import EndingMemories
+from worlddb.memory.reads import ReadingMemories
+from worlddb.memory.writes import WritingMemories
 from worlddb.model.drafts import Extractor
 from worlddb.model.scopes import Groups, ScopeIds, groups_of
 

@@ -1,28 +1,179 @@
-"""The address: how a node, an edge and a commit become 32 bytes.
-
-The layout is language-neutral and frozen (`tests/format` pins golden values):
-
-    field(x)   = length of x as 4 bytes big-endian ‖ x
-    int(n)     = 8 bytes big-endian, two's complement
-    node       = blake3( field("worlddb.node.1") ‖ field(type) ‖ field(name) ‖ field(content)
-                         ‖ field(children digest) ‖ field(edges digest) ‖ field(int(created_at)) )
-    edge       = blake3( field("worlddb.edge.1") ‖ field(type) ‖ field(source) ‖ field(target)
-                         ‖ field(int(valid_from)) ‖ field(metadata) ‖ field(int(generation)) )
-
-Text is UTF-8, times are microseconds since 1970 UTC, metadata is JSON with sorted keys, no white
-space and no ASCII escapes. A node's *id* is this formula over the empty interior, its *state* the
-same over the present one; so a leaf's state is its id.
-"""
+"""Id: the 32-byte blake3 address of a node, an edge, a state or a commit."""
 
 from __future__ import annotations
 
+import re
 import struct
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import lru_cache
 
 from blake3 import blake3
 
-from worlddb.model.digest import EMPTY
-from worlddb.model.id import Id
+from worlddb.errors import InvalidInputError
+
+ID_BYTES = 32
+PREFIX_CHARS_MIN = 4
+
+_HEX = re.compile(r"[0-9a-f]*", re.ASCII)
+
+
+class Id(bytes):
+    """An address: equal and hashable as bytes, printed as hex.
+
+    `Id("ab…64 hex digits")` and `Id(b"…32 bytes")` are the same value.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, value: bytes | str) -> Id:
+        """Check and take 32 bytes or 64 hex digits."""
+        if isinstance(value, str):
+            if not _HEX.fullmatch(value.lower()) or len(value) % 2:
+                raise InvalidInputError(f"{value!r} is not an id: ids are 64 hexadecimal digits")
+            value = bytes.fromhex(value)
+        if not isinstance(value, bytes):
+            raise InvalidInputError(f"an id is 32 bytes or 64 hex digits, not {value!r}")
+        if len(value) != ID_BYTES:
+            raise InvalidInputError(f"an id has {ID_BYTES} bytes, not {len(value)}")
+        return super().__new__(cls, value)
+
+    def __str__(self) -> str:
+        return self.hex()
+
+    def __repr__(self) -> str:
+        return f"Id({self.hex()!r})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.hex(), spec)
+
+    @property
+    def short(self) -> str:
+        """The first 12 hex digits: enough for a person, and a valid prefix."""
+        return self.hex()[:12]
+
+
+def trusted_id(address: bytes) -> Id:
+    """Return an address that was hashed or stored by us as an Id, without checking it again."""
+    return bytes.__new__(Id, address)
+
+
+def parse_prefix(text: str) -> str:
+    """Return `text` as a lower-case hex prefix of 4 to 64 digits.
+
+    Raises:
+        InvalidInputError: too short, too long, or not hexadecimal.
+    """
+    prefix = text.strip().lower()
+    if not _HEX.fullmatch(prefix):
+        raise InvalidInputError(f"{text!r} is not an id: ids are hexadecimal")
+    if len(prefix) < PREFIX_CHARS_MIN:
+        raise InvalidInputError(f"{text!r} is too short: give at least {PREFIX_CHARS_MIN} digits")
+    if len(prefix) > 2 * ID_BYTES:
+        raise InvalidInputError(f"{text!r} is too long: an id has {2 * ID_BYTES} digits")
+    return prefix
+
+
+# The set digest: one hash for a set of addresses, whatever the order of writes.
+#
+# A member is a fixed-width byte string that begins with a 32-byte address: `id ‖ state` for a child,
+# `id` for an interior edge.
+#
+# digest(S) at depth d =
+# |S| ≤ 64   blake3( field("worlddb.bucket.1") ‖ width as 4 bytes ‖ sorted members )
+# else       blake3( field("worlddb.fork.1") ‖ digest(S₀) ‖ … ‖ digest(S₁₅) )
+#
+# where Sᵢ holds the members whose address has nibble i at depth d, and the empty set is the bucket
+# of width 0. The shape follows from the set alone, so equal sets have equal digests; one change
+# touches one bucket and the forks above it.
+
+
+BUCKET_MAX = 64
+FORK_WIDTH = 16
+
+_LENGTH = struct.Struct(">I").pack
+
+
+def _domain(tag: bytes) -> bytes:
+    return _LENGTH(len(tag)) + tag
+
+
+_BUCKET = _domain(b"worlddb.bucket.1")
+_FORK = _domain(b"worlddb.fork.1")
+
+
+def bucket_digest(members: Sequence[bytes]) -> bytes:
+    """Return the digest of at most 64 sorted members."""
+    return joined_bucket_digest(len(members[0]) if members else 0, b"".join(members))
+
+
+def joined_bucket_digest(width: int, members: bytes) -> bytes:
+    """Return the digest of a bucket from its members one after the other."""
+    return blake3(_BUCKET + _LENGTH(width) + members).digest()
+
+
+def fork_digest(digests: Sequence[bytes]) -> bytes:
+    """Return the digest of a fork from those of its 16 parts."""
+    return joined_fork_digest(b"".join(digests))
+
+
+def joined_fork_digest(digests: bytes) -> bytes:
+    """Return the digest of a fork from those of its parts one after the other."""
+    return blake3(_FORK + digests).digest()
+
+
+EMPTY = bucket_digest(())
+"""The digest of the empty set."""
+
+
+def nibble(member: bytes, depth: int) -> int:
+    """Return the half-byte of the member's address at `depth`."""
+    byte = member[depth >> 1]
+    return byte & 15 if depth & 1 else byte >> 4
+
+
+def split(members: Sequence[bytes], depth: int) -> list[Sequence[bytes]]:
+    """Split sorted members that agree on the first `depth` nibbles by the next one."""
+    if len(members) <= FORK_WIDTH:
+        few: list[list[bytes]] = [[] for _ in range(FORK_WIDTH)]
+        for member in members:
+            few[nibble(member, depth)].append(member)
+        return few  # type: ignore[return-value]
+    parts: list[Sequence[bytes]] = []
+    start = 0
+    prefix = members[0][: depth >> 1]
+    high = members[0][depth >> 1] & 0xF0
+    for i in range(1, FORK_WIDTH):
+        bound = prefix + bytes(((high | i) if depth & 1 else (i << 4),))
+        end = bisect_left(members, bound, start)
+        parts.append(members[start:end])
+        start = end
+    parts.append(members[start:])
+    return parts
+
+
+def set_digest(members: Sequence[bytes], depth: int = 0) -> bytes:
+    """Return the digest of sorted members that agree on the first `depth` nibbles."""
+    if len(members) <= BUCKET_MAX:
+        return bucket_digest(members) if members else EMPTY
+    return fork_digest([set_digest(part, depth + 1) for part in split(members, depth)])
+
+
+# The address: how a node, an edge and a commit become 32 bytes.
+#
+# The layout is language-neutral and frozen (`tests/format` pins golden values):
+#
+# field(x)   = length of x as 4 bytes big-endian ‖ x
+# int(n)     = 8 bytes big-endian, two's complement
+# node       = blake3( field("worlddb.node.1") ‖ field(type) ‖ field(name) ‖ field(content)
+# ‖ field(children digest) ‖ field(edges digest) ‖ field(int(created_at)) )
+# edge       = blake3( field("worlddb.edge.1") ‖ field(type) ‖ field(source) ‖ field(target)
+# ‖ field(int(valid_from)) ‖ field(metadata) ‖ field(int(generation)) )
+#
+# Text is UTF-8, times are microseconds since 1970 UTC, metadata is JSON with sorted keys, no white
+# space and no ASCII escapes. A node's *id* is this formula over the empty interior, its *state* the
+# same over the present one; so a leaf's state is its id.
+
 
 pack_length = struct.Struct(">I").pack
 pack_int = struct.Struct(">q").pack

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.values import Plain
+from worlddb.model.address import Id
+from worlddb.model.records import Plain
 
 ATTRIBUTE = "attribute:"
 """How the name of an attribute begins in the metadata of its node."""
@@ -130,3 +131,42 @@ class Extractor(Protocol):
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
         """Return the draft of some messages; `at` is when they were said, unless they say."""
+
+
+# Pending: what waits for extraction, and what became of it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending(Plain):
+    """A memory or a session whose extraction waits: since when, for which extractor, and why."""
+
+    id: Id
+    extractor: str
+    error: str
+    attempts: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted(Plain):
+    """What a run over the queue did: `done`, `failed` with the reason, and how many are `left`.
+
+    `dropped` were retired meanwhile, so there was nothing to extract any more.
+    """
+
+    done: tuple[Id, ...] = ()
+    failed: tuple[Pending, ...] = ()
+    dropped: tuple[Id, ...] = ()
+    left: int = 0
+
+
+# Summaries: what a summarizer is asked, and what it gives back.
+
+
+class Summarizer(Protocol):
+    """Says in few words what several messages say. It is never called inside a transaction."""
+
+    name: str
+
+    def summarize(self, title: str, messages: Sequence[Message]) -> str:
+        """Return a summary of what was said in the world that `title` names."""

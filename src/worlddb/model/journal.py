@@ -17,9 +17,8 @@ from typing import Any
 
 from blake3 import blake3
 
-from worlddb.model.address import field, pack_int
-from worlddb.model.id import Id
-from worlddb.model.values import Change
+from worlddb.model.address import Id, field, pack_int
+from worlddb.model.records import Change
 
 _COMMIT = field(b"worlddb.commit.1")
 GENESIS = Id(bytes(32))

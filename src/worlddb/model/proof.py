@@ -13,9 +13,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from worlddb.model.address import ROOT_ID, erased_state, node_address
-from worlddb.model.digest import BUCKET_MAX, FORK_WIDTH, bucket_digest, fork_digest
-from worlddb.model.id import Id
+from worlddb.model.address import (
+    BUCKET_MAX,
+    FORK_WIDTH,
+    ROOT_ID,
+    Id,
+    bucket_digest,
+    erased_state,
+    fork_digest,
+    node_address,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,9 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.address import node_address
-from worlddb.model.id import Id
-from worlddb.model.instant import from_micros
-from worlddb.model.limits import encode_text
-from worlddb.model.values import Plain
+from worlddb.model.address import Id, node_address
+from worlddb.model.inputs import encode_text, from_micros
+from worlddb.model.records import Plain
 
 ScopeKind = Literal["user", "agent", "app", "run"]
 KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from worlddb.model.id import Id
-from worlddb.model.query import Query
-from worlddb.model.values import Edge
+from worlddb.model.address import Id
+from worlddb.model.records import Edge, Query
 from worlddb.ontology.order import Acyclic
 from worlddb.ontology.protocol import WriteContext
 

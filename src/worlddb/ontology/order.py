@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from worlddb.model.id import Id
-from worlddb.model.query import Query
-from worlddb.model.values import Edge
+from worlddb.model.address import Id
+from worlddb.model.records import Edge, Query
 from worlddb.ontology.protocol import WriteContext
 
 

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
-from worlddb.model.id import Id
-from worlddb.model.instant import Instant
-from worlddb.model.query import Query
-from worlddb.model.values import Direction, Edge, Node, Proposal
+from worlddb.model.address import Id
+from worlddb.model.inputs import Instant
+from worlddb.model.records import Direction, Edge, Node, Proposal, Query
 
 
 class WriteContext(Protocol):

@@ -15,9 +15,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.address import ROOT_ID
-from worlddb.model.id import Id
-from worlddb.model.limits import Limits, check_type, encode_text
+from worlddb.model.address import ROOT_ID, Id
+from worlddb.model.inputs import Limits, check_type, encode_text
 from worlddb.ontology.identity import SameAs
 from worlddb.ontology.inference import DerivedFrom, Implies
 from worlddb.ontology.order import Causes, Precedes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from worlddb.model.query import Query
-from worlddb.model.values import Edge
+from worlddb.model.records import Edge, Query
 from worlddb.ontology.protocol import WriteContext
 
 

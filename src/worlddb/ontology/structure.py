@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from worlddb.model.query import Query
-from worlddb.model.values import Edge
+from worlddb.model.records import Edge, Query
 from worlddb.ontology.protocol import WriteContext
 
 

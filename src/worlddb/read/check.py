@@ -28,7 +28,7 @@ from worlddb.model.journal import (
     note_record,
     state_digest,
 )
-from worlddb.model.values import Problem
+from worlddb.model.records import Problem
 from worlddb.read.check_projections import check_projections
 from worlddb.read.check_rows import Rows
 from worlddb.read.check_sets import check_sets
@@ -82,7 +82,7 @@ def _check_texts(reader: Reader, rows: Rows) -> None:
 
 
 def _check_vectors(reader: Reader, rows: Rows) -> None:
-    from worlddb.read.check_vectors import check_vectors  # Numbers are heavy to import.
+    from worlddb.read.check_vectors import check_vectors
 
     check_vectors(reader, rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worlddb.model.values import Change
+from worlddb.model.records import Change
 from worlddb.read.check_rows import Rows
 from worlddb.store.protocol import Reader
 

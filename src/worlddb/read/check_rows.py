@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from worlddb.model.id import Id
+from worlddb.model.address import Id
+from worlddb.model.inputs import premises_of
 from worlddb.model.journal import decode_changes, has_erased
-from worlddb.model.limits import premises_of
-from worlddb.model.values import Change, Problem
+from worlddb.model.records import Change, Problem
 from worlddb.store.protocol import CommitRow, EdgeScan, NodeScan, Reader
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import groupby
 
-from worlddb.index.pages import WIDTH, digest_and_pages, members_of
-from worlddb.index.sets import merge
+from worlddb.index.set_pages import WIDTH, digest_and_pages, members_of, merge
 from worlddb.model.address import ERASED, erased_state, node_address
 from worlddb.read.check_rows import Rows
 from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, Reader

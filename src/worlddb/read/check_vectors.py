@@ -16,8 +16,8 @@ from operator import itemgetter
 import numpy as np
 
 from worlddb.embed.compose import Pool, Pooling, Vector, attention, effective
-from worlddb.index.composed import STORED, SUMMED
-from worlddb.index.tokens import DIM as TOKEN_BYTES
+from worlddb.index.composed_worlds import STORED, SUMMED
+from worlddb.index.vectors import DIM as TOKEN_BYTES
 from worlddb.read.check_rows import Rows
 from worlddb.store.protocol import ROOT_ROW, Head, ModelRow, PoolRow, Reader
 

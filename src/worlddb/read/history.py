@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.model.id import Id
-from worlddb.model.instant import from_micros
+from worlddb.model.address import Id
+from worlddb.model.inputs import check_whole, from_micros
 from worlddb.model.journal import GENESIS, decode_changes
-from worlddb.model.limits import check_whole
-from worlddb.model.values import Change, Commit, Diff, Node
+from worlddb.model.records import Change, Commit, Diff, Node
 from worlddb.store.protocol import CommitRow, Reader, to_commit
 
 CHUNK = 10_000

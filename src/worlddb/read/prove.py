@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from worlddb.index.pages import PageSource, digest_of, leaf_and_forks
-from worlddb.index.sets import PresentPages
+from worlddb.index.set_pages import PageSource, PresentPages, digest_of, leaf_and_forks
 from worlddb.model.address import ERASED
 from worlddb.model.proof import Proof, Step
 from worlddb.store.protocol import CHILDREN, EDGES, Reader, World

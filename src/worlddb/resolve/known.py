@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from worlddb.resolve.sound import spoken
+from worlddb.language.word_sound import spoken
 
 _CACHE_MAX = 1 << 15
 

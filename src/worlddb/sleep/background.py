@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.model.drafts import Message
-from worlddb.model.summaries import Summarizer
-from worlddb.model.values import Plain
+from worlddb.model.drafts import Message, Summarizer
+from worlddb.model.records import Plain
 from worlddb.sleep.extractive import ExtractiveSummarizer
 from worlddb.sleep.report import ConsolidationReport
 

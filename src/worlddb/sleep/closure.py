@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from typing import NamedTuple
 
-from worlddb.model.id import Id
-from worlddb.model.limits import premises_of
+from worlddb.model.address import Id
+from worlddb.model.inputs import premises_of
 from worlddb.store.protocol import Reader
 from worlddb.store.sweep import CauseRow
 

@@ -10,10 +10,10 @@ from collections.abc import Set
 from itertools import combinations
 from typing import NamedTuple
 
-from worlddb.read.identity import accepted_class
-from worlddb.read.moment import Moment
 from worlddb.store.protocol import Reader
 from worlddb.store.sweep import CauseRow
+from worlddb.view.equivalence import accepted_class
+from worlddb.view.visibility import Moment
 
 FOREVER = 1 << 62
 

@@ -16,8 +16,8 @@ from datetime import timedelta
 from math import isfinite
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.limits import Limits, check_whole, encode_text
-from worlddb.model.summaries import Summarizer
+from worlddb.model.drafts import Summarizer
+from worlddb.model.inputs import Limits, check_whole, encode_text
 from worlddb.ontology.registry import Registry
 from worlddb.sleep.reasoning import reason
 from worlddb.sleep.report import ConsolidationReport

@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from worlddb.read.interior import DOORS
-from worlddb.read.summaries import DERIVED, SUMMARY, WHOLE, whole_summaries
+from worlddb.query.pipeline import DERIVED, SUMMARY, WHOLE, whole_summaries
 from worlddb.sleep.report import SummaryAction
 from worlddb.store.protocol import ROOT_ROW, Reader
 from worlddb.store.sweep import InsideRow
+from worlddb.view.visibility import DOORS
 
 DETAILS_MAX = 1_000
 DETAILS_MIN = 2

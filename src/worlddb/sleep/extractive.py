@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from worlddb.model.drafts import Message
-from worlddb.model.limits import check_whole
+from worlddb.model.inputs import check_whole
 from worlddb.sleep.terms import Sentence, sentences_of
 
 BUDGET_CHARS = 4_000

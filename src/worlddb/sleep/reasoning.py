@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
-from worlddb.model.id import Id
-from worlddb.model.instant import from_micros
-from worlddb.model.values import Node
+from worlddb.model.address import Id
+from worlddb.model.inputs import from_micros
+from worlddb.model.records import Node
 from worlddb.sleep.closure import Inference, closure_of
 from worlddb.sleep.conflicts import Clash, clashes_of
 from worlddb.sleep.report import Contradiction, InferredEdge

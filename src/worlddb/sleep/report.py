@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from worlddb.model.id import Id
-from worlddb.model.values import Plain
+from worlddb.model.address import Id
+from worlddb.model.records import Plain
 
 SummaryAction = Literal["written", "refreshed", "retired"]
 

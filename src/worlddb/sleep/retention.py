@@ -6,21 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import nsmallest
 
-from worlddb.model.instant import from_micros, to_micros
-from worlddb.model.retention import (
-    DAY_MICROS,
-    RetentionSettings,
-    idle_micros,
-    retention,
-    strength,
-)
-from worlddb.model.values import Node, Plain
-from worlddb.read.interior import is_answer
-from worlddb.read.moment import Moment
-from worlddb.read.summaries import SUMMARY
-from worlddb.read.visible import interior
+from worlddb.model.inputs import from_micros, to_micros
+from worlddb.model.records import Node, Plain
+from worlddb.model.retention import DAY_MICROS, RetentionSettings, idle_micros, retention, strength
+from worlddb.query.pipeline import SUMMARY
 from worlddb.store.protocol import ROOT_ROW, Reader
 from worlddb.store.sweep import RecallRow
+from worlddb.view.visibility import Moment, interior, is_answer
 
 ROWS_AT_ONCE = 1_000
 

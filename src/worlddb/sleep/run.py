@@ -6,20 +6,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from worlddb.model.id import Id
-from worlddb.model.instant import to_micros
-from worlddb.model.limits import Limits
-from worlddb.model.values import NOW
+from worlddb.model.address import Id
+from worlddb.model.inputs import Limits, to_micros
+from worlddb.model.records import NOW
 from worlddb.ontology.registry import Registry
-from worlddb.read.moment import Moment, moment_of
-from worlddb.read.visible import interior
-from worlddb.sleep.report import (
-    ConsolidationReport,
-    Contradiction,
-    InferredEdge,
-    SummaryChange,
-)
+from worlddb.sleep.report import ConsolidationReport, Contradiction, InferredEdge, SummaryChange
 from worlddb.store.protocol import Reader, Store
+from worlddb.view.visibility import Moment, interior, moment_of
 from worlddb.write.transaction import Transaction, transact
 
 

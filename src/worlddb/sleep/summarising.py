@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
-from worlddb.model.drafts import Message
-from worlddb.model.id import Id
-from worlddb.model.instant import from_micros
-from worlddb.model.summaries import Summarizer
-from worlddb.model.values import EdgeDraft, Node
-from worlddb.read.summaries import DERIVED, SUMMARY
+from worlddb.model.address import Id
+from worlddb.model.drafts import Message, Summarizer
+from worlddb.model.inputs import from_micros
+from worlddb.model.records import EdgeDraft, Node
+from worlddb.query.pipeline import DERIVED, SUMMARY
 from worlddb.sleep.details import MADE_BY, Job, candidates, jobs_of, levels_of
 from worlddb.sleep.report import SummaryChange
 from worlddb.sleep.run import Run

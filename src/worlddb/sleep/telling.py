@@ -6,10 +6,9 @@ A summarizer may ask a model, so none of this happens inside a transaction.
 from __future__ import annotations
 
 from worlddb.errors import ProviderError
-from worlddb.model.drafts import Message
-from worlddb.model.limits import Limits
-from worlddb.model.summaries import Summarizer
-from worlddb.model.values import Node
+from worlddb.model.drafts import Message, Summarizer
+from worlddb.model.inputs import Limits
+from worlddb.model.records import Node
 from worlddb.sleep.details import Job
 from worlddb.store.protocol import Reader
 

@@ -12,10 +12,10 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-from worlddb.model.id import Id
-from worlddb.model.instant import from_micros
+from worlddb.model.address import Id
+from worlddb.model.inputs import from_micros
 from worlddb.model.journal import decode_changes
-from worlddb.model.values import Commit, Direction, Edge, Node, ProposalStatus
+from worlddb.model.records import Commit, Direction, Edge, Node, ProposalStatus
 from worlddb.store.sweep import Sweep
 
 ROOT_ROW = 1

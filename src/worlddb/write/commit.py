@@ -1,21 +1,166 @@
-"""Commit: give every touched world its new state, once, and chain the journal.
+"""Ledger: what the open transaction has done so far.
 
-Worlds are hashed from the inside out: a world waits until all its changed children have their
-states. No recursion, so depth costs time and never a stack.
+It numbers rows, remembers where nodes are, feeds the commit's digests as records are written, and
+notes which sets of which worlds must be hashed again at the end.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any
 
-from worlddb.index.pages import digest_of
-from worlddb.index.sets import Laid, lay_out
-from worlddb.model.address import ERASED, ROOT_ID, erased_state, node_address
-from worlddb.model.journal import commit_hash, encode_changes, state_digest
-from worlddb.store.protocol import CHILDREN, EDGES, CommitRow, SetChange, World
-from worlddb.write.ledger import Ledger
-from worlddb.write.sets import catch_up, update
+from blake3 import blake3
+
+from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.index.set_pages import Laid, change, digest_of, lay_out, merge
+from worlddb.model.address import ERASED, ROOT_ID, Id, erased_state, node_address
+from worlddb.model.inputs import Limits, from_micros
+from worlddb.model.journal import commit_hash, encode_changes, note_record, state_digest
+from worlddb.model.records import Change
+from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, CommitRow, SetChange, World, Writer
+from worlddb.view.lookup import whole_id
+
+
+class Ledger:
+    """The running account of one transaction."""
+
+    def __init__(self, writer: Writer, limits: Limits) -> None:
+        head = writer.head()
+        self._writer: Writer | None = writer
+        self.broken: BaseException | None = None
+        self.limits = limits
+        self.head = head
+        self.node_row, self.edge_row, self.note_row = head.nodes, head.edges, head.notes
+        self.nodes, self.edges, self.notes = blake3(), blake3(), blake3()
+        self.changes: list[Change] = []
+        self.places: dict[bytes, tuple[int, int, int]] = {ROOT_ID: (ROOT_ROW, ROOT_ROW, 0)}
+        self.edges_seen: dict[int, int] = {}
+        self.moved: dict[bytes, int] = {}
+        self.last_node: Any = None
+        self.touched: set[int] = set()
+        self.given_states: dict[bytes, bytes] = {}
+        self.children_put: defaultdict[int, list[bytes]] = defaultdict(list)
+        self.children_lost: defaultdict[int, set[bytes]] = defaultdict(set)
+        self.edges_put: defaultdict[int, list[bytes]] = defaultdict(list)
+        self.edges_lost: defaultdict[int, set[bytes]] = defaultdict(set)
+
+    @property
+    def writer(self) -> Writer:
+        """The store's write session.
+
+        Raises:
+            InvalidInputError: the transaction is over.
+        """
+        if self._writer is None:
+            raise InvalidInputError("this transaction has ended; open another one")
+        return self._writer
+
+    def close(self) -> None:
+        """End the account; whoever still holds the transaction or a context can do no harm."""
+        self._writer = None
+
+    @property
+    def now(self) -> datetime:
+        """The commit's time."""
+        return from_micros(self.writer.time)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written, so that there is nothing to commit."""
+        written = (self.node_row, self.edge_row, self.note_row)
+        return not self.changes and written == (self.head.nodes, self.head.edges, self.head.notes)
+
+    def resolve(self, given: bytes | str) -> Id:
+        """Return the id of a node of this transaction's view from an id or a prefix.
+
+        Raises:
+            InvalidInputError: not an id, too short, or the start of several.
+            NotFoundError: no node has it.
+        """
+        return given if type(given) is Id else whole_id(self.writer, given, "nodes")
+
+    def place(self, given: bytes | str) -> tuple[int, int, int]:
+        """Return (row, world, valid_from) of a node.
+
+        Raises:
+            NotFoundError: no such node.
+        """
+        ident = given if type(given) is Id else self.resolve(given)
+        place = self.places.get(ident)
+        if place is None:
+            place = self.writer.lookup([ident]).get(ident)
+            if place is None:
+                raise NotFoundError(f"no node has the id {ident}; create it first")
+            self.places[ident] = place
+        return place
+
+    def place_all(self, idents: list[bytes]) -> None:
+        """Look up many nodes at once, so that `place` finds them in memory."""
+        if idents:
+            self.places.update(self.writer.lookup(idents))
+
+    def change(self, kind: str, ident: bytes, **detail: Any) -> None:
+        """Record an effect in the journal."""
+        self.changes.append(Change(kind=kind, id=Id(ident), detail=detail))
+
+    def add_notes(
+        self, ident: bytes, row: int, kind: str, texts: tuple[str, ...], *, fresh: bool
+    ) -> None:
+        """Attach aliases or sources to a node; those it has already are left out."""
+        rows = []
+        for text in texts:
+            if fresh or not self.writer.has_note(row, kind, text):
+                self.note_row += 1
+                rows.append((self.note_row, row, kind, text, self.writer.seq))
+                self.notes.update(note_record(ident, kind, text))
+        if rows:
+            self.writer.insert_notes(rows)
+
+    def move(self, ident: bytes, world: int) -> None:
+        """Move a node, and its outgoing edges with it, from one world's sets to another's."""
+        row, before, valid_from = self.place(ident)
+        moved = self.writer.set_parent(row, world)
+        self.places[ident] = (row, world, valid_from)
+        self.moved[ident] = row
+        self.children_lost[before].add(ident)
+        self.children_lost[world].discard(ident)
+        self.children_put[world].append(ident)
+        self.edges_lost[before].update(moved)
+        self.edges_lost[world].difference_update(moved)
+        self.edges_put[world].extend(moved)
+
+
+# Sets of a transaction: what it changes in them, and what commits before it left unwritten.
+
+
+def update(
+    writer: Writer,
+    world: int,
+    kind: int,
+    put: list[bytes],
+    drop: Iterable[bytes],
+    laid: Laid | None = None,
+) -> bytes:
+    """Change a set in the transaction's view of its pages, and return its digest."""
+    digest, changed = change(writer, world, kind, put, drop, laid)
+    writer.put_pages(world, kind, changed)
+    return digest
+
+
+def catch_up(writer: Writer) -> None:
+    """Bring the transaction's view of pages to the last commit."""
+    for (world, kind), (put, drop) in merge(writer.unseen()).items():
+        update(writer, world, kind, put, drop)
+
+
+# Commit: give every touched world its new state, once, and chain the journal.
+#
+# Worlds are hashed from the inside out: a world waits until all its changed children have their
+# states. No recursion, so depth costs time and never a stack.
+
 
 LAY_OUT_MIN = 10_000
 Ahead = dict[tuple[int, int], Laid]

@@ -16,25 +16,26 @@ from itertools import islice
 from typing import Any, overload
 
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
-from worlddb.index.ids import whole_id
 from worlddb.model.address import (
+    ID_BYTES,
     ROOT_ID,
+    Id,
     edge_address,
     edge_address_of,
     edge_head,
     edge_tail,
     short_key,
+    trusted_id,
 )
-from worlddb.model.id import ID_BYTES, Id, trusted_id
-from worlddb.model.instant import from_micros, to_micros
+from worlddb.model.inputs import encode_metadata, from_micros, premises_of, to_micros
 from worlddb.model.journal import edge_record
-from worlddb.model.limits import encode_metadata, premises_of
-from worlddb.model.values import Edge, EdgeDraft
+from worlddb.model.records import Edge, EdgeDraft
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import Registry
 from worlddb.store.protocol import ROOT_ROW, EdgeRow
-from worlddb.write.context import Context
-from worlddb.write.ledger import Ledger
+from worlddb.view.lookup import whole_id
+from worlddb.write.commit import Ledger
+from worlddb.write.handler_context import Context
 
 BATCH = 50_000
 CHAIN_MAX = 100

@@ -21,17 +21,14 @@ from worlddb.errors import (
     NotFoundError,
     StorageError,
 )
-from worlddb.model.address import edge_address, short_key
-from worlddb.model.id import Id
-from worlddb.model.instant import from_micros
+from worlddb.model.address import Id, edge_address, short_key
+from worlddb.model.inputs import Limits, encode_metadata, from_micros
 from worlddb.model.journal import edge_record
-from worlddb.model.limits import Limits, encode_metadata
-from worlddb.model.values import Change, NodeDraft
+from worlddb.model.records import Change, NodeDraft
 from worlddb.store.protocol import ConflictRow, ProposalRow, Store
-from worlddb.write.commit import seal
-from worlddb.write.erase import insert_erased, scrub
-from worlddb.write.ledger import Ledger
-from worlddb.write.nodes import create_nodes
+from worlddb.write.commit import Ledger, seal
+from worlddb.write.erasure import insert_erased, scrub
+from worlddb.write.node_rows import create_nodes
 from worlddb.write.reconcile import keep_premises
 
 EXPORT_VERSION = 1

@@ -10,24 +10,30 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
-from worlddb.model.id import Id
-from worlddb.model.instant import Instant
-from worlddb.model.limits import (
+from worlddb.model.address import Id
+from worlddb.model.inputs import (
+    Instant,
     Limits,
     check_notes,
     check_type,
     encode_metadata,
     encode_text,
 )
-from worlddb.model.values import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
-from worlddb.ontology.registry import VERSION_BYTES_MAX, Registration, Registry
+from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
+from worlddb.ontology.protocol import EdgeHandler
+from worlddb.ontology.registry import (
+    VERSION_BYTES_MAX,
+    Registration,
+    Registry,
+    check_handler,
+    version_of,
+)
 from worlddb.store.protocol import CommitRow, Reader, Store, to_commit
-from worlddb.write.commit import seal
-from worlddb.write.context import close_validity
-from worlddb.write.erase import erase
-from worlddb.write.identity import decide
-from worlddb.write.ledger import Ledger
-from worlddb.write.nodes import create_nodes, new_node, refuse_erased
+from worlddb.write.commit import Ledger, seal
+from worlddb.write.erasure import erase
+from worlddb.write.handler_context import close_validity
+from worlddb.write.merge_decision import decide
+from worlddb.write.node_rows import create_nodes, new_node, refuse_erased
 from worlddb.write.reconcile import Reconciler
 
 R = TypeVar("R")
@@ -346,3 +352,49 @@ def _without_collector(bulk: bool) -> Iterator[None]:
     finally:
         if pause:
             gc.enable()
+
+
+# Ontology: which edge types a world has, and how it gets another one.
+
+
+class Ontology:
+    """The edge types that hold in one world and its interior; made by `db.ontology(world)`."""
+
+    def __init__(self, store: Store, registry: Registry, world: Id, limits: Limits) -> None:
+        self._store = store
+        self._registry = registry
+        self._world = world
+        self._limits = limits
+
+    def register(
+        self, handler: EdgeHandler, *, functional: bool = False, actor: str = DEFAULT_ACTOR
+    ) -> None:
+        """Make `handler` answer for its edge type in this world and all worlds inside it.
+
+        The store records the name and version; the program has to be registered again by each
+        process that writes the type. *Functional* means at most one live target per source.
+
+        Raises:
+            InvalidInputError: the object is no edge handler.
+            StorageError, ConflictError: the registration cannot be written now.
+        """
+        checked = check_handler(handler)
+        version = version_of(checked)
+        wanted = Registration(
+            world=self._world, type=checked.type, version=version, functional=functional
+        )
+        if wanted not in self.types():
+            with transact(
+                self._store, self._registry, actor=actor, bulk=False, limits=self._limits
+            ) as tx:
+                tx.register(self._world, checked.type, version, functional)
+        self._registry.load(self._world, checked)
+
+    def types(self) -> list[Registration]:
+        """Return the custom types recorded in the store for exactly this world."""
+        with self._store.read() as reader:
+            return [
+                Registration(world=Id(world), type=type_, version=version, functional=functional)
+                for world, type_, version, functional in reader.registrations()
+                if world == self._world
+            ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from worlddb.model.id import ID_BYTES
-from worlddb.model.instant import from_micros
-from worlddb.model.values import Change
+from worlddb.model.address import ID_BYTES
+from worlddb.model.inputs import from_micros
+from worlddb.model.records import Change
 
 TIME_KEYS = {"valid_from", "valid_to"}
 SHORT_DIGITS = 12

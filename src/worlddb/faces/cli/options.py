@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from worlddb.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from worlddb.model.values import AsOf
+    from worlddb.model.records import AsOf
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
 Examples: TypeAlias = Sequence[tuple[str, str]]
@@ -118,8 +118,8 @@ def as_of(args: argparse.Namespace) -> AsOf:
     Raises:
         InvalidInputError: one of them is no time, or has no zone.
     """
-    from worlddb.model.instant import to_micros
-    from worlddb.model.values import AsOf
+    from worlddb.model.inputs import to_micros
+    from worlddb.model.records import AsOf
 
     for flag, time in (("--as-of", args.as_of), ("--known-at", args.known_at)):
         if time is not None:

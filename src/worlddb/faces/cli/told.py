@@ -9,7 +9,7 @@ from worlddb.faces.cli.scoping import scopes_text
 from worlddb.faces.cli.terminal import paint, print_fields, print_json
 
 if TYPE_CHECKING:
-    from worlddb.memory.values import Retired, Written
+    from worlddb.memory.results import Retired, Written
 
 
 def print_written(done: Written, *, as_json: bool) -> None:

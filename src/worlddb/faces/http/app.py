@@ -23,13 +23,7 @@ from worlddb.faces.http.metrics import CONTENT_TYPE, Tally
 from worlddb.faces.http.openapi import openapi
 from worlddb.faces.http.problems import RefusedError, problem, problem_of
 from worlddb.faces.http.rest import rest_routes
-from worlddb.faces.http.threads import (
-    ASKING_MAX,
-    PATIENCE_S,
-    TOOLS_MAX,
-    Threads,
-    bound_tools,
-)
+from worlddb.faces.http.threads import ASKING_MAX, PATIENCE_S, TOOLS_MAX, Threads, bound_tools
 from worlddb.faces.http.watching import Watching
 from worlddb.memory import Memory
 

@@ -14,7 +14,7 @@ from worlddb.errors import RejectedError
 from worlddb.faces.http.access import Token
 from worlddb.faces.http.metrics import Tally
 from worlddb.memory import Memory
-from worlddb.memory.values import Retired, Written
+from worlddb.memory.results import Retired, Written
 
 CALLER: ContextVar[Memory] = ContextVar("worlddb_caller")
 

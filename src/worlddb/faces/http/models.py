@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from worlddb.memory.reading import PAGE_MAX
+from worlddb.memory.reads import PAGE_MAX
 from worlddb.model.scopes import VALUE_BYTES_MAX, VALUES_MAX, ScopeKind
 
 TIME_CHARS_MAX = 64

@@ -18,7 +18,7 @@ from worlddb.faces.http.models import (
     WriteGiven,
 )
 from worlddb.faces.http.threads import Work
-from worlddb.memory.values import MemoryPage, Remembered, Retired, ScopePage, Written
+from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 
-from worlddb.model.id import Id
+from worlddb.model.address import Id
 
 HexId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
-from worlddb.memory.values import MemoryPage, Remembered, Retired, Scope, ScopePage, Written
-from worlddb.model.values import Commit
+from worlddb.memory.results import MemoryPage, Remembered, Retired, Scope, ScopePage, Written
+from worlddb.model.records import Commit
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall

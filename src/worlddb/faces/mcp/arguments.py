@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.instant import to_micros
+from worlddb.model.inputs import to_micros
 
 TEXT_CHARS_MAX = 1 << 20
 MESSAGES_MAX = 1_000

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.limits import Limits
+from worlddb.model.inputs import Limits
 
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 """What `durability` means to SQLite."""

@@ -15,10 +15,9 @@ import apsw
 
 from worlddb.errors import CorruptionError
 from worlddb.language.words import indexed
-from worlddb.model.address import ERASED, ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
-from worlddb.model.id import Id, trusted_id
-from worlddb.model.instant import from_micros
-from worlddb.model.values import Direction, Edge, Node
+from worlddb.model.address import ERASED, ROOT_ID, ROOT_NAME, ROOT_TYPE, Id, short_key, trusted_id
+from worlddb.model.inputs import from_micros
+from worlddb.model.records import Direction, Edge, Node
 from worlddb.store.protocol import ROOT_ROW, BodyRow, CommitRow, EdgeRow, Head, World
 from worlddb.store.sqlite.derived import Derived
 from worlddb.store.sqlite.lookups import Lookups

@@ -14,9 +14,8 @@ from typing import Any
 import apsw
 
 from worlddb.language.words import indexed
-from worlddb.model.address import short_key
-from worlddb.model.id import Id
-from worlddb.model.values import Direction
+from worlddb.model.address import Id, short_key
+from worlddb.model.records import Direction
 from worlddb.store.protocol import (
     ROOT_ROW,
     CommitRow,

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from worlddb.faces.cli.options import (
-    Subparsers,
-    add_as_of_options,
-    add_command,
-    as_of,
-    wants_json,
-)
+from worlddb.faces.cli.options import Subparsers, add_as_of_options, add_command, as_of, wants_json
 from worlddb.faces.cli.stores import open_to_read
 from worlddb.faces.cli.terminal import iso, preview, print_json, print_table
 

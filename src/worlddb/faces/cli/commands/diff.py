@@ -10,7 +10,7 @@ from worlddb.faces.cli.stores import open_to_read
 from worlddb.faces.cli.terminal import Cell, preview, print_json, print_table
 
 if TYPE_CHECKING:
-    from worlddb.model.values import Diff
+    from worlddb.model.records import Diff
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -61,12 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _findings(args: argparse.Namespace) -> Iterator[Finding]:
-    from worlddb.faces.checkup import (
-        examine_config,
-        examine_embedder,
-        examine_model,
-        examine_store,
-    )
+    from worlddb.faces.checkup import examine_config, examine_embedder, examine_model, examine_store
     from worlddb.faces.clients.checkup import examine_clients
     from worlddb.faces.config import KINDS, config_path, origins, settings_from
 

@@ -7,13 +7,7 @@ import sys
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.confirming import add_yes_option
-from worlddb.faces.cli.options import (
-    Parser,
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    count,
-)
+from worlddb.faces.cli.options import Parser, Subparsers, add_command, add_embedder_option, count
 
 FORMATS = ("longmemeval", "locomo", "dmr")
 WHAT = (*FORMATS, "retrieval", "ablate")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from worlddb.bridge.chat import Chat
     from worlddb.bridge.extractor import LlmExtractor
     from worlddb.db import WorldDB
-    from worlddb.model.pending import Extracted, Pending
+    from worlddb.model.drafts import Extracted, Pending
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -19,7 +19,7 @@ from worlddb.faces.cli.stores import open_memories
 from worlddb.faces.cli.terminal import iso, preview, print_json, print_table
 
 if TYPE_CHECKING:
-    from worlddb.memory.values import Remembered
+    from worlddb.memory.results import Remembered
 
 
 def add_parser(subparsers: Subparsers) -> None:

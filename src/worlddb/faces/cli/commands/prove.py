@@ -14,7 +14,7 @@ from worlddb.faces.cli.terminal import paint, preview, print_fields, print_json,
 
 if TYPE_CHECKING:
     from worlddb.db import WorldDB
-    from worlddb.model.id import Id
+    from worlddb.model.address import Id
     from worlddb.model.proof import Proof
 
 ATTEMPTS = 10
@@ -81,7 +81,7 @@ def _prove_under(db: WorldDB, ident: str) -> tuple[Proof, Id]:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from worlddb.model.id import Id
+    from worlddb.model.address import Id
     from worlddb.model.proof import verify_proof
 
     try:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from worlddb.faces.cli.options import (
-    Subparsers,
-    add_as_of_options,
-    add_command,
-    as_of,
-    wants_json,
-)
+from worlddb.faces.cli.options import Subparsers, add_as_of_options, add_command, as_of, wants_json
 from worlddb.faces.cli.scoping import add_scope_options, scope_ids, scopes_text
 from worlddb.faces.cli.stores import open_memories
 from worlddb.faces.cli.terminal import clean, iso, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
     from worlddb.memory import Memory
-    from worlddb.memory.values import Remembered
-    from worlddb.model.id import Id
-    from worlddb.model.values import Edge, Node
+    from worlddb.memory.results import Remembered
+    from worlddb.model.address import Id
+    from worlddb.model.records import Edge, Node
 
 
 def add_parser(subparsers: Subparsers) -> None:

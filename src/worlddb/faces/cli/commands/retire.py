@@ -15,7 +15,7 @@ from worlddb.faces.cli.told import print_retired
 
 if TYPE_CHECKING:
     from worlddb.memory import Memory
-    from worlddb.memory.values import Retired
+    from worlddb.memory.results import Retired
     from worlddb.model.scopes import ScopeIds
 
 PAGE = 1_000

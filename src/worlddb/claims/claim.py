@@ -1,0 +1,281 @@
+"""Claims: what a fact says as subject, relation and value, so that a later one can replace it.
+
+A claim is kept in the metadata of the `refers_to` edge from the fact to its subject, so it is
+found again from the subject, and nothing else has to be stored:
+
+    {"relation": "lives in", "value": "Oslo", "functional": true}
+    {"relation": "works at", "value": "Tern", "functional": true, "was": "Ibis", "since": …}
+    {"relation": "works at", "was": "Tern", "functional": true}        it is no longer so
+    {"relation": "job title", "value": "nurse", "functional": true, "yields": true}
+
+What `yields` may be replaced like any other, but replaces nothing, so no draft claims it: who says
+"I'm a nurse" may be more than that, until "I'm now a teacher".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
+
+from worlddb.model.address import Id
+from worlddb.model.drafts import Draft, Span
+from worlddb.model.records import Plain
+from worlddb.model.regions import town_of, width_of
+
+CLAIM_EDGE = "refers_to"
+FACT = "Fact"
+WORD_CHARS_MAX = 200
+LIVES_IN = "lives in"
+JOB_TITLE = "job title"
+
+_MOVING = re.compile(r"\b(?:moved|relocated|now|no longer|any ?more|left)\b", re.IGNORECASE)
+_PROMOTED = re.compile(r"\bpromoted\b", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"\b(?:moved|relocated|started|began|joined|switched|changed|updated|became|become|promoted"
+    r"|hired|turned|now|new|quit|resigned|left|no longer|any ?more)\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"\w+")
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
+_ARTICLES = frozenset(("a", "an", "the"))
+# Relations of which one has many at a time, whatever a model says of them: by their first word.
+_ADDING_UP = frozenset(
+    (
+        *("visited", "visits", "travelled", "traveled", "likes", "loves", "enjoys", "dislikes"),
+        *("hates", "prefers", "wants", "knows", "met", "owns", "has", "had", "bought", "sold"),
+        *("speaks", "plays", "read", "reads", "watched", "saw", "attended", "attends", "ate"),
+        *("friend", "friends", "sibling", "siblings", "sister", "brother", "child", "children"),
+        *("son", "daughter", "parent", "cousin", "colleague", "pet", "pets", "hobby", "hobbies"),
+        *("interest", "interests", "interested", "skill", "skills", "language", "languages"),
+        *("allergic", "allergy", "member", "plans", "planned", "mentioned", "said", "made"),
+        *("created", "wrote", "built", "won", "tried", "went", "goes", "been", "is", "was", "does"),
+        *("did", "uses", "used", "needs", "collects", "studies", "studied", "learned"),
+    )
+)
+# Although they begin like those.
+_ONE_AT_A_TIME = frozenset(
+    (
+        "studies at",
+        "is based in",
+        "is located in",
+        "is married to",
+        "is engaged to",
+        "is employed by",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Plain):
+    """That a subject stands in a relation to a value: Ada, lives in, Oslo.
+
+    `functional` if there is one value at a time, so that a later claim ends an earlier one;
+    one may have visited many cities. `was` is a value that is said to hold no longer; without a
+    `value`, that is all that is claimed. `since` is a day on which it surely held, if one was
+    said. `vague` if it is not known how much the value comprises: a district, a city, a country.
+    `text` are the words that make the claim. `fact` and `subject` are the keys of drafted nodes.
+    """
+
+    fact: str
+    subject: str
+    relation: str
+    value: str
+    functional: bool = False
+    evidence: tuple[Span, ...] = ()
+    was: str = ""
+    since: datetime | None = None
+    text: str = ""
+    vague: bool = False
+
+
+class Claimed(NamedTuple):
+    """What the metadata of an edge say of a claim; `text` are the words that make it."""
+
+    relation: str
+    value: str
+    functional: bool
+    was: str = ""
+    since: datetime | None = None
+    text: str = ""
+    stands_for: str = ""
+    vague: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A functional claim and who states it: the node that is superseded when the claim is.
+
+    It began at `began`, for all that is known, and was `said` at another time; the node itself is
+    valid since `valid_from`. If `apart`, the node says other things too, and `text` alone is meant;
+    `text` is empty if that is not known. `world` and `members` are the worlds it lives in and is a
+    member of.
+    """
+
+    carrier: Id
+    subject: Id
+    relation: str
+    value: str
+    was: str
+    began: datetime
+    said: datetime
+    valid_from: datetime
+    text: str
+    apart: bool
+    world: Id
+    members: tuple[Id, ...] = ()
+    vague: bool = False
+
+    @property
+    def key(self) -> tuple[Id, str, tuple[str, ...]]:
+        """What is claimed by whom."""
+        return self.carrier, self.relation, value_key(self.value or self.was)
+
+
+def relation_words(text: str) -> str:
+    """Return a relation in the form in which two are compared: "lives in", not "LIVES_IN"."""
+    words = " ".join(text.replace("_", " ").replace("-", " ").casefold().split())
+    return words.replace("favourite", "favorite")
+
+
+def adds_up(relation: str) -> bool:
+    """Return whether a relation is one of those of which a subject has several at a time."""
+    words = relation_words(relation)
+    first, _, rest = words.partition(" ")
+    if first == "favorite":
+        return not rest
+    return first in _ADDING_UP and words not in _ONE_AT_A_TIME
+
+
+def value_key(text: str) -> tuple[str, ...]:
+    """Return what two spellings of one value have in common: case, accents, articles aside."""
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    folded = "".join(letter for letter in folded if not unicodedata.combining(letter))
+    if _ADDRESS.fullmatch(folded.strip()):  # a@x.com has no article, and no part of it is less
+        return (folded.strip(),)
+    words = tuple(word for word in _WORD.findall(folded) if word not in _ARTICLES)
+    return words or (folded.strip(),)
+
+
+def agree(one: str, other: str) -> bool:
+    """Return whether two values may be the same: equal, or one only says more ("Oslo, Norway")."""
+    short, long = sorted((value_key(one), value_key(other)), key=len)
+    size = len(short)
+    return any(long[at : at + size] == short for at in range(len(long) - size + 1))
+
+
+def replaces(new: Standing, old: Standing) -> bool:
+    """Return whether what `new` says cannot hold together with what `old` says.
+
+    "I no longer work at Tern" replaces "I work at Tern" alone, and is replaced by it alone.
+    """
+    if new.relation != old.relation:
+        return False
+    if new.value and old.value:
+        named = bool(new.was) and value_key(new.was) == value_key(old.value)
+        # A head nurse is more than a nurse.
+        promoted = new.relation == JOB_TITLE and _PROMOTED.search(new.text) is not None
+        if named or promoted:
+            return value_key(new.value) != value_key(old.value)
+        return not agree(new.value, old.value) and not _may_comprise(new, old)
+    if new.value:
+        return value_key(new.value) == value_key(old.was)
+    return bool(old.value) and value_key(new.was) == value_key(old.value)
+
+
+def tells_change(text: str) -> bool:
+    """Return whether the words of a claim tell of something that has just become so."""
+    return _CHANGE.search(text) is not None
+
+
+def _may_comprise(new: Standing, old: Standing) -> bool:
+    """Return whether one may live in both places.
+
+    They are one town of two names (Munich, München), or one is in the other and nobody moved.
+    """
+    if new.relation == LIVES_IN and town_of(value_key(new.value)) == town_of(value_key(old.value)):
+        return True
+    if new.relation != LIVES_IN or _MOVING.search(new.text):
+        return False
+    if new.vague or old.vague:
+        return True
+    return width_of(value_key(new.value)) != width_of(value_key(old.value))
+
+
+def claim_metadata(
+    relation: str,
+    value: str,
+    functional: bool,
+    *,
+    was: str = "",
+    since: date | None = None,
+    vague: bool = False,
+    yields: bool = False,
+) -> dict[str, Any]:
+    """Return what an edge says of a claim."""
+    said: dict[str, Any] = {"relation": relation_words(relation)[:WORD_CHARS_MAX]}
+    if value:
+        said["value"] = value.strip()[:WORD_CHARS_MAX]
+    said["functional"] = functional
+    if was:
+        said["was"] = was.strip()[:WORD_CHARS_MAX]
+    if since is not None:
+        said["since"] = since.isoformat()
+    if vague:
+        said["vague"] = True
+    if yields:
+        said["yields"] = True
+    return said
+
+
+def claimed(metadata: Mapping[str, Any]) -> Claimed | None:
+    """Return what an edge claims, if it makes a claim."""
+    relation, value, was = (_text(metadata, name) for name in ("relation", "value", "was"))
+    relation = relation_words(relation)
+    if not relation or not (value or was):
+        return None
+    functional = metadata.get("functional") is True and not adds_up(relation)
+    return Claimed(
+        relation,
+        value,
+        functional,
+        was,
+        _day(_text(metadata, "since")),
+        _text(metadata, "text"),
+        _text(metadata, "stands_for"),
+        metadata.get("vague") is True,
+    )
+
+
+def _text(metadata: Mapping[str, Any], name: str) -> str:
+    value = metadata.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+    except ValueError:
+        return None
+
+
+def claims_of(draft: Draft) -> Iterator[Claim]:
+    """Yield the claims that a draft makes, in the order of its edges; not what only yields."""
+    for edge in draft.edges:
+        said = claimed(edge.metadata) if edge.type == CLAIM_EDGE else None
+        if said is not None and edge.metadata.get("yields") is not True:
+            yield Claim(
+                fact=edge.source,
+                subject=edge.target,
+                relation=said.relation,
+                value=said.value,
+                functional=said.functional,
+                evidence=edge.spans,
+                was=said.was,
+                since=said.since,
+                text=said.text,
+                vague=said.vague,
+            )

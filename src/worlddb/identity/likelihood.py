@@ -1,0 +1,342 @@
+"""Attributes: what else is known of two, and what that says about their being one.
+
+A weight is a natural logarithm of odds: 0 says nothing, 3 makes it twenty times as likely. What a
+household shares (suburb, street, postcode) is bounded together, for it is shared by several people.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from worlddb.identity import name_comparison as slips
+from worlddb.identity.match_values import Population, ResolverSettings
+from worlddb.identity.name_comparison import Likeness, Pair, edits, jaro_winkler
+from worlddb.language.fold import fold
+from worlddb.language.person_names import ALSO_WORDS, PLAIN_TITLES, Name
+from worlddb.resolve.known import is_given, is_name
+
+_BORN_SAME, _BORN_CLOSE, _BORN_YEAR = 7.0, 3.0, 2.0
+_IDENTIFIER_SAME, _IDENTIFIER_CLOSE, _IDENTIFIER_OTHER = 9.0, 3.0, -1.0
+_SHARED_MAX, _OTHER = 7.0, -0.7
+_GENDER_OTHER = -5.0
+_GENDER = frozenset({"gender", "sex"})
+_ALIKE = 0.9
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Corroboration:
+    """What the attributes say: how much, and which agree, nearly agree, differ or forbid."""
+
+    weight: float = 0.0
+    strong: bool = False
+    agree: tuple[str, ...] = ()
+    close: tuple[str, ...] = ()
+    differ: tuple[str, ...] = ()
+    forbid: tuple[str, ...] = ()
+
+
+NOTHING = Corroboration()
+
+
+def corroborate(
+    left: Mapping[str, str], right: Mapping[str, str], settings: ResolverSettings
+) -> Corroboration:
+    """Return what the attributes that both have say about their being one.
+
+    Both are as `cleaned` returns them.
+    """
+    lists: dict[str, list[str]] = {"agree": [], "close": [], "differ": [], "forbid": []}
+    weight = shared = 0.0
+    for name in sorted(left.keys() & right.keys()):
+        one, other = left[name], right[name]
+        if name in settings.birth_attributes:
+            said, amount = _born(one, other)
+            weight += amount
+        elif name in settings.identifier_attributes:
+            said, amount = _identifier(one, other)
+            weight += amount
+        else:
+            said, amount = _common(name, one, other)
+            shared += amount
+        lists[said].append(name)
+    total = weight + min(shared, _SHARED_MAX)
+    strong = agree_strongly(strong_of(left, settings), right, settings)
+    return Corroboration(total, strong, *(tuple(names) for names in lists.values()))
+
+
+def cleaned(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return attributes with names and values folded; empty values are none."""
+    found = {}
+    for name, value in attributes.items():
+        if text := _folded_value(value):
+            found[_folded_name(name)] = text
+    return found
+
+
+def strong_of(attributes: Mapping[str, str], settings: ResolverSettings) -> dict[str, str]:
+    """Return the birth dates and identifiers among cleaned attributes."""
+    names = settings.birth_attributes | settings.identifier_attributes
+    return {name: value for name, value in attributes.items() if name in names}
+
+
+def agree_strongly(
+    strong: Mapping[str, str], attributes: Mapping[str, str], settings: ResolverSettings
+) -> bool:
+    """Tell whether one of the strong attributes is the same among others, as they were given."""
+    if not strong:
+        return False
+    for name, value in attributes.items():
+        mine = strong.get(_folded_name(name))
+        if mine is not None:
+            theirs = _folded_value(value)
+            if mine == theirs:
+                return True
+            if _folded_name(name) in settings.birth_attributes and theirs:
+                if _born(mine, theirs)[0] == "agree":
+                    return True
+    return False
+
+
+@lru_cache(maxsize=1 << 10)
+def _folded_name(name: str) -> str:
+    return "_".join(name.casefold().replace("-", " ").split())
+
+
+def _folded_value(value: str) -> str:
+    return " ".join(fold(str(value)).split())
+
+
+def _born(one: str, other: str) -> tuple[str, float]:
+    """Compare days of birth: a slip is forgiven, another day is another person."""
+    if one == other:
+        return "agree", _BORN_SAME
+    first, second = ("".join(_DIGITS.findall(text)) for text in (one, other))
+    if len(first) == len(second) == 8:
+        if first == second:
+            return "agree", _BORN_SAME
+        turned = first[:4] + first[6:] + first[4:6]
+        if turned == second or edits()(first, second) == 1:
+            return "close", _BORN_CLOSE
+    elif first and second and (first.startswith(second) or second.startswith(first)):
+        return "close", _BORN_YEAR
+    return "forbid", 0.0
+
+
+def _identifier(one: str, other: str) -> tuple[str, float]:
+    if one == other:
+        return "agree", _IDENTIFIER_SAME
+    if min(len(one), len(other)) >= 7 and edits()(one, other) == 1:
+        return "close", _IDENTIFIER_CLOSE
+    return "differ", _IDENTIFIER_OTHER
+
+
+def _common(name: str, one: str, other: str) -> tuple[str, float]:
+    """Compare what many share: it says the more, the longer it is."""
+    letters = min(len(one), len(other))
+    amount = 0.7 if letters <= 3 else 2.0 if letters <= 5 else 3.0
+    if one == other:
+        return "agree", amount
+    if letters > 3 and jaro_winkler()(one, other) >= _ALIKE:
+        return "close", amount * 0.7
+    return "differ", _GENDER_OTHER if name in _GENDER else _OTHER
+
+
+# Judge: how likely two are one, given how alike their names are.
+#
+# The odds are those of record linkage: each pair of words counts by how rare it is in the store, less
+# what the way of matching takes away; attributes add or subtract; and the more names there are, the
+# more likely one of them fits by accident.
+#
+# log odds = Σ log(names / names with the word) − losses + attributes − log(names)
+#
+# That holds for people with several names. What is no person seldom shares its name by accident, and
+# of a person's one name only the others who bear it can be counted.
+#
+# A doubt is a reason not to act on the name alone. Attributes may outweigh doubts, never vetoes.
+
+
+# What each way of matching takes from the weight of a pair of words.
+_LOSS = {
+    "same": 0.0,
+    "variant": 1.0,
+    "spoken": 1.5,
+    "nickname": 2.5,
+    "cousins": 3.5,
+    "typo": 2.0,
+    "initial": 0.5,
+    "sound": 3.5,
+}
+_INITIAL_MAX = 2.7  # one in fifteen names begins with a given letter
+_BOTH_KNOWN = 3.0  # both spellings are words of several names here: hardly a slip
+_KNOWN_MIN = 3
+_TURNED, _MORE, _PART, _DIFFER, _AROUND = 1.5, 1.0, 2.0, 5.0, 1.5
+_CERTAIN = 4.6  # an equal name that nobody else is known to bear: 99 in 100
+_OTHERS = 2.0
+_LOG_ODDS_MAX = 30.0
+# How much attributes must add for a doubt to be set aside.
+_LIFTS_PART, _LIFTS_DIFFER = 3.0, 6.0
+_PART_DOUBT = "part of a name"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What two names and their attributes come to."""
+
+    confidence: float
+    doubts: tuple[str, ...]
+    evidence: dict[str, Any]
+
+
+def judge(
+    left: Name,
+    right: Name,
+    likeness: Likeness,
+    corroboration: Corroboration,
+    population: Population,
+    settings: ResolverSettings,
+    *,
+    person: bool,
+    first_alone: bool = False,
+) -> Judgement:
+    """Return how likely two are one, and what speaks against acting on it.
+
+    `first_alone` tells that one is the first name of the other, as `is_first_alone` says: then
+    those who share it are counted, and it is for the caller to see that nobody else is meant.
+    """
+    log_odds, by_chance = _name_odds(likeness, population, settings, person, first_alone)
+    doubts, loss = _doubts(left, right, likeness, person)
+    # Among many people the counts tell a slip from a name; among few, its form must.
+    counted = person and population.names >= settings.names_at_least
+    if not likeness.differs:
+        doubts += slips.doubts(likeness, population, counted=counted)
+    if _lifts(corroboration, likeness):
+        doubts = []
+    evidence: dict[str, Any] = {}
+    if first_alone:
+        doubts = [doubt for doubt in doubts if doubt != _PART_DOUBT]
+        evidence["first_name"] = likeness.pairs[0].left
+    evidence |= {
+        "by_chance": float(f"{by_chance:.2g}"),
+        "words": [[pair.left, pair.right, pair.kind] for pair in likeness.pairs],
+    }
+    return Judgement(probability(log_odds - loss + corroboration.weight), tuple(doubts), evidence)
+
+
+def is_first_alone(left: Name, right: Name, likeness: Likeness) -> bool:
+    """Tell whether one is somebody's first name and the other goes on: Priya, and Priya Raman.
+
+    "Mr. James" goes by his last name, Florence may be a town, and María José is one first name.
+    """
+    short, full = sorted((left, right), key=lambda name: len(name.words))
+    if len(short.words) != 1 or len(full.words) == 1 or short.titles or full.legal or full.ordered:
+        return False
+    first = short.words[0]
+    if first != full.words[0] or likeness.kinds != {"same"} or is_given(full.words[-1]):
+        return False
+    return is_given(first) and first not in ALSO_WORDS
+
+
+def probability(log_odds: float) -> float:
+    """Return the probability of log odds."""
+    return 1 / (1 + math.exp(-max(-_LOG_ODDS_MAX, min(log_odds, _LOG_ODDS_MAX))))
+
+
+def _name_odds(
+    likeness: Likeness,
+    population: Population,
+    settings: ResolverSettings,
+    person: bool,
+    first_alone: bool,
+) -> tuple[float, float]:
+    """Return the log odds by the names alone, and how many others may bear such a name."""
+    pairs = likeness.pairs
+    more = likeness.more_left or likeness.more_right
+    if person and not first_alone and (len(pairs) > 1 or more):
+        weight = sum(_weight(pair, population, settings) for pair in pairs)
+        log_chance = math.log(population.names + 1) - weight
+        return -log_chance, math.exp(min(log_chance, _LOG_ODDS_MAX))
+    loss = sum(_loss(pair, population) for pair in pairs)
+    others = max(_holding(pairs[0], population)) - 1 if person and pairs else 0
+    others = max(others, 0)
+    return _CERTAIN - loss - math.log(1 + _OTHERS * others), float(others)
+
+
+def _holding(pair: Pair, population: Population) -> tuple[int, int]:
+    return population.holding(pair.left), population.holding(pair.right)
+
+
+def _weight(pair: Pair, population: Population, settings: ResolverSettings) -> float:
+    """Return how much a pair of words says: the more, the fewer names hold them."""
+    names = population.names + settings.names_at_least
+    weight = math.log(names / max(*_holding(pair, population), 1))
+    if pair.kind == "initial":
+        weight = min(weight, _INITIAL_MAX)
+    return max(weight - _loss(pair, population), 0.0)
+
+
+def _loss(pair: Pair, population: Population) -> float:
+    loss = _LOSS[pair.kind]
+    if pair.kind in ("typo", "spoken", "sound"):
+        if min(_holding(pair, population)) >= _KNOWN_MIN:
+            loss += _BOTH_KNOWN
+    return loss
+
+
+def _lifts(corroboration: Corroboration, likeness: Likeness) -> bool:
+    """Tell whether attributes outweigh the doubts about the names."""
+    if likeness.differs:
+        return corroboration.strong and corroboration.weight >= _LIFTS_DIFFER
+    several = len(corroboration.agree) + len(corroboration.close) > 1
+    return (corroboration.strong or several) and corroboration.weight >= _LIFTS_PART
+
+
+def _doubts(left: Name, right: Name, likeness: Likeness, person: bool) -> tuple[list[str], float]:
+    """Return what speaks against acting on the names, and what it costs."""
+    found: list[str] = []
+    loss = 0.0
+    if likeness.turned:
+        loss += _TURNED
+        if all(is_given(pair.left) for pair in likeness.pairs):
+            found.append("either is a given name")
+    more = len(likeness.more_left) + len(likeness.more_right)
+    if likeness.differs:
+        loss += _DIFFER * more / 2
+        found.append("words differ")
+    elif more:
+        whole = person and _is_middle(likeness)
+        loss += _MORE * more if whole else _PART
+        if not whole:
+            found.append(_PART_DOUBT)
+    if left.generation != right.generation or left.ordinal != right.ordinal:
+        loss += _AROUND
+        found.append("generation unknown")
+    if left.titles != right.titles and left.titles and right.titles:
+        loss += _AROUND
+        found.append("titles differ")
+    if _may_be_no_title(left, right):
+        found.append("perhaps no title")
+    if likeness.kinds <= {"initial"}:
+        found.append("initials alone")
+    return found, loss
+
+
+def _may_be_no_title(left: Name, right: Name) -> bool:
+    """Tell whether what looks like a title on one side may be a part of the name.
+
+    Captain America is not America; Coach Ramirez is Ramirez.
+    """
+    titles = left.titles | right.titles
+    if (left.titles and right.titles) or not titles or titles & PLAIN_TITLES:
+        return False
+    return not any(map(is_name, left.words))
+
+
+def _is_middle(likeness: Likeness) -> bool:
+    """Tell whether one has a first and a last name, and the other something between them."""
+    return likeness.inside and len(likeness.pairs) == 2

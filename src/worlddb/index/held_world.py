@@ -1,0 +1,531 @@
+"""BM25 over the nodes of one world, in memory.
+
+A world's own statistics decide what is rare, so a scope of a thousand memories ranks the same in a
+store of its own and in a store of a million, and nothing of other users' words shows through.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.index.name_index import first_name, name_key
+from worlddb.index.vectors import Vectors
+from worlddb.language.form import Form, form_of
+from worlddb.language.question import weights_of
+from worlddb.language.words import asked, words
+from worlddb.model.inputs import to_micros
+from worlddb.model.journal import decode_changes
+from worlddb.model.records import Edge
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader
+from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_door
+
+K1 = 1.2
+B = 0.75
+COUNT_BITS = 16
+COUNT_MAX = (1 << COUNT_BITS) - 1
+
+
+class Bm25:
+    """Postings of numbered documents: each word's documents and counts, packed in one integer."""
+
+    def __init__(self) -> None:
+        self._postings: dict[str, array[int]] = {}
+        self._lengths = array("I")
+        self._total = 0
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, words: Sequence[str]) -> None:
+        """Add the next document."""
+        number = len(self._lengths) << COUNT_BITS
+        postings = self._postings
+        for word, count in Counter(words).items():
+            found = postings.get(word)
+            if found is None:
+                found = postings[word] = array("Q")
+            found.append(number | min(count, COUNT_MAX))
+        self._lengths.append(len(words))
+        self._total += len(words)
+
+    def rarity(self, word: str) -> float:
+        """Return how much finding a word says: 0 if no document has it."""
+        count = len(self._postings.get(word, ()))
+        return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
+
+    def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which documents have every one of some words."""
+        wanted = set(words)
+        counts = np.zeros(len(self), dtype=np.int64)
+        for word in wanted:
+            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
+            counts[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += 1
+        return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
+
+    @property
+    def rarity_max(self) -> float:
+        """What the rarest possible word says."""
+        return float(np.log1p((len(self) + 0.5) / 0.5))
+
+    def scores(self, words: Mapping[str, float]) -> NDArray[np.float64]:
+        """Return the score of every document for weighted words."""
+        scores = np.zeros(len(self))
+        if not self._total:
+            return scores
+        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
+        norms = K1 * (1 - B + B * lengths / (self._total / len(self)))
+        for word, weight in words.items():
+            postings = self._postings.get(word)
+            if postings is not None:
+                packed = np.frombuffer(postings, dtype=np.uint64)
+                places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
+                counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
+                gain = weight * self.rarity(word) * (K1 + 1)
+                scores[places] += gain * counts / (counts + norms[places])
+        return scores
+
+
+# Interior: what search needs to know of a world, in memory.
+#
+# A world small enough to be held is searched exactly: every node scored, by its words and by its
+# vector, nothing filtered afterwards. It is read once and then follows the journal commit by commit.
+# Larger worlds are searched through the indexes of the whole store instead.
+#
+# Places are in the order of rows and nothing that has left is among them. So an interior that has
+# followed for long is the same as one read afresh, and its answers are, to the last bit.
+
+
+FOREVER = np.iinfo(np.int64).max
+NEW_EDGES_MAX = 10_000
+MOVES = frozenset({"place", "delete_edge", "close_edge"})
+
+Mask = NDArray[np.bool_]
+
+
+def nodes_at(reader: Reader, known: int | None) -> int:
+    """Return the highest row of a node that there was after a commit; there are none between."""
+    if known is None:
+        return reader.head().nodes
+    found = reader.commits(known - 1, 1, newest_first=False) if known >= 0 else []
+    return found[0].nodes if found else ROOT_ROW
+
+
+def speaker_of(body: BodyRow) -> str:
+    """Return who said it: the name of a turn."""
+    return body.name.casefold() if body.type == "Turn" else ""
+
+
+def form_of_body(body: BodyRow) -> Form:
+    """Return the form of what a node says."""
+    return form_of(body.content, is_turn=body.type == "Turn")
+
+
+def forms_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
+    """Return the forms of what nodes say, a row each."""
+    numbers = (number for body in bodies for number in form_of_body(body))
+    return np.fromiter(numbers, np.int64).reshape(-1, len(Form._fields))
+
+
+class HeldWorld:
+    """The nodes inside some worlds, numbered by their place here, not by row."""
+
+    def __init__(self, worlds: tuple[int, ...], members: bool) -> None:
+        self.lock = threading.RLock()
+        self.worlds = worlds
+        self.members = members
+        self.head: Head | None = None
+        self.expires: datetime | None = None
+        self.known: int | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin with no node."""
+        self.rows = array("q")
+        self.place: dict[int, int] = {}
+        self.ids: list[bytes] = []
+        self.types: list[str] = []
+        self.parents = array("q")
+        self.starts = array("q")
+        self.ends = array("q")
+        self.answers = array("b")
+        self.doors = array("b")
+        self.speakers: dict[str, int] = {}
+        self.spoken = array("q")
+        self.forms = array("q")
+        self.text = Bm25()
+        self.names: dict[str, list[int]] = {}
+        self.firsts: dict[str, list[int]] = {}
+        self.matrix: NDArray[np.float32] | None = None
+        self._stale: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    # -- reading and following the journal ---------------------------------------------------------
+
+    def read(self, reader: Reader, moment: Moment, most: int) -> bool:
+        """Read the worlds as of `moment`; return False if they hold more than `most` nodes."""
+        self.expires = None
+        self.known = moment.known
+
+        def note_end(edge: Edge) -> None:
+            if edge.valid_to is not None and moment.valid is None:
+                self.expires = min(self.expires or edge.valid_to, edge.valid_to)
+
+        found: set[int] | None
+        if self.worlds == (ROOT_ROW,) and moment.known is not None:
+            # All there was: not to be looked for among all that there is now.
+            last = nodes_at(reader, moment.known)
+            found = set(range(ROOT_ROW + 1, last + 1)) if last <= most + 1 else None
+        else:
+            found = interior_up_to(reader, self.worlds, moment, self.members, most, note_end)
+        if found is None:
+            return False
+        new = sorted(found - self.place.keys())
+        has_left = len(found) - len(new) < len(self)
+        if has_left or (new and self.rows and new[0] < self.rows[-1]):
+            self._forget()
+            new = sorted(found)
+        self._add(reader, new, moment)
+        self.head = reader.head()
+        return True
+
+    def follow(self, reader: Reader, moment: Moment, most: int) -> bool:
+        """Come up to the reader's commit; return False if the worlds have grown beyond `most`."""
+        head, before = reader.head(), self.head
+        if before is None:
+            return self.read(reader, moment, most)
+        has_expired = self.expires is not None and self.expires <= moment.now
+        if has_expired and not self.read(reader, moment, most):
+            return False
+        if head.hash == before.hash:
+            return True
+        self.head = head
+        commits = reader.commits(before.seq, None, False)
+        changes = [change for commit in commits for change in decode_changes(commit.changes)]
+        if any(change.kind == "erase" for change in changes):
+            self._forget()  # Words and vectors of what was erased are not kept, of no time.
+            return self.read(reader, moment, most)
+        if moment.known is not None:
+            return True  # What was known then stays.
+        new = self._new_rows(reader, before, head, changes, moment)
+        if new is None:
+            if not self.read(reader, moment, most):
+                return False
+        elif not has_expired:
+            self._add(reader, new, moment)
+        for change in changes:
+            if change.kind == "close_node":
+                self._close(reader, change.id, int(change.detail["valid_to"]))
+            elif change.kind == "place":
+                self._move(reader, change.id)
+        self._note_aliases(reader, before)
+        return len(self) <= most
+
+    def _new_rows(
+        self, reader: Reader, before: Head, head: Head, changes: list[Any], moment: Moment
+    ) -> list[int] | None:
+        """Return the new nodes inside; None if nodes that were there have moved in or out."""
+        if moment.valid is not None or any(change.kind in MOVES for change in changes):
+            return None
+        if head.edges - before.edges > NEW_EDGES_MAX:
+            return None
+        held = self._new_members(reader, before, head, moment)
+        if held is None:
+            return None
+        for row, parent in reader.parents(range(before.nodes + 1, head.nodes + 1)).items():
+            held.setdefault(row, set()).add(parent or 0)
+        worlds = set(self.worlds)
+        inside: set[int] = set()
+        order, size = sorted(held), -1
+        while size < len(inside):
+            # A parent is older than its children; a world may be younger than its members.
+            size = len(inside)
+            for row in order:
+                if any(one in inside or one in worlds or one in self.place for one in held[row]):
+                    inside.add(row)
+        inside -= self.place.keys()
+        if len(worlds) == 1:
+            inside -= worlds
+        return None if inside and min(inside) <= before.nodes else sorted(inside)
+
+    def _new_members(
+        self, reader: Reader, before: Head, head: Head, moment: Moment
+    ) -> dict[int, set[int]] | None:
+        """Return the worlds that nodes were made members of; None if that ends or begins later."""
+        held: dict[int, set[int]] = {}
+        if not self.members:
+            return held
+        for item in reader.edges_between(before.edges + 1, head.edges, types=("contains",)):
+            if item.edge.valid_to is not None or not moment.holds(item.edge):
+                return None
+            held.setdefault(item.target, set()).add(item.source)
+        return held
+
+    def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:
+        for body in reader.bodies(rows, moment.known):
+            self._append(body)
+        for row, alias in reader.aliases(rows, moment.known):
+            self._name(alias, self.place[row])
+
+    def _append(self, body: BodyRow) -> None:
+        place = self.place[body.row] = len(self.rows)
+        self.rows.append(body.row)
+        self.ids.append(body.id)
+        self.types.append(body.type)
+        self.parents.append(body.parent or 0)
+        self.starts.append(body.valid_from)
+        self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
+        self.answers.append(is_answer(body))
+        self.doors.append(is_door(body))
+        self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
+        self.forms.extend(form_of_body(body))
+        self.text.add(words(f"{body.name} {body.content}"))
+        self._name(body.name, place)
+        if first := first_name(body.type, body.name):
+            self.firsts.setdefault(first, []).append(body.row)
+        self._touch(body.parent or 0)
+
+    def _name(self, name: str, place: int) -> None:
+        """Remember a name, so that a question that says it finds the node."""
+        if key := name_key(name):
+            places = self.names.setdefault(key, [])
+            if place not in places:
+                places.append(place)
+
+    def _note_aliases(self, reader: Reader, before: Head) -> None:
+        for row, alias in reader.aliases_after(before.notes):
+            if row in self.place:
+                self._name(alias, self.place[row])
+
+    def _touch(self, row: int) -> None:
+        """Mark the composed vectors of a world and of those around it as changed."""
+        while row in self.place and row not in self._stale:
+            self._stale.add(row)
+            row = self.parents[self.place[row]]
+
+    def _close(self, reader: Reader, ident: bytes, valid_to: int) -> None:
+        row = reader.node_row(ident)
+        if row in self.place:
+            place = self.place[row]
+            self.ends[place] = min(self.ends[place], valid_to)
+            self._touch(self.parents[place])
+
+    def _move(self, reader: Reader, ident: bytes) -> None:
+        """Let a node live where it lives now."""
+        row = reader.node_row(ident)
+        if row in self.place:
+            place = self.place[row]
+            self._touch(self.parents[place])
+            self.parents[place] = reader.parents([row])[row] or 0
+            self._touch(self.parents[place])
+
+    # -- what search asks --------------------------------------------------------------------------
+
+    def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
+        """Return the effective vectors, one row for each place."""
+        if self.known is not None:
+            return self._vectors_then(reader, vectors, self.known)
+        held = 0 if self.matrix is None else len(self.matrix)
+        new = self.rows[held:].tolist()
+        if self.matrix is None:
+            self.matrix = vectors.load(reader, new)
+        elif new:
+            self.matrix = np.concatenate((self.matrix, vectors.load(reader, new)))
+        old = [row for row in self._stale if self.place[row] < held]
+        if old:
+            self.matrix[[self.place[row] for row in old]] = vectors.load(reader, old)
+        # What was written after the last time somebody embedded has no vector yet: look again.
+        self._stale = set() if self._is_embedded(vectors.model(reader)) else {*old, *new}
+        return self.matrix
+
+    def _vectors_then(self, reader: Reader, vectors: Vectors, known: int) -> NDArray[np.float32]:
+        """Return the effective vectors as of what was known then, not as worlds are composed now.
+
+        What lives in a world that is inside is inside, too: nothing else is needed.
+        """
+        if self.matrix is None or len(self.matrix) < len(self) or self._stale:
+            rows = self.rows.tolist()
+            closed = reader.closed_by(rows, known)
+            above = [
+                -1 if row in closed else self.place.get(parent, -1)
+                for row, parent in zip(rows, self.parents, strict=True)
+            ]
+            self.matrix, is_embedded = vectors.load_then(reader, rows, above)
+            self._stale = set() if is_embedded else set(rows)
+        return self.matrix
+
+    def _is_embedded(self, model: ModelRow | None) -> bool:
+        """Return whether everything up to this interior's commit is embedded and composed."""
+        if model is None or self.head is None:
+            return False
+        return model.seq >= self.head.seq and model.composed >= self.head.nodes
+
+    def chosen(self, column: array[int], places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return a column at some places."""
+        return np.frombuffer(column, dtype=np.int64)[places]
+
+    def chosen_forms(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the forms of some places, a row each."""
+        return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
+
+    def seen(self, moment: Moment, *, ended: bool, types: Iterable[str] | None = None) -> Mask:
+        """Return which places can be seen at `moment`; with `ended`, those that are over, too."""
+        mask = np.ones(len(self), dtype=np.bool_)
+        at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
+        if moment.valid is not None:
+            mask &= np.frombuffer(self.starts, dtype=np.int64) <= at
+        if not ended:
+            mask &= np.frombuffer(self.ends, dtype=np.int64) > at
+        if types is not None:
+            wanted = frozenset(types)
+            mask &= np.fromiter((kind in wanted for kind in self.types), np.bool_, len(self))
+        return mask
+
+    def are_answers(self, doors: bool = False) -> Mask:
+        """Return which places have something to say; with `doors`, a name alone will do."""
+        mask = np.frombuffer(self.answers, dtype=np.int8).astype(np.bool_)
+        return mask | np.frombuffer(self.doors, dtype=np.bool_) if doors else mask
+
+
+# Interiors: the worlds that are held in memory, least recently asked first to go.
+
+
+HELD_MAX = 16_384
+"""A world with more nodes is searched through the store's own indexes."""
+NODES_MAX = 262_144
+"""How many nodes are held in all."""
+WORLDS_MAX = 1_024
+"""How many worlds are held or remembered as too large, each moment of one counted."""
+
+Key = tuple[tuple[int, ...], bool, object, int | None]
+
+
+class HeldWorlds:
+    """The interiors of one open store."""
+
+    def __init__(self, held_max: int = HELD_MAX) -> None:
+        self._held_max = held_max
+        self._lock = threading.Lock()
+        self._held: OrderedDict[Key, HeldWorld] = OrderedDict()
+        self._too_large: dict[Key, int] = {}
+
+    @contextmanager
+    def holding(
+        self, reader: Reader, worlds: Iterable[int], moment: Moment, members: bool
+    ) -> Iterator[HeldWorld | None]:
+        """Yield the interior of some worlds as of the reader's commit; None if it is too large.
+
+        Nobody else reads on in it meanwhile: it stays at that commit.
+        """
+        key: Key = (tuple(sorted(set(worlds))), members, moment.valid, moment.known)
+        head = reader.head()
+        if self._is_too_large(key, reader, head):
+            yield None
+            return
+        if reader.is_uncommitted:
+            # What is seen now may be rolled back: nothing of it is kept.
+            passing = HeldWorld(key[0], members)
+            yield passing if passing.read(reader, moment, self._held_max) else None
+            return
+        found = self._held_or_new(key)
+        with found.lock:
+            if found.head is not None and found.head.seq > head.seq:
+                # Another thread has read on; this snapshot gets an interior of its own.
+                found = HeldWorld(key[0], members)
+            if self._follow(key, found, reader, moment):
+                yield found
+                return
+        yield None
+
+    def _is_too_large(self, key: Key, reader: Reader, head: Head) -> bool:
+        if key[0] == (ROOT_ROW,) and head.nodes > self._held_max + 1:
+            # What was known at a commit is as large as it was then.
+            return nodes_at(reader, key[3]) > self._held_max + 1
+        # A world seldom shrinks: ask again only when the store has grown by as much as is held.
+        return head.nodes < self._too_large.get(key, 0)
+
+    def _held_or_new(self, key: Key) -> HeldWorld:
+        with self._lock:
+            found = self._held.pop(key, None)
+            if found is None:
+                found = HeldWorld(key[0], key[1])
+            self._held[key] = found
+            return found
+
+    def _follow(self, key: Key, found: HeldWorld, reader: Reader, moment: Moment) -> bool:
+        """Bring an interior to the reader's commit; return whether it fits."""
+        fits = False
+        try:
+            fits = found.follow(reader, moment, self._held_max)
+        finally:
+            with self._lock:
+                if not fits:
+                    # Too large, or stopped half-way and of no use.
+                    self._held.pop(key, None)
+                while self._is_crowded():
+                    self._held.popitem(last=False)
+        if not fits:
+            with self._lock:
+                if len(self._too_large) >= WORLDS_MAX:
+                    self._too_large.clear()
+                self._too_large[key] = reader.head().nodes + self._held_max // 2
+        return fits
+
+    def _is_crowded(self) -> bool:
+        if len(self._held) <= 1:
+            return False
+        return len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
+
+
+# Scores: how well each place of a held world answers a question, and the best of them.
+
+
+Scores = NDArray[np.float64]
+
+
+def text_scores(interior: HeldWorld, question: str) -> Scores:
+    """Return how well each place answers by its words."""
+    return interior.text.scores(weights_of(asked(question)))
+
+
+class VectorRows:
+    """The vectors of some places of a matrix; the matrix itself is never copied."""
+
+    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
+        self._matrix = matrix
+        self._places = places
+
+    def of(self, vector: NDArray[np.float32]) -> Scores:
+        """Return how close each place is in meaning.
+
+        Row by row: a product of the whole matrix rounds a row by where it stands, and equal texts
+        would not be equally close.
+        """
+        near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
+        return near
+
+    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean of some places' vectors."""
+        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
+        return mean
+
+
+def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:
+    """Return the best places with any score; ties by id."""
+    candidates = np.flatnonzero(scores > 0)
+    if len(candidates) > depth:
+        # Everything that ties with the last one stays in, for the ids to decide.
+        least = np.partition(scores[candidates], len(candidates) - depth)[-depth]
+        candidates = candidates[scores[candidates] >= least]
+    order = sorted(candidates.tolist(), key=lambda place: (-scores[place], ids[place]))
+    return order[:depth]

@@ -1,0 +1,198 @@
+"""Search: everything one open store keeps in memory to find nodes by words and by meaning.
+
+Nothing heavy is imported before the first search, and no embedder is loaded before it is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from inspect import getattr_static
+from typing import TYPE_CHECKING, Literal
+
+from worlddb.errors import ConflictError, InvalidInputError, ProviderError
+from worlddb.model.inputs import encode_text
+from worlddb.store.protocol import Reader, Store
+from worlddb.view.visibility import Moment
+
+if TYPE_CHECKING:
+    from worlddb.embed.protocol import Embedder
+    from worlddb.index.held_world import HeldWorld, HeldWorlds
+    from worlddb.index.store_search import StoreSearch
+    from worlddb.index.vectors import Vectors
+
+
+NO_EMBEDDER = "none"
+POOLINGS = ("attention", "mean")
+MODEL_ID_BYTES_MAX = 4096
+
+Progress = Callable[[int, int], None]
+
+
+class Search:
+    """The search of one open store."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder | str | None,
+        pooling: Literal["attention", "mean"],
+        models_dir: str | os.PathLike[str] | None,
+    ) -> None:
+        if pooling not in POOLINGS:
+            raise InvalidInputError(f"pooling {pooling!r}: use one of {', '.join(POOLINGS)}")
+        self._store = store
+        self._given = embedder
+        self._models_dir = models_dir
+        self._pooling: Literal["attention", "mean"] = pooling
+        self._lock = threading.Lock()
+        self._vectors: Vectors | None = None
+        self._interiors: HeldWorlds | None = None
+        self._wide: StoreSearch | None = None
+        if embedder is not None and embedder != NO_EMBEDDER:
+            self._check_model(self._made(embedder))
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether this store is searched by meaning at all."""
+        return self._given != NO_EMBEDDER
+
+    def vectors(self) -> Vectors:
+        """Return the embeddings of this store, by the embedder it was written with.
+
+        Raises:
+            InvalidInputError: it was opened without one.
+            ProviderError: that embedder cannot be made from its name alone.
+        """
+        with self._lock:
+            if self._vectors is None:
+                from worlddb.index.vectors import Vectors
+
+                self._vectors = Vectors(self._store, self._embedder(), self._pooling)
+            return self._vectors
+
+    def _embedder(self) -> Embedder:
+        if self._given == NO_EMBEDDER:
+            raise InvalidInputError("opened with embedder='none'; open it with one to use vectors")
+        if self._given is not None:
+            return self._made(self._given)
+        from worlddb.embed.names import DEFAULT
+
+        recorded = self._recorded()
+        try:
+            return self._made(DEFAULT if recorded is None else recorded)
+        except InvalidInputError as error:
+            raise ProviderError(
+                f"{self._store.path}: its vectors were made by {recorded!r}, which is no embedder "
+                "of ours; pass that one as embedder=…, or make them anew with db.reindex(…)"
+            ) from error
+
+    def _recorded(self) -> str | None:
+        """Return the model that made this store's vectors, if any did."""
+        with self._store.read() as reader:
+            return next((row.id for row in reader.derived.models() if row.active), None)
+
+    def _check_model(self, embedder: Embedder) -> None:
+        recorded = self._recorded()
+        if recorded is not None and recorded != embedder.model_id:
+            raise ConflictError(
+                f"{self._store.path}: its vectors were made by {recorded}, not by "
+                f"{embedder.model_id}; leave the embedder out, or make them anew with "
+                "db.reindex(embedder) or: "
+                f"worlddb reindex --embedder {shlex.quote(embedder.model_id)} "
+                f"--db {shlex.quote(self._store.path)}"
+            )
+
+    def reindex(self, embedder: Embedder | str | None, on_progress: Progress) -> str:
+        """Embed what has no vector yet, or all of it by another embedder; return the model's name.
+
+        Whatever else is derived and was lost is made again, without an embedder all the same.
+
+        Raises:
+            ProviderError: the embedder failed; what it did is kept, and the next call goes on.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        if self._store.mend():
+            self.forget()  # What is held was read from what was lost.
+        if embedder is None and not self.has_vectors:
+            return NO_EMBEDDER
+        if embedder is None:
+            self.vectors().complete(on_progress)
+            return self.vectors().model_id
+        from worlddb.index.vectors import Vectors
+
+        made = self._made(embedder)
+        vectors = Vectors(self._store, made, self._pooling)
+        vectors.take_over(on_progress)
+        with self._lock:
+            self._given, self._vectors = made, vectors
+            self._interiors = self._wide = None
+        return made.model_id
+
+    def interior(
+        self, reader: Reader, worlds: Sequence[int], moment: Moment, members: bool
+    ) -> AbstractContextManager[HeldWorld | None]:
+        """Hold worlds in memory as of the reader's commit: a block with None if too large."""
+        with self._lock:
+            if self._interiors is None:
+                from worlddb.index.held_world import HeldWorlds
+
+                self._interiors = HeldWorlds()
+            interiors = self._interiors
+        return interiors.holding(reader, worlds, moment, members)
+
+    def wide(self) -> StoreSearch:
+        """Return the search through the indexes of the whole store."""
+        with self._lock:
+            if self._wide is None:
+                from worlddb.index.store_search import StoreSearch
+
+                self._wide = StoreSearch(self._store)
+            return self._wide
+
+    def forget(self) -> None:
+        """Drop everything that is held or saved: some of it was erased."""
+        with self._lock:
+            if self._wide is not None:
+                self._wide.forget()
+            self._interiors = self._wide = None
+        if self._store.path != ":memory:":
+            from worlddb.index.store_search import SUFFIX
+
+            with suppress(FileNotFoundError):
+                os.remove(f"{self._store.path}{SUFFIX}")
+
+    def close(self) -> None:
+        """Save what was built in memory, where that is worth it."""
+        with self._lock:
+            if self._wide is not None:
+                self._wide.close()
+
+    def _made(self, embedder: Embedder | str) -> Embedder:
+        """Return an embedder from its name, or as it was given.
+
+        Raises:
+            InvalidInputError: it is neither.
+        """
+        if isinstance(embedder, str):
+            from worlddb.embed.names import embedder_named
+
+            return embedder_named(embedder, models_dir=self._models_dir)
+        needed = ("model_id", "dim", "embed_queries", "embed_documents")
+        # Not read where it is seen to be there: some embedders ask their model for `dim`.
+        missing = [
+            name
+            for name in needed
+            if getattr_static(embedder, name, None) is None and not hasattr(embedder, name)
+        ]
+        if missing:
+            raise InvalidInputError(
+                f"embedder: give a name or an object with {', '.join(missing)}, "
+                f"not {embedder!r:.100}"
+            )
+        if not encode_text(embedder.model_id, "model_id", MODEL_ID_BYTES_MAX):
+            raise InvalidInputError("model_id: is empty; give the embedder's model a name")
+        return embedder

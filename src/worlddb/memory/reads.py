@@ -1,0 +1,377 @@
+"""Reading memories: recall, list, read, and whose memories there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.memory.results import MemoryPage, Remembered, Scope, ScopePage
+from worlddb.memory.scope_view import (
+    SESSION,
+    Scoping,
+    find_memory,
+    page,
+    present_rows,
+    scopes_of,
+    view_of,
+)
+from worlddb.model.address import Id
+from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
+from worlddb.model.records import AsOf, Node
+from worlddb.model.scopes import KINDS, SCOPE, ScopeIds, ScopeKind, ScopeName, scope_named
+from worlddb.recall.hits import Recall
+from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.view.visibility import Moment, View
+
+if TYPE_CHECKING:
+    from worlddb.recall.recaller import RecallSettings
+
+
+Rows: TypeAlias = list[int]
+Ids: TypeAlias = list[Id]
+IsOwn: TypeAlias = Callable[[int, Node], bool]
+"""Whether a node, by its row, is a scope that may be listed."""
+PAGE_MAX = 1_000
+TURN = "Turn"
+TURNS_LISTED = 5
+GENERATIONS_MAX = 1_000_000
+
+
+class ReadingMemories(Scoping):
+    """The part of Memory that reads. No call here asks a language model."""
+
+    def recall(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        max_tokens: int | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        include_retired: bool = False,
+        at: Instant | None = None,
+        settings: RecallSettings | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Recall:
+        """Return what is remembered about `query`, best first, each hit with its reasons.
+
+        A hit is inside every kind of scope that is given, and inside any of several values of one.
+        `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
+        is asked, for words like "last week".
+
+        Raises:
+            InvalidInputError: an empty or huge question, or an argument is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+            ProviderError: the embedder failed or is missing.
+        """
+        groups = self._groups(scope)
+        with self._viewing(groups, as_of=as_of, known_at=known_at) as view:
+            worlds = [self._ids(view.reader, group, view.moment) for group in groups]
+        options: dict[str, Any] = {
+            "k": k,
+            "max_tokens": max_tokens,
+            "as_of": AsOf(valid=as_of, known=known_at),
+            "types": None if types is None else check_words(types, "types"),
+            "include_superseded": include_retired,
+            "at": at,
+        }
+        if all(worlds):
+            found = self.db.recall(
+                query, scope=worlds[0], within=worlds[1:], settings=settings, **options
+            )
+            return self._without_strangers(found, known_at)
+        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
+
+        # Nobody of that name has written yet. A wrong argument has to be told all the same.
+        question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
+        return Recall(question=query)
+
+    def _without_strangers(self, found: Recall, known_at: Instant | None) -> Recall:
+        """Return an answer that does not say where shared memories live, if that is out of bounds.
+
+        The id of a scope follows from its name, so whoever guesses a name would see it confirmed.
+        """
+        if not self._bounds:
+            return found
+        with self._viewing(self._bounds, known_at=known_at, ended=True) as view:
+            worlds = {hit.node.parent for hit in found if hit.node.parent is not None}
+            rows = {view.reader.node_row(world): world for world in worlds}
+            places = {row for row in rows if row is not None}
+            own = places.intersection(chain(view.worlds, *view.within))
+            seen = {rows[row] for row in own | view.keep_world(places)}
+        hits = (
+            hit if hit.node.parent in seen else replace(hit, node=replace(hit.node, parent=None))
+            for hit in found
+        )
+        return replace(found, hits=tuple(hits))
+
+    def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        include_retired: bool = False,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> MemoryPage:
+        """Return the memories directly in a scope, the latest first, a page at a time.
+
+        Raises:
+            InvalidInputError: an argument is wrong, or no page begins at that cursor.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        check_whole(limit, "limit", 1, PAGE_MAX)
+        groups = self._groups(scope)
+        with self._viewing(groups, as_of=as_of, known_at=known_at, ended=include_retired) as view:
+            rows = page(view, self._place(view, cursor), limit + 1)
+            shown = rows[:limit]
+            memories = self._remembered(view, shown, TURNS_LISTED)
+        more = len(rows) > limit
+        return MemoryPage(
+            memories=memories, next_cursor=str(memories[-1].id) if more and memories else None
+        )
+
+    def read(
+        self,
+        id: bytes | str,
+        *,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Remembered:
+        """Return one memory, retired or not, by its id or the first 4 or more digits of it.
+
+        With a scope only what is inside it is there.
+
+        Raises:
+            InvalidInputError: not an id, or the start of several.
+            NotFoundError: there is no such memory here.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        with self._viewing(self._reach(scope), known_at=known_at, ended=True) as view:
+            row, node = find_memory(view, id)
+        with self._viewing((), as_of=as_of, known_at=known_at, ended=True) as view:
+            if as_of is not None and not view.moment.holds(node):
+                raise NotFoundError(f"memory {node.id.short} was not valid at that time")
+            return self._remembered(view, [row], None)[0]
+
+    def list_scopes(
+        self,
+        *,
+        kind: ScopeKind | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        include_retired: bool = False,
+    ) -> ScopePage:
+        """Return the registered identities, in the order they came, a page at a time.
+
+        Raises:
+            InvalidInputError: no such kind, or an argument is wrong.
+        """
+        check_whole(limit, "limit", 1, PAGE_MAX)
+        if kind is not None and kind not in KINDS:
+            raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
+        with self._viewing(self._bounds, ended=include_retired) as view:
+            is_own = self._own_scopes(view)
+            after = self._scope_place(view, cursor, is_own)
+            rows = self._scope_rows(view, kind, after, limit + 1, is_own)
+            nodes = view.reader.nodes(rows)
+            found = tuple(_scope(nodes[row], view.moment) for row in rows[:limit])
+        more = len(rows) > limit
+        return ScopePage(scopes=found, next_cursor=str(found[-1].id) if more else None)
+
+    def warm(self) -> None:
+        """Load now what the first recall would wait for: the embedder and the usual scope.
+
+        Raises:
+            ProviderError: the embedder failed or is missing.
+        """
+        search = self.db._search
+        if search.has_vectors:
+            search.vectors().ask("warm up")
+        self.recall("warm up", k=1)
+
+    def _scope_rows(
+        self, view: View, kind: ScopeKind | None, after: int, most: int, is_own: IsOwn
+    ) -> Rows:
+        """Return the rows of the scopes there are; within bounds, of those of one's memories."""
+        reader, start = view.reader, "" if kind is None else f"{kind}:"
+        found: Rows = []
+        while rows := reader.placed.typed(ROOT_ROW, SCOPE, start, after, PAGE_MAX):
+            after = rows[-1]
+            for row, node in sorted(reader.nodes(rows).items()):
+                if (view.ended or view.moment.holds(node)) and is_own(row, node):
+                    found.append(row)
+                    if len(found) == most:
+                        return found
+        return found
+
+    def _own_scopes(self, view: View) -> IsOwn:
+        """Return what tells one's scopes: within bounds, those that a memory in view is in."""
+        if not self._bounds:
+            return lambda row, node: _is_scope(node)
+        reader, groups = view.reader, (view.worlds, *view.within)
+        before, now = reader.head().nodes + 1, to_micros(view.moment.now, "now")
+        inside = reader.placed.latest(set(chain(*groups)), before, now, before)
+        # Those that hold nothing of it are many, and are told at once. A turn is in its session's.
+        held = reader.placed.holders(inside)
+        held |= reader.placed.holders(held)
+        own = {str(scope) for group in self._bounds for scope in group}
+
+        def is_own(row: int, node: Node) -> bool:
+            if not _is_scope(node):
+                return False
+            if node.name in own:
+                return True
+            if row not in held or not self._may_name(scope_named(node.name)):
+                return False
+            both = View(
+                reader,
+                view.moment,
+                worlds=view.worlds,
+                within=[*view.within, [row]],
+                members=view.members,
+                ended=view.ended,
+            )
+            return bool(page(both, None, 1))
+
+        return is_own
+
+    def _place(self, view: View, cursor: str | None) -> int | None:
+        """Return the row of the last memory of a page.
+
+        Raises:
+            InvalidInputError: no page here ends with it.
+        """
+        row = None if cursor is None else _row_of(view.reader, cursor)
+        # Without bounds a page may go on after what has left the scope since.
+        if row is not None and self._bounds and not view.keep_world([row]):
+            raise _no_cursor(cursor)
+        return row
+
+    def _scope_place(self, view: View, cursor: str | None, is_own: IsOwn) -> int:
+        """Return the row of the last scope of a page; 0 before the first.
+
+        Raises:
+            InvalidInputError: no page here ends with it.
+        """
+        if cursor is None:
+            return 0
+        row = _row_of(view.reader, cursor)
+        if self._bounds and not is_own(row, view.reader.nodes([row])[row]):
+            raise _no_cursor(cursor)
+        return row
+
+    def _ids(self, reader: Reader, group: Sequence[ScopeName], moment: Moment) -> Ids:
+        """Return the worlds of some scopes."""
+        present = bool(self._bounds)
+        return [
+            Id(reader.world(row).id)
+            for scope in group
+            for row in present_rows(reader, scope, moment.known, present)
+        ]
+
+    def _remembered(
+        self, view: View, rows: Sequence[int], turns: int | None
+    ) -> tuple[Remembered, ...]:
+        """Return memories as values, in the order of `rows`."""
+        reader, moment = view.reader, view.moment
+        nodes = reader.nodes(rows, moment.known)
+        scopes = scopes_of(reader, rows, moment)
+        before, after = self._superseding(view, rows)
+        return tuple(
+            Remembered(
+                id=nodes[row].id,
+                type=nodes[row].type,
+                text=_text(reader, row, nodes[row], moment, turns),
+                speaker=nodes[row].name if nodes[row].type == TURN else "",
+                valid_from=nodes[row].valid_from,
+                valid_to=nodes[row].valid_to,
+                known_from=nodes[row].known_from,
+                retired=not moment.holds(nodes[row]),
+                scopes=tuple(scope for scope in scopes[row] if self._may_name(scope)),
+                provenance=nodes[row].provenance,
+                metadata=nodes[row].metadata,
+                supersedes=tuple(before.get(row, ())),
+                superseded_by=tuple(after.get(row, ())),
+            )
+            for row in rows
+        )
+
+    def _superseding(
+        self, view: View, rows: Sequence[int]
+    ) -> tuple[dict[int, Ids], dict[int, Ids]]:
+        """Return what each row supersedes, and what has superseded it; never out of bounds."""
+        reader, known = view.reader, view.moment.known
+        found = reader.edges_at(rows, "both", ("supersedes",), known)
+        ends = {end for item in found for end in (item.source, item.target)}
+        if self._bounds:
+            ends = view_of(reader, self._bounds, view.moment, ended=True, present=True).keep_world(
+                ends
+            )
+        wanted = set(rows)
+        before: dict[int, Ids] = {}
+        after: dict[int, Ids] = {}
+        for item in found:
+            if item.source in wanted and item.target in ends:
+                before.setdefault(item.source, []).append(item.edge.target)
+            if item.target in wanted and item.source in ends:
+                after.setdefault(item.target, []).append(item.edge.source)
+        return before, after
+
+
+def _row_of(reader: Reader, cursor: str) -> int:
+    try:
+        row = reader.node_row(Id(cursor))
+    except (InvalidInputError, TypeError, ValueError, AttributeError):
+        row = None
+    if row is None:
+        raise _no_cursor(cursor)
+    return row
+
+
+def _no_cursor(cursor: str | None) -> InvalidInputError:
+    return InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
+
+
+def _text(reader: Reader, row: int, node: Node, moment: Moment, turns: int | None) -> str:
+    """Return what a memory says; of a session, what its first turns say, or all of them."""
+    if node.type != SESSION or node.content:
+        return node.content or node.name
+    parts = reader.nodes(reader.children(row, moment.known), moment.known)
+    # Of a session that has ended everything has; of one that goes on, what is still so.
+    lines = [
+        f"{part.name}: {part.content}"
+        for _, part in sorted(parts.items())
+        if part.type == TURN and part.content and (moment.holds(part) or not moment.holds(node))
+    ]
+    if turns is not None and len(lines) > turns:
+        lines = [*lines[:turns], "…"]
+    return "\n".join(lines)
+
+
+def _is_scope(node: Node) -> bool:
+    """Return whether a node is a scope of ours, and not one that only looks like it."""
+    try:
+        name = scope_named(node.name)
+    except InvalidInputError:
+        return False
+    generation = to_micros(node.created_at, "created_at")
+    return 0 <= generation < GENERATIONS_MAX and node.id == name.id(generation)
+
+
+def _scope(node: Node, moment: Moment) -> Scope:
+    name = scope_named(node.name)
+    return Scope(
+        id=node.id,
+        kind=name.kind,
+        value=name.value,
+        name=node.name,
+        known_from=node.known_from,
+        retired=not moment.holds(node),
+    )

@@ -1,0 +1,131 @@
+"""What the memory API returns: plain values that say what was done and what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from worlddb.model.address import Id
+from worlddb.model.records import Commit, Plain, Proposal
+from worlddb.model.scopes import ScopeKind, ScopeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linked(Plain):
+    """Somebody or something that a memory speaks of, and whether that was new."""
+
+    id: Id
+    type: str
+    name: str
+    created: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written(Plain):
+    """What a write did.
+
+    `created` is False if it was known already; then `id` is the memory that says so. `commit` is
+    None if nothing had to be written; `root_state` is the store's address afterwards. `pending` is
+    why a model's part of the extraction waits for `extract_pending`, None if it does not.
+    """
+
+    id: Id
+    created: bool
+    scopes: tuple[ScopeName, ...]
+    entities: tuple[Linked, ...]
+    proposals: tuple[Proposal, ...]
+    superseded: tuple[Id, ...]
+    commit: Commit | None
+    root_state: Id
+    pending: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retired(Plain):
+    """What a retirement ended: memories, and what had been derived from them alone.
+
+    Empty if all of it had ended before. Everything can still be read with `include_retired`.
+    """
+
+    ids: tuple[Id, ...]
+    scopes: tuple[ScopeName, ...]
+    commit: Commit | None
+    root_state: Id
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered(Plain):
+    """One memory as it is at the asked time.
+
+    The text of a session is what its turns say, one on each line.
+    """
+
+    id: Id
+    type: str
+    text: str
+    speaker: str
+    valid_from: datetime
+    valid_to: datetime | None
+    known_from: datetime
+    retired: bool
+    scopes: tuple[ScopeName, ...]
+    provenance: tuple[str, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    supersedes: tuple[Id, ...] = ()
+    superseded_by: tuple[Id, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """The text, by the name it has on a node."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPage(Plain):
+    """Some memories, the latest first; `next_cursor` gets the next page, None at the end."""
+
+    memories: tuple[Remembered, ...]
+    next_cursor: str | None
+
+    def __iter__(self) -> Iterator[Remembered]:
+        return iter(self.memories)
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def __getitem__(self, place: int) -> Remembered:
+        return self.memories[place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope(Plain):
+    """A registered identity: whose memory it is."""
+
+    id: Id
+    kind: ScopeKind
+    value: str
+    name: str
+    known_from: datetime
+    retired: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopePage(Plain):
+    """Some scopes, in the order they came; `next_cursor` gets the next page, None at the end."""
+
+    scopes: tuple[Scope, ...]
+    next_cursor: str | None
+
+    def __iter__(self) -> Iterator[Scope]:
+        return iter(self.scopes)
+
+    def __len__(self) -> int:
+        return len(self.scopes)
+
+    def __getitem__(self, place: int) -> Scope:
+        return self.scopes[place]

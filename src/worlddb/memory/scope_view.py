@@ -1,0 +1,298 @@
+"""Scoping: from the ids of a call to the scopes it may see and writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from worlddb.db import WorldDB
+from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.model.address import ID_BYTES, Id, parse_prefix
+from worlddb.model.inputs import Instant, to_micros
+from worlddb.model.records import AsOf, Node
+from worlddb.model.scopes import KINDS, SCOPE, Groups, ScopeName, groups_of, scope_named
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
+from worlddb.view.visibility import Moment, View, is_answer, moment_of
+
+DEFAULT_USER = "default"
+
+
+class Scoping:
+    """A store, the scopes that are meant where a call names none, and those it may not leave."""
+
+    def __init__(self, db: WorldDB, usual: Groups, bounds: Groups, actor: str) -> None:
+        self.db = db
+        self._usual = usual
+        self._bounds = bounds
+        self._actor = actor
+
+    def _groups(self, given: Mapping[str, Any]) -> Groups:
+        """Return the scopes of a call, by kind: as it says, else as usual, never beyond bounds.
+
+        Raises:
+            InvalidInputError: a scope is badly named.
+            RejectedError: it is outside the bounds.
+        """
+        named = _by_kind(groups_of(given))
+        chosen = _by_kind(self._usual) | _by_kind(self._bounds) | named
+        for kind, allowed in _by_kind(self._bounds).items():
+            for scope in set(chosen[kind]) - set(allowed):
+                raise RejectedError(f"{scope} is not yours; leave {kind}_id out")
+        if not chosen:
+            chosen = _by_kind(groups_of({"user_id": DEFAULT_USER}))
+        # One's own kinds first: where a memory lives, names are resolved and texts compared, and a
+        # caller may do neither in a scope it does not own.
+        own = [kind for kind in KINDS if kind in _by_kind(self._bounds)]
+        order = [*own, *(kind for kind in KINDS if kind not in own)]
+        return tuple(chosen[kind] for kind in order if kind in chosen)
+
+    def _reach(self, given: Mapping[str, Any]) -> Groups:
+        """Return the scopes that a memory named by its id has to be inside of.
+
+        Those that the call names and the bounds; the usual ones hide nothing from who has an id.
+        """
+        named = _by_kind(groups_of(given)) or _by_kind(self._bounds)
+        return self._groups(given) if named else ()
+
+    def _named(self, given: Mapping[str, Any], what: str) -> Groups:
+        """Return the scopes of a call that ends memories: it has to name one.
+
+        Raises:
+            InvalidInputError: it names none.
+        """
+        if not groups_of(given):
+            raise InvalidInputError(f"{what}: name the scope: user_id, agent_id, app_id or run_id")
+        return self._groups(given)
+
+    def _may_name(self, scope: ScopeName) -> bool:
+        """Return whether a scope may be told of: not another user's, to one who is bound."""
+        for group in self._bounds:
+            if group[0].kind == scope.kind:
+                return scope in group
+        return True
+
+    @contextmanager
+    def _viewing(
+        self,
+        groups: Groups,
+        *,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        ended: bool = False,
+    ) -> Iterator[View]:
+        """Yield what can be seen inside scopes, on one snapshot.
+
+        Raises:
+            InvalidInputError: a time without a zone, or no time at all.
+        """
+        db = self.db
+        for name, time in (("as_of", as_of), ("known_at", known_at)):
+            if time is not None:
+                to_micros(time, name)
+        with db._store.read() as reader:
+            moment = moment_of(reader, AsOf(valid=as_of, known=known_at), db._clock())
+            yield view_of(reader, groups, moment, ended, present=bool(self._bounds))
+
+
+def _by_kind(groups: Groups) -> dict[str, tuple[ScopeName, ...]]:
+    return {group[0].kind: group for group in groups}
+
+
+# Memories: what a user of scopes may see, one by one and page by page.
+#
+# A *memory* is a node that says something, or a session of turns that do. Scopes are given by kind:
+# a memory is seen if it is inside any scope of each kind. Whatever is not is not there: it is neither
+# counted, nor found by the start of its id, nor told apart from what never was.
+
+
+KEY = "Key"
+"""The type of the nodes that remember idempotency keys."""
+SESSION = "Session"
+LIKE_MAX = 1_000
+CHUNK = 500
+SHOWN = 3
+NOWHERE = 0
+"""A row that no node has."""
+
+
+def is_memory(body: BodyRow) -> bool:
+    """Return whether a node is something that was remembered."""
+    if body.type == SESSION:
+        return bool(body.name or body.content)  # Else it was erased.
+    return is_answer(body) and body.type not in (KEY, SCOPE)
+
+
+def generations(reader: Reader, scope: ScopeName, known: int | None = None) -> list[int]:
+    """Return the rows of a scope, the present one last."""
+    rows: list[int] = []
+    while (row := reader.node_row(scope.id(len(rows)))) is not None:
+        rows.append(row)
+    return rows if known is None else sorted(reader.parents(rows, known))
+
+
+def present_rows(
+    reader: Reader, scope: ScopeName, known: int | None, present: bool = False
+) -> list[int]:
+    """Return the row of a scope as of commit `known`, if it was there.
+
+    Of a scope that was purged and begun anew, the last one that was known then; with `present` the
+    last there is: who has a name now may be another.
+    """
+    if not present:
+        return generations(reader, scope, known)[-1:]
+    last = generations(reader, scope)[-1:]
+    return last if known is None else sorted(reader.parents(last, known))
+
+
+def scope_rows(
+    reader: Reader, groups: Groups, known: int | None, present: bool = False
+) -> list[list[int]]:
+    """Return the rows of scopes, by kind; a kind none of whose scopes exist has no row at all."""
+    return [
+        [row for scope in group for row in present_rows(reader, scope, known, present)]
+        for group in groups
+    ]
+
+
+def successors(view: View, row: int) -> list[Id]:
+    """Return what supersedes a memory and is inside the same scopes."""
+    found = view.reader.edges_at([row], "in", ("supersedes",))
+    seen = view.keep_world(item.source for item in found)
+    return [item.edge.source for item in found if item.source in seen]
+
+
+def view_of(
+    reader: Reader, groups: Groups, moment: Moment, ended: bool, *, present: bool = False
+) -> View:
+    """Return what can be seen inside scopes; without any, everything."""
+    rows = scope_rows(reader, groups, moment.known, present)
+    inside = [group or [NOWHERE] for group in rows]
+    worlds = inside[0] if inside else [ROOT_ROW]
+    return View(reader, moment, worlds=worlds, within=inside[1:], members=True, ended=ended)
+
+
+def find_memory(view: View, given: bytes | str) -> tuple[int, Node]:
+    """Return a memory that can be seen, by its id or a prefix that no other visible one has.
+
+    Raises:
+        InvalidInputError: not an id, or the start of several.
+        NotFoundError: there is no such memory here.
+    """
+    reader = view.reader
+    rows = [row for ident in _candidates(reader, given) if (row := reader.node_row(ident))]
+    seen = view.keep(rows)
+    found = [body for body in reader.bodies(sorted(seen), view.moment.known) if is_memory(body)]
+    shown = given.hex() if isinstance(given, bytes) else given
+    if not found:
+        raise NotFoundError(f"no memory here has the id {shown:.64}; list them to see them")
+    if len(found) > 1:
+        some = ", ".join(Id(body.id).short for body in found[:SHOWN])
+        raise InvalidInputError(f"{shown!r} is the start of several ids ({some}, …); give more")
+    row = found[0].row
+    return row, reader.nodes([row], view.moment.known)[row]
+
+
+def _candidates(reader: Reader, given: bytes | str) -> list[Id]:
+    if isinstance(given, bytes):
+        return [given if isinstance(given, Id) else Id(given)]
+    if not isinstance(given, str):
+        raise InvalidInputError(f"{given!r:.100} is not an id; give an Id or hex text")
+    prefix = parse_prefix(given)
+    if len(prefix) == 2 * ID_BYTES:
+        return [Id(prefix)]
+    return reader.ids_like("nodes", prefix, LIKE_MAX)
+
+
+def page(view: View, before: int | None, most: int) -> list[int]:
+    """Return the rows of up to `most` memories directly inside the first scopes, latest first.
+
+    Summaries and facts that were derived from memories are found by recall; they are not listed.
+    """
+    reader, moment = view.reader, view.moment
+    last = reader.head().nodes + 1 if before is None else before
+    found: list[int] = []
+    worlds = _smallest(view, last)
+    while len(found) < most:
+        rows = _placed(view, worlds, last, CHUNK)
+        if not rows:
+            break
+        last = rows[-1]
+        seen = view.keep(rows)
+        memories = [
+            body.row for body in reader.bodies(sorted(seen), moment.known) if is_memory(body)
+        ]
+        derived = reader.edges_at(memories, "out", ("derived_from",), moment.known)
+        found += sorted(set(memories) - {item.source for item in derived}, reverse=True)
+    return found[:most]
+
+
+def _smallest(view: View, before: int) -> Sequence[int]:
+    """Return the group of worlds to go through: one that a single chunk exhausts, if there is one.
+
+    What is listed has to be directly in it; so only scopes themselves will do.
+    """
+    for group in (view.worlds, *view.within):
+        if len(_placed(view, group, before, CHUNK)) < CHUNK:
+            return group
+    return view.worlds
+
+
+def _placed(view: View, worlds: Sequence[int], before: int, most: int) -> list[int]:
+    reader, moment = view.reader, view.moment
+    if moment.known is None and moment.valid is None:
+        now = to_micros(moment.now, "now")
+        return reader.placed.latest(worlds, before, now, most)
+    # The past is not indexed: read it whole.
+    rows = {row for world in worlds for row in reader.children(world, moment.known)}
+    edges = reader.edges_at(worlds, "out", ("contains",), moment.known)
+    rows.update(item.target for item in edges if moment.holds(item.edge))
+    return sorted((row for row in rows if row < before), reverse=True)[:most]
+
+
+def inside_memories(reader: Reader, rows: Iterable[int]) -> set[int]:
+    """Return the rows of memories and of everything that lives inside them."""
+    found = set(rows)
+    frontier = list(found)
+    while frontier:
+        frontier = [child for child in reader.children_of(frontier) if child not in found]
+        found.update(frontier)
+    return found
+
+
+def scopes_of(reader: Reader, rows: Sequence[int], moment: Moment) -> dict[int, list[ScopeName]]:
+    """Return the scopes that memories are directly in, or the sessions they are in."""
+    found: dict[int, list[ScopeName]] = {row: [] for row in rows}
+    above: dict[int, set[int]] = {row: {row} for row in rows}
+    for _ in range(2):
+        holders = _holders(reader, {one for held in above.values() for one in held}, moment)
+        above = {
+            row: {holder for one in held for holder in holders.get(one, ())}
+            for row, held in above.items()
+        }
+        bodies = {body.row: body for body in reader.bodies(sorted(set().union(*above.values())))}
+        for row, held in above.items():
+            scopes = {holder for holder in held if bodies[holder].type == SCOPE}
+            for holder in sorted(scopes):
+                with suppress(InvalidInputError):  # Somebody's own scope, named as they like.
+                    found[row].append(scope_named(bodies[holder].name))
+            above[row] = held - scopes
+    return {row: sorted(set(names), key=_order) for row, names in found.items()}
+
+
+def _order(scope: ScopeName) -> tuple[int, str]:
+    return KINDS.index(scope.kind), scope.value
+
+
+def _holders(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, set[int]]:
+    """Return the worlds that rows are directly inside of."""
+    wanted = list(rows)
+    found = {
+        row: {parent}
+        for row, parent in reader.parents(wanted, moment.known).items()
+        if parent is not None
+    }
+    for item in reader.edges_at(wanted, "in", ("contains",), moment.known):
+        if moment.holds(item.edge):
+            found.setdefault(item.target, set()).add(item.source)
+    return found

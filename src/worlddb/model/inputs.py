@@ -1,0 +1,212 @@
+"""Instants: aware datetimes outside, integer microseconds UTC inside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from worlddb.errors import InvalidInputError
+from worlddb.model.address import ID_BYTES, Id
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+
+Instant = datetime | str
+
+
+def to_micros(value: datetime | str, field: str) -> int:
+    """Return `value` as microseconds since 1970 UTC.
+
+    Raises:
+        InvalidInputError: not a time, or one without an offset from UTC.
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise InvalidInputError(
+                f"{field}: {value!r} is not ISO-8601; write 2026-01-31T09:30:00+00:00"
+            ) from None
+    if not isinstance(value, datetime):
+        raise InvalidInputError(f"{field}: give a datetime or ISO-8601 text, not {type(value)!r}")
+    if value.utcoffset() is None:
+        raise InvalidInputError(
+            f"{field}: {value.isoformat()} has no time zone; add one, e.g. +00:00 or tzinfo=UTC"
+        )
+    micros = (value - EPOCH) // MICROSECOND
+    if not MICROS_MIN <= micros <= MICROS_MAX:
+        raise InvalidInputError(f"{field}: {value.isoformat()} is outside the years 1 to 9999 UTC")
+    return micros
+
+
+def from_micros(micros: int) -> datetime:
+    """Return microseconds since 1970 as an aware UTC datetime."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+# Limits on what one call may bring, and the checks that hold them.
+#
+# Everything that reaches the address or the disk passes here first, so bad input is refused before
+# anything is written.
+
+
+METADATA_DEPTH_MAX = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Sizes in bytes of UTF-8 unless said otherwise."""
+
+    type_bytes_max: int = 128
+    name_bytes_max: int = 4_096
+    content_bytes_max: int = 1 << 20
+    metadata_bytes_max: int = 1 << 16
+    note_bytes_max: int = 4_096
+    notes_max: int = 1_000
+
+
+def encode_text(value: str, what: str, bytes_max: int) -> bytes:
+    """Return `value` as UTF-8.
+
+    Raises:
+        InvalidInputError: no text, NUL or lone surrogates in it, or longer than `bytes_max`.
+    """
+    try:
+        data = value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"{what}: character {error.start} is a lone surrogate and no text; "
+            "decode the source with errors='replace'"
+        ) from None
+    except AttributeError:
+        raise InvalidInputError(f"{what}: give text, not {type(value).__name__}") from None
+    if b"\0" in data:
+        raise InvalidInputError(f"{what}: has a NUL character; remove it")
+    if len(data) > bytes_max:
+        raise InvalidInputError(
+            f"{what}: {len(data):,} bytes, the limit is {bytes_max:,}; shorten or split it"
+        )
+    return data
+
+
+def check_type(value: str, limits: Limits) -> None:
+    """Check the type of a node or an edge: short, printable, no white space around it."""
+    encode_text(value, "type", limits.type_bytes_max)
+    if not value or value != value.strip() or not value.isprintable():
+        raise InvalidInputError(f"type: {value!r} is no type; use a word such as 'Fact'")
+
+
+def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -> tuple[str, ...]:
+    """Return aliases or sources as a tuple of distinct, checked strings in their given order."""
+    if values is None:
+        return ()
+    if isinstance(values, bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidInputError(f"{what}: give text or a list of texts, not {values!r}")
+    given = (values,) if isinstance(values, str) else tuple(values)
+    if len(given) > limits.notes_max:
+        raise InvalidInputError(f"{what}: {len(given)} given, the limit is {limits.notes_max}")
+    for value in given:
+        encode_text(value, what, limits.note_bytes_max)
+        if not value.strip():
+            raise InvalidInputError(f"{what}: an empty one says nothing; leave it out")
+    return tuple(dict.fromkeys(given))
+
+
+def check_whole(value: Any, what: str, least: int, most: int | None = None) -> int:
+    """Return a whole number within its bounds.
+
+    Raises:
+        InvalidInputError: not a whole number, or outside.
+    """
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        wanted = f"whole number between {least} and {most}"
+        if most is None:
+            wanted = "positive whole number" if least == 1 else f"whole number of at least {least}"
+        raise InvalidInputError(f"{what}: give a {wanted}, not {value!r:.40}")
+    return int(value)
+
+
+def check_words(values: Any, what: str) -> tuple[str, ...]:
+    """Return one or several names of types as a tuple.
+
+    Raises:
+        InvalidInputError: none, or something that is no text.
+    """
+    given = (values,) if isinstance(values, str) else values
+    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+        raise InvalidInputError(f"{what}: give the name of a type or several, not {values!r}")
+    words = tuple(given)
+    if not words:
+        raise InvalidInputError(f"{what}: give at least one")
+    for word in words:
+        encode_text(word, what, Limits().type_bytes_max)
+    return words
+
+
+def check_direction(direction: str) -> None:
+    """Check which way edges are to be followed.
+
+    Raises:
+        InvalidInputError: not one of out, in, both.
+    """
+    if not isinstance(direction, str) or direction not in ("out", "in", "both"):
+        raise InvalidInputError(f"direction {direction!r}: use 'out', 'in' or 'both'")
+
+
+def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:
+    """Return metadata as canonical JSON text: sorted keys, no white space, no ASCII escapes.
+
+    Raises:
+        InvalidInputError: not JSON data, or longer than the limit.
+    """
+    if metadata is None:
+        return "{}"
+    if not isinstance(metadata, Mapping):
+        raise InvalidInputError(f"metadata: give a mapping, not {type(metadata).__name__}")
+    try:
+        text = json.dumps(
+            _json_only(metadata, METADATA_DEPTH_MAX),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"metadata: not JSON data: {error}") from None
+    encode_text(text, "metadata", limits.metadata_bytes_max)
+    return text
+
+
+def _json_only(value: Any, depth: int) -> Any:
+    """Return `value` with mappings as dicts; refuse keys that JSON would silently rename.
+
+    The depth is limited by number, not by the stack that happens to be left: what was written must
+    be readable from anywhere.
+    """
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if not depth:
+        raise ValueError(f"nested deeper than {METADATA_DEPTH_MAX}")
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not text")
+        return {key: _json_only(item, depth - 1) for key, item in value.items()}
+    return [_json_only(item, depth - 1) for item in value]
+
+
+def premises_of(metadata: str) -> list[Id]:
+    """Return the premises that an inferred edge's metadata names by id."""
+    data = json.loads(metadata)
+    named = data.get("premises") if data.get("inferred") is True else None
+    if not isinstance(named, list):
+        return []
+    whole = (item for item in named if isinstance(item, str) and len(item) == 2 * ID_BYTES)
+    return [Id(item) for item in whole if not set(item) - set("0123456789abcdef")]

@@ -1,0 +1,112 @@
+"""Find: the start set of a query by words or by a vector, whatever the size of its world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.errors import InvalidInputError
+from worlddb.index.held_world import HeldWorld, Scores, VectorRows, ranked, text_scores
+from worlddb.index.search import Search
+from worlddb.index.store_search import Found
+from worlddb.language.words import asked, words
+from worlddb.model.records import TextMatch
+from worlddb.store.protocol import Reader
+from worlddb.view.visibility import View
+
+
+def find_rows(
+    search: Search,
+    view: View,
+    *,
+    text: str | None,
+    match: TextMatch,
+    vector: Sequence[float] | None,
+    most: int,
+) -> list[int]:
+    """Return the rows in view that match the text, or else are nearest the vector, best first.
+
+    Raises:
+        InvalidInputError: the vector is not one of this store's.
+    """
+    reader = view.reader
+    most = min(most, reader.head().nodes)
+    with search.interior(reader, view.worlds, view.moment, view.members) as interior:
+        if interior is None:
+            found = _wide(search, view, text=text, match=match, vector=vector, most=most)
+            return [row for row, _ in found]
+        seen = interior.seen(view.moment, ended=view.ended, types=view.types)
+        if text is not None:
+            scores = text_scores(interior, text)
+            if match != "any":
+                scores = _strict(reader, interior, scores, words(text), match == "phrase")
+        else:
+            matrix = interior.vectors(reader, search.vectors())
+            scores = VectorRows(matrix, np.arange(len(matrix))).of(checked_vector(search, vector))
+            # From 0 to 2, and 0 for what has no vector: the farthest is still a neighbour.
+            scores = np.where(matrix.any(axis=1), scores + 1 + 1e-9, 0)
+        places = ranked(np.where(seen, scores, 0), interior.ids, most)
+        return [interior.rows[place] for place in places]
+
+
+def _strict(
+    reader: Reader, interior: HeldWorld, scores: Scores, said: list[str], phrase: bool
+) -> Scores:
+    """Return the scores of those places that have all the words, or have them as a phrase.
+
+    A small score remains where the words are too common to have any.
+    """
+    kept = interior.text.has_all(said)
+    if phrase:
+        rows = {interior.rows[place]: place for place in np.flatnonzero(kept).tolist()}
+        for body in reader.bodies(rows):
+            texts = (words(body.name), words(body.content))
+            kept[rows[body.row]] = any(_follows(text, said) for text in texts)
+    return np.where(kept, scores + 1e-9, 0.0)
+
+
+def _follows(text: list[str], said: list[str]) -> bool:
+    """Return whether the words occur in a text one after the other."""
+    size = len(said)
+    return any(text[at : at + size] == said for at in range(len(text) - size + 1))
+
+
+def _wide(
+    search: Search,
+    view: View,
+    *,
+    text: str | None,
+    match: TextMatch,
+    vector: Sequence[float] | None,
+    most: int,
+) -> Found:
+    """Search through the indexes of the whole store."""
+    reader, wide, keep = view.reader, search.wide(), view.keep
+    if text is None:
+        wanted = checked_vector(search, vector)
+        return wide.nearest(reader, search.vectors(), wanted, keep, most)
+    if match != "any":
+        return wide.strict(reader, words(text), match == "phrase", keep, most)
+    return wide.text(reader, asked(text), keep, most)
+
+
+def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:
+    """Return a caller's vector at unit length.
+
+    Raises:
+        InvalidInputError: wrong dimension, NaN, or all zeros.
+    """
+    dim = search.vectors().dim
+    given = np.asarray(vector, dtype=np.float64)
+    if given.shape != (dim,):
+        raise InvalidInputError(
+            f"vector: has shape {given.shape}, but this store's vectors are of "
+            f"{search.vectors().model_id} and have {dim} numbers"
+        )
+    largest = float(np.abs(given).max())
+    if not np.isfinite(largest) or largest == 0:
+        raise InvalidInputError("vector: has NaN or infinite values, or only zeros")
+    given = given / largest  # First: the square of a large number is no number.
+    return np.asarray(given / np.linalg.norm(given), dtype=np.float32)
