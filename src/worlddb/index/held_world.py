@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.name_index import first_name, name_key
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.form import Form, form_of
 from worlddb.language.question import weights_of
@@ -28,8 +29,6 @@ from worlddb.model.records import Edge
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader
 from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_door
 
-K1 = 1.2
-B = 0.75
 COUNT_BITS = 16
 COUNT_MAX = (1 << COUNT_BITS) - 1
 
@@ -78,18 +77,19 @@ class Bm25:
 
     def scores(self, words: Mapping[str, float]) -> NDArray[np.float64]:
         """Return the score of every document for weighted words."""
+        k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scores = np.zeros(len(self))
         if not self._total:
             return scores
         lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        norms = K1 * (1 - B + B * lengths / (self._total / len(self)))
+        norms = k1 * (1 - b + b * lengths / (self._total / len(self)))
         for word, weight in words.items():
             postings = self._postings.get(word)
             if postings is not None:
                 packed = np.frombuffer(postings, dtype=np.uint64)
                 places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
                 counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * self.rarity(word) * (K1 + 1)
+                gain = weight * self.rarity(word) * (k1 + 1)
                 scores[places] += gain * counts / (counts + norms[places])
         return scores
 
@@ -495,7 +495,7 @@ Scores = NDArray[np.float64]
 
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return how well each place answers by its words."""
-    return interior.text.scores(weights_of(asked(question)))
+    return interior.text.scores(weights_of(asked(question), SCALARS.frame_weight))
 
 
 class VectorRows:

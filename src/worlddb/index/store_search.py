@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from worlddb.errors import StorageError
 from worlddb.index.composed_worlds import STORED
-from worlddb.index.held_world import K1, B
 from worlddb.index.hnsw import saved_stamp
 from worlddb.index.nearest import Nearest
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.words import words
 from worlddb.store.protocol import ModelRow, Reader, Store
@@ -237,13 +237,14 @@ class StoreSearch:
             word: float(np.log1p((total - counts[word] + 0.5) / (counts[word] + 0.5)))
             for word in asked
         }
+        k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scored = []
         for body in reader.bodies(rows):
             said = words(f"{body.name} {body.content}")
-            norm = K1 * (1 - B + B * len(said) / average)
+            norm = k1 * (1 - b + b * len(said) / average)
             times = Counter(said)
             score = sum(
-                rarity[word] * times[word] * (K1 + 1) / (times[word] + norm)
+                rarity[word] * times[word] * (k1 + 1) / (times[word] + norm)
                 for word in asked
                 if word in times
             )

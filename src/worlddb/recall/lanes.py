@@ -18,10 +18,7 @@ from worlddb.index.held_world import HeldWorld, Mask, Scores
 from worlddb.index.name_index import NAME_WORDS_MAX, first_name, name_key, said_firsts, said_words
 from worlddb.index.store_search import CANDIDATES_MAX, LED_TO_MAX, Found, StoreSearch
 from worlddb.index.vectors import Tokens, Vectors, read_closely
-from worlddb.language.question import weights_of
-from worlddb.language.shares import share_of
-from worlddb.language.words import asked, folded, words
-from worlddb.recall.ranker import Usual
+from worlddb.language.words import folded, words
 from worlddb.store.protocol import Reader
 from worlddb.view.equivalence import accepted_class
 from worlddb.view.visibility import Moment, View
@@ -29,16 +26,6 @@ from worlddb.view.visibility import Moment, View
 REFERENCES = ("refers_to",)
 BEARERS_MAX = 100
 SUBJECTS = frozenset({"Entity", "Person"})
-
-
-def usual_text(interior: HeldWorld, question: str) -> Usual:
-    """Return how everyday texts would score: many have "get" and "after", none has "walrus"."""
-    mean = square = 0.0
-    for word, weight in weights_of(asked(question)).items():
-        share, gain = share_of(word), weight * interior.text.rarity(word)
-        mean += share * gain
-        square += share * (1 - share) * gain**2
-    return Usual(mean, square**0.5)
 
 
 class Closely:

@@ -20,6 +20,7 @@ from worlddb.index.held_world import (
     speaker_of,
     text_scores,
 )
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
 from worlddb.language.question import question_parts
@@ -45,7 +46,7 @@ from worlddb.recall.hits import (
     stale_summaries,
     tokens_in,
 )
-from worlddb.recall.lanes import Closely, claimed_places, graph_scores, store_graph, usual_text
+from worlddb.recall.lanes import Closely, claimed_places, graph_scores, store_graph
 from worlddb.recall.ranker import (
     Candidates,
     Weights,
@@ -73,8 +74,8 @@ class RecallSettings:
     last; without it, by the fused ranks alone.
     """
 
-    c: int = 60
-    depth: int = 100
+    c: int = SCALARS.fusion_c
+    depth: int = SCALARS.lane_depth
     weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
     weighing: Weights | None = field(default_factory=Weights)
 
@@ -224,7 +225,14 @@ class Recaller:
             return None
         rarity, top = interior.text.rarity, interior.text.rarity_max
         return self.search.vectors().ask_weighed(
-            question_parts(self.question.text, lambda word: rarity(word) or top, top), vector
+            question_parts(
+                self.question.text,
+                lambda word: rarity(word) or top,
+                top,
+                frame_weight=SCALARS.frame_weight,
+                rarity_power=SCALARS.rarity_power,
+            ),
+            vector,
         )
 
     def _narrow(self) -> list[NDArray[np.int64] | None]:
@@ -299,7 +307,6 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(places),
-            usual_text=usual_text(interior, text),
             claims=np.isin(places, claims) if claims else None,
         )
         return rows, [interior.ids[place] for place in chosen], found

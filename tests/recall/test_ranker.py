@@ -11,8 +11,9 @@ import pytest
 
 import worlddb
 from worlddb import RecallSettings, Weights, WorldDB
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.form import Form
-from worlddb.recall.ranker import READ_CLOSELY, Candidates, Scores, turns_before, weigh
+from worlddb.recall.ranker import Candidates, Scores, turns_before, weigh
 
 LEFT_OUT = (
     "vector",
@@ -25,8 +26,8 @@ LEFT_OUT = (
     "reply",
     "date",
     "telling",
-    "age",
 )
+LATE_MAX = SCALARS.late_candidates_max
 NOON = datetime(2023, 6, 20, 12, tzinfo=UTC)
 
 
@@ -40,7 +41,7 @@ def candidates(count: int, **given: object) -> Candidates:
         "speakers": ["user"],
         "spoken": np.zeros(count, dtype=np.int64),
         "before": np.full(count, -1, dtype=np.intp),
-        "forms": np.array([Form(0, 10, 0, 0)] * count),
+        "forms": np.array([Form(0, 10, 0)] * count),
     }
     return Candidates(**{**usual, **given})  # type: ignore[arg-type]
 
@@ -76,7 +77,7 @@ def test_a_turn_that_opens_a_topic_is_ahead_of_one_that_follows_a_turn_like_it()
 def test_what_was_asked_for_is_no_less_for_the_question() -> None:
     lanes = {"text": np.array([0.0, 4.0, 4.0, 4.0])}
     before = np.array([0, 0, 1, 2], dtype=np.intp)
-    forms = [Form(0, 30, 1, 0), Form(0, 30, 0, 0), Form(0, 4_000, 1, 0), Form(0, 30, 0, 0)]
+    forms = [Form(0, 30, 1), Form(0, 30, 0), Form(0, 4_000, 1), Form(0, 30, 0)]
     found = candidates(4, lanes=lanes, before=before, forms=np.array(forms))
     weights = _only("text", 1.0, opening=0.5)
     scores = weigh(found, "x", None, NOON, weights).parts["opening"]
@@ -89,73 +90,10 @@ def test_what_was_asked_for_is_no_less_for_the_question() -> None:
 def test_a_short_turn_is_answered_as_a_whole_and_a_long_one_in_part() -> None:
     lanes = {"text": np.array([9.0, 0.0, 9.0, 0.0])}
     before = np.array([0, 0, 2, 2], dtype=np.intp)
-    forms = [Form(0, 100, 1, 0), Form(0, 30, 0, 0), Form(0, 4_000, 1, 0), Form(0, 30, 0, 0)]
+    forms = [Form(0, 100, 1), Form(0, 30, 0), Form(0, 4_000, 1), Form(0, 30, 0)]
     found = candidates(4, lanes=lanes, before=before, forms=np.array(forms))
     scores = weigh(found, "x", None, NOON, _only("reply", 1.0)).scores
     assert scores[1] > 2 * scores[3] > 0
-
-
-def test_what_answers_a_short_question_hears_what_that_asks_on_about() -> None:
-    chat = np.array([0, 0, 1, 2], dtype=np.intp)
-
-    def heard(asked: Form) -> list[float]:
-        found = candidates(
-            4,
-            lanes={"text": np.array([9.0, 0.0, 0.0, 0.0])},
-            before=chat,
-            forms=np.array([Form(0, 40, 0, 0), asked, Form(0, 40, 0, 0), Form(0, 40, 0, 0)]),
-        )
-        return [*map(float, weigh(found, "laptop", None, NOON, _only("reply", 1.0)).scores)]
-
-    _, question, answer, later = heard(Form(0, 17, 1, 0))
-    assert answer == question > 0 > later
-    for other in (Form(0, 17, 0, 0), Form(0, 200, 1, 0)):  # No question; a long one.
-        _, second, third, _ = heard(other)
-        assert second > 0 > third
-
-
-def test_what_is_asked_on_about_is_found_two_turns_on() -> None:
-    chat = ["My laptop is slow.", "What model is it?", "A ThinkPad X1 from 2019."]
-    with worlddb.open(":memory:") as db:
-        for notes in ("The garden needs water.", "Lunch was late.", "Trains are on time."):
-            db.ingest([{"role": "user", "content": notes}, {"role": "assistant", "content": "OK."}])
-        db.ingest(
-            [
-                {"role": role, "content": text}
-                for role, text in zip(("user", "assistant", "user"), chat, strict=True)
-            ]
-        )
-        found = [hit.node.content for hit in db.recall("Which laptop do I have?", k=2)]
-        assert found == [chat[0], chat[2]]
-
-
-def test_who_asks_for_an_age_finds_who_says_one() -> None:
-    said = "I'm 32, and would like something that is not too expensive."
-    others = ("We were at grandma's", "My dad grew old roses", "I baked bread")
-    with worlddb.open(":memory:") as db:
-        with db.transaction(actor="test") as tx:
-            for number, text in enumerate((said, *others)):
-                world = tx.create_node(type="Session", name=str(number)).id
-                tx.create_node(type="Turn", name="user", content=text, parent=world)
-
-        def found(weights: Weights) -> list[str]:
-            settings = RecallSettings(weighing=weights)
-            question = "How many years older is my grandma than me?"
-            hits = db.recall(question, k=2, types=["Turn"], settings=settings)
-            return [hit.node.content for hit in hits]
-
-        assert said in found(Weights())
-        assert said not in found(Weights(age=0.0))
-        assert "age" not in db.recall("What did Grandma like?", types=["Turn"])[0].weighed
-
-
-def test_what_no_lane_has_found_is_found_by_what_it_says() -> None:
-    with worlddb.open(":memory:", embedder="none") as db:
-        with db.transaction(actor="test") as tx:
-            for text in ("I'm 32, by the way", "Red bicycles are rare"):
-                tx.create_node(type="Turn", name="user", content=text)
-        found = db.recall("How old would Ada be?", types=["Turn"])
-        assert [hit.node.content for hit in found] == ["I'm 32, by the way"]
 
 
 def test_what_no_lane_has_found_is_found_by_reading_it_word_by_word() -> None:
@@ -174,7 +112,7 @@ def _only(name: str, value: float, **more: float) -> Weights:
     return Weights(**given)
 
 
-@pytest.mark.parametrize("count", [3, READ_CLOSELY + 50])
+@pytest.mark.parametrize("count", [3, LATE_MAX + 50])
 def test_only_the_best_are_read_word_by_word_and_the_others_are_as_bad_as_the_worst_of_them(
     count: int,
 ) -> None:
@@ -190,9 +128,9 @@ def test_only_the_best_are_read_word_by_word_and_the_others_are_as_bad_as_the_wo
     lanes = {"text": np.arange(count, 0, -1.0)}
     found = candidates(count, lanes=lanes, closely=reads)
     scores = weigh(found, "x", None, NOON, _only("late", 1.0, text=1e-9)).scores
-    assert reads.places == list(range(min(count, READ_CLOSELY)))
+    assert reads.places == list(range(min(count, LATE_MAX)))
     assert scores.argmax() == len(reads.places) - 1
-    assert np.allclose(scores[READ_CLOSELY:], scores[0], atol=1e-6)
+    assert np.allclose(scores[LATE_MAX:], scores[0], atol=1e-6)
 
 
 def test_a_day_that_is_named_counts_more_than_one_that_is_counted_back() -> None:
