@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import worlddb.recall.recaller as recalling
 from worlddb import Id, Weights, WorldDB
-from worlddb.evaluate.cases import Asked, asked_at, load_cases
-from worlddb.evaluate.retrieval import ingest, is_measured, session_figures, turn_figures
+from worlddb.evaluate.benchmark_cases import GoldQuestion, asked_at, load_cases
+from worlddb.evaluate.case_recall import ingest, is_measured, session_figures, turn_figures
 from worlddb.recall.ranker import Candidates, Scores, weigh
 
 FOLDS = 6
@@ -59,7 +59,7 @@ class Weighed(NamedTuple):
     """Everything that `weigh` was given for one question, and where its answers are."""
 
     fold: int
-    question: Asked
+    question: GoldQuestion
     found: Candidates
     vector: NDArray[np.float32] | None
     asked_at: datetime

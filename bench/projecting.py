@@ -31,8 +31,8 @@ import worlddb.recall.ranker as weighing
 from bench.fitting import FIGURES, Kept, Weighed, compare, figures
 from worlddb import Weights, WorldDB
 from worlddb.embed.late import DIM
-from worlddb.evaluate.cases import asked_at, load_cases
-from worlddb.evaluate.retrieval import ingest, is_measured
+from worlddb.evaluate.benchmark_cases import asked_at, load_cases
+from worlddb.evaluate.case_recall import ingest, is_measured
 from worlddb.index.vectors import read_closely
 from worlddb.recall.ranker import READ_CLOSELY, Candidates, Scores
 

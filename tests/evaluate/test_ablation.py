@@ -14,9 +14,9 @@ from bridge.server import Answer, Seen, serving
 from faces.command import in_process
 from worlddb import InvalidInputError
 from worlddb.evaluate.ablation import BASE, changes, differences, table_of
-from worlddb.evaluate.benchmark import Finished
-from worlddb.evaluate.settings import RunSettings
-from worlddb.evaluate.summary import summarise
+from worlddb.evaluate.benchmark_run import Finished
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.figure_summary import summarise
 from worlddb.faces.cli.roles import turned
 
 from .models import model, role_of, roles_asked

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlddb import FormatError
-from worlddb.evaluate import stream
-from worlddb.evaluate.cases import Case, format_of, load_cases
-from worlddb.evaluate.dmr import ASKED_AT
-from worlddb.evaluate.stream import items_of
+from worlddb.evaluate import json_stream as stream
+from worlddb.evaluate.benchmark_cases import Case, format_of, load_cases
+from worlddb.evaluate.data_sets import ASKED_AT
+from worlddb.evaluate.json_stream import items_of
 
 from .samples import dmr_item, locomo, longmemeval, longmemeval_item, save, save_lines
 

@@ -10,24 +10,23 @@ import pytest
 
 from worlddb import FormatError, InvalidInputError
 from worlddb.bridge.chat import ChatSettings
-from worlddb.evaluate.answering import Roles
-from worlddb.evaluate.benchmark import plan_of
-from worlddb.evaluate.calls import Calls, KeptChat
-from worlddb.evaluate.cases import load_cases
-from worlddb.evaluate.cost import estimates, read_prices
-from worlddb.evaluate.plan import Planned, choose, survey, works_of
-from worlddb.evaluate.prompting import load_prompts
-from worlddb.evaluate.settings import RunSettings
+from worlddb.evaluate.benchmark_cases import load_cases
+from worlddb.evaluate.benchmark_run import plan_of
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.model_answers import Roles, load_prompts
+from worlddb.evaluate.question_plan import PlannedQuestion, choose, survey, works_of
+from worlddb.evaluate.reply_cache import Calls, KeptChat
+from worlddb.evaluate.token_costs import estimates, read_prices
 
 from .samples import locomo, longmemeval, save
 
 
-def planned(*sizes: int) -> list[Planned]:
+def planned(*sizes: int) -> list[PlannedQuestion]:
     """Return so many questions of each of some categories, mixed."""
     names = [f"{kind}-{number}" for kind, size in enumerate(sizes) for number in range(size)]
     names.sort(key=lambda name: name[::-1])
     return [
-        Planned(
+        PlannedQuestion(
             id=name,
             case=place,
             place=0,
@@ -40,7 +39,7 @@ def planned(*sizes: int) -> list[Planned]:
     ]
 
 
-def counts(chosen: list[Planned]) -> list[int]:
+def counts(chosen: list[PlannedQuestion]) -> list[int]:
     return [count for _, count in sorted(Counter(one.category for one in chosen).items())]
 
 

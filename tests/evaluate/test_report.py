@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from worlddb.evaluate.intervals import Z, bootstrap, mean_of, wilson
-from worlddb.evaluate.report import tables_of, write_report
-from worlddb.evaluate.summary import summarise
+from worlddb.evaluate.figure_summary import Z, bootstrap, mean_of, summarise, wilson
+from worlddb.evaluate.run_report import tables_of, write_report
 
 NASTY = 'a <b>|"x"| & \x07\n</td></table><script>alert(1)</script> ‰ \ud800'
 SVG = "{http://www.w3.org/2000/svg}"

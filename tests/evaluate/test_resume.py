@@ -9,8 +9,7 @@ from pathlib import Path
 
 from bridge.server import Answer, Fault, Seen, serving
 from faces.command import COMMAND, environment, in_process, worlddb
-from worlddb.evaluate.code import code_digest, digest_of
-from worlddb.evaluate.lines import append_line, read_lines
+from worlddb.evaluate.run_folder import append_line, code_digest, package_digest, read_lines
 
 from .models import model, role_of, roles_asked
 from .running import asked, options, records, timeless
@@ -119,17 +118,17 @@ def test_the_digest_of_the_code_is_of_what_decides_figures(tmp_path: Path) -> No
     (package / "faces").mkdir()
     (package / "read" / "weigh.py").write_text("WEIGHT = 1\n")
     (package / "tokens.npy").write_bytes(b"1")
-    first = digest_of(package)
+    first = package_digest(package)
     (package / "faces" / "page.py").write_text("TITLE = 1\n")
     (package / "read" / "weigh.pyc").write_bytes(b"made of it")
-    assert digest_of(package) == first
+    assert package_digest(package) == first
     found = {first}
     (package / "tokens.npy").write_bytes(b"2")
-    found.add(digest_of(package))
+    found.add(package_digest(package))
     (package / "read" / "weigh.py").write_text("WEIGHT = 2\n")
-    found.add(digest_of(package))
+    found.add(package_digest(package))
     (package / "read" / "weigh.py").rename(package / "read" / "fuse.py")
-    found.add(digest_of(package))
+    found.add(package_digest(package))
     assert len(found) == 4
 
 

@@ -12,9 +12,9 @@ import pytest
 
 import worlddb
 from worlddb import FormatError, InvalidInputError, RecallSettings
-from worlddb.evaluate.cases import Case, load_cases
-from worlddb.evaluate.retrieval import (
-    Outcome,
+from worlddb.evaluate.benchmark_cases import Case, load_cases
+from worlddb.evaluate.case_recall import (
+    GoldRanks,
     evaluate,
     ingest,
     means,
@@ -85,8 +85,8 @@ def test_turns_count_when_all_are_there_and_recall_is_their_share() -> None:
 
 
 def test_means_are_over_the_questions_that_have_the_figure() -> None:
-    def outcome(**figures: float) -> Outcome:
-        return Outcome(id="", category="", question="", figures=figures, seconds=0.0, tokens=0)
+    def outcome(**figures: float) -> GoldRanks:
+        return GoldRanks(id="", category="", question="", figures=figures, seconds=0.0, tokens=0)
 
     found = means([outcome(a=1.0, b=0.0), outcome(a=0.0), outcome(a=0.5, b=1.0)])
     assert found == {"a": 0.5, "b": 0.5}

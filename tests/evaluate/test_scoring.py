@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from worlddb import InvalidInputError
-from worlddb.evaluate.prompting import answer_in, filled, is_clear, is_correct, load_prompts
-from worlddb.evaluate.scoring import alternatives_in, is_refusal, score
+from worlddb.evaluate.answer_scores import alternatives_in, is_refusal, score
+from worlddb.evaluate.model_answers import answer_in, filled, is_clear, is_correct, load_prompts
 
 # -- verdicts --------------------------------------------------------------------------------------
 

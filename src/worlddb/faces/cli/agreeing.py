@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from worlddb.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from worlddb.evaluate.answering import Roles
-    from worlddb.evaluate.plan import Planned
-    from worlddb.evaluate.settings import RunSettings
+    from worlddb.evaluate.benchmark_settings import RunSettings
+    from worlddb.evaluate.model_answers import Roles
+    from worlddb.evaluate.question_plan import PlannedQuestion
 
-    Rest = tuple[RunSettings, Roles | None, Sequence[Planned]]
+    Rest = tuple[RunSettings, Roles | None, Sequence[PlannedQuestion]]
     """A run, its models, and the questions it has still to ask."""
 
 
@@ -22,7 +22,7 @@ def paid(args: argparse.Namespace, roles: Roles | None) -> dict[str, str]:
     """Return what the models took so far, for the report."""
     if roles is None:
         return {}
-    from worlddb.evaluate.cost import price_of, read_prices
+    from worlddb.evaluate.token_costs import price_of, read_prices
 
     prices = read_prices(args.price)
     told = {}
@@ -39,7 +39,7 @@ def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
     Raises:
         InvalidInputError: nobody is there to ask, and --yes was not given.
     """
-    from worlddb.evaluate.cost import read_prices
+    from worlddb.evaluate.token_costs import read_prices
 
     told = _taking(args.data, runs, read_prices(args.price))
     for line in told:
@@ -60,9 +60,8 @@ def _taking(
     prices: Mapping[str, tuple[float, float]],
 ) -> list[str]:
     """Return a line for each model: what it will be asked, and what that costs."""
-    from worlddb.evaluate.answering import READING_SPLITS_MAX
-    from worlddb.evaluate.cost import estimates
-    from worlddb.evaluate.sampling import context_scale
+    from worlddb.evaluate.model_answers import READING_SPLITS_MAX
+    from worlddb.evaluate.token_costs import context_scale, estimates
 
     told: dict[tuple[str, str], list[float]] = {}
     guessed: set[str] = set()

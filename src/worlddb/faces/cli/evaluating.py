@@ -18,12 +18,12 @@ from worlddb.faces.cli.roles import make_roles, reading_of, turned
 from worlddb.faces.cli.terminal import GAP, paint, print_json, width
 
 if TYPE_CHECKING:
-    from worlddb.evaluate.answering import Roles
-    from worlddb.evaluate.benchmark import Finished
-    from worlddb.evaluate.calls import Calls
-    from worlddb.evaluate.pages import Table
-    from worlddb.evaluate.plan import Plan
-    from worlddb.evaluate.settings import RunSettings
+    from worlddb.evaluate.benchmark_run import Finished
+    from worlddb.evaluate.benchmark_settings import RunSettings
+    from worlddb.evaluate.model_answers import Roles
+    from worlddb.evaluate.question_plan import QuestionPlan
+    from worlddb.evaluate.reply_cache import Calls
+    from worlddb.evaluate.run_report import Table
 
 QA_WORKERS = 4
 FAILED_SHOWN = 3
@@ -36,9 +36,9 @@ def measure(args: argparse.Namespace) -> int:
         InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
         ProviderError: a model failed.
     """
-    from worlddb.evaluate.benchmark import left_of
-    from worlddb.evaluate.folders import held
-    from worlddb.evaluate.report import tables_of
+    from worlddb.evaluate.benchmark_run import left_of
+    from worlddb.evaluate.run_folder import held
+    from worlddb.evaluate.run_report import tables_of
 
     settings = _settings(args, reading_of(args))
     plan = _plan(args, settings)
@@ -80,8 +80,8 @@ def ablate(args: argparse.Namespace) -> int:
         ProviderError: a model failed.
     """
     from worlddb.evaluate.ablation import changes, table_of
-    from worlddb.evaluate.benchmark import left_of
-    from worlddb.evaluate.folders import held
+    from worlddb.evaluate.benchmark_run import left_of
+    from worlddb.evaluate.run_folder import held
 
     base = _settings(args, reading_of(args))
     rows = changes(base, args.knob)
@@ -120,13 +120,13 @@ def _folder(out: str | None, title: str) -> str | None:
 
 def _write_table(out: str, base: RunSettings, table: Table) -> None:
     """Write the table of an ablation beside its runs."""
-    from worlddb.evaluate.pages import write_pages
+    from worlddb.evaluate.run_report import write_pages
 
     write_pages(Path(out), "ablation", f"{base.benchmark}: {base.mode}, ablated", [table])
 
 
 def _show_table(
-    args: argparse.Namespace, finished: Mapping[str, Finished], table: Table, plan: Plan
+    args: argparse.Namespace, finished: Mapping[str, Finished], table: Table, plan: QuestionPlan
 ) -> None:
     """Print the table of an ablation."""
     from worlddb.evaluate.ablation import BASE, differences, row_of
@@ -156,9 +156,9 @@ def _show_table(
     )
 
 
-def _plan(args: argparse.Namespace, settings: RunSettings) -> Plan:
+def _plan(args: argparse.Namespace, settings: RunSettings) -> QuestionPlan:
     """Return the questions to ask; with a large file it takes a while to find them."""
-    from worlddb.evaluate.benchmark import plan_of
+    from worlddb.evaluate.benchmark_run import plan_of
 
     with Progress("looking for questions", unit="questions", tells=True) as progress:
 
@@ -169,8 +169,8 @@ def _plan(args: argparse.Namespace, settings: RunSettings) -> Plan:
 
 
 def _settings(args: argparse.Namespace, reading: str) -> RunSettings:
-    from worlddb.evaluate.cases import format_of
-    from worlddb.evaluate.settings import LANES, SEED, RunSettings
+    from worlddb.evaluate.benchmark_cases import format_of
+    from worlddb.evaluate.benchmark_settings import LANES, SEED, RunSettings
     from worlddb.faces.config import settings_from
 
     told = settings_from(args)
@@ -204,7 +204,7 @@ def _told_models(args: argparse.Namespace, reading: str, mode: str) -> dict[str,
     """Return what settings say about models, with digests of what they are told."""
     if mode == "retrieval":
         return {}
-    from worlddb.evaluate.prompting import load_prompts
+    from worlddb.evaluate.model_answers import load_prompts
     from worlddb.faces.cli.roles import told_of
 
     return {**told_of(args, reading), "prompts": load_prompts(args.prompts).digests()}
@@ -220,8 +220,8 @@ def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
         return None
     if args.out is None:
         raise InvalidInputError("--out: say where to keep a run that costs something")
-    from worlddb.evaluate.calls import Calls
-    from worlddb.evaluate.ledger import CALLS
+    from worlddb.evaluate.reply_cache import Calls
+    from worlddb.evaluate.run_folder import CALLS
 
     return Calls(Path(args.out, CALLS))
 
@@ -230,11 +230,11 @@ def _run(
     args: argparse.Namespace,
     settings: RunSettings,
     roles: Roles | None,
-    plan: Plan,
+    plan: QuestionPlan,
     out: str | None,
     label: str,
 ) -> Finished:
-    from worlddb.evaluate.benchmark import run_benchmark
+    from worlddb.evaluate.benchmark_run import run_benchmark
 
     workers = args.workers or (QA_WORKERS if roles is not None else 1)
     count = len(plan.questions)
@@ -285,7 +285,7 @@ def _failures(finished: Finished) -> dict[str, Any]:
     return {"failed": finished.failed} if finished.failed else {}
 
 
-def _complain(runs: Sequence[Finished], plan: Plan) -> None:
+def _complain(runs: Sequence[Finished], plan: QuestionPlan) -> None:
     failed = [error for one in runs for error in one.failed.values()]
     if failed:
         asked = len(plan.questions) * len(runs)

@@ -16,9 +16,9 @@ from worlddb.errors import InvalidInputError
 if TYPE_CHECKING:
     from worlddb.bridge.chat import ChatSettings
     from worlddb.bridge.configured import ModelName
-    from worlddb.evaluate.answering import Roles
-    from worlddb.evaluate.calls import Calls
-    from worlddb.evaluate.settings import RunSettings
+    from worlddb.evaluate.benchmark_settings import RunSettings
+    from worlddb.evaluate.model_answers import Roles
+    from worlddb.evaluate.reply_cache import Calls
     from worlddb.faces.config import Settings
 
 NONE = "none"
@@ -82,9 +82,8 @@ def make_roles(
     """
     if calls is None:
         return None
-    from worlddb.evaluate.answering import Roles
-    from worlddb.evaluate.calls import KeptChat
-    from worlddb.evaluate.prompting import load_prompts
+    from worlddb.evaluate.model_answers import Roles, load_prompts
+    from worlddb.evaluate.reply_cache import KeptChat
 
     chats: dict[str, Any] = {
         role: KeptChat(_chat_settings(args, role, spec), role, calls)

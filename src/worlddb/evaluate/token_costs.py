@@ -1,29 +1,38 @@
-"""Cost: about how many tokens a run will take, and what they cost at given prices.
+"""Token costs: about how many tokens a run will take, and what they cost at given prices.
 
-Nothing is asked to find out. A token is taken to be four characters; answers and verdicts are taken
-to be as long as they may be, which is a bound; that an extractor writes a third of what it reads is
-a guess. How long prompts get is found by `sampling`. An embedder counts if it is an endpoint.
+No model is asked to find out. A token is taken to be four characters. Answers and verdicts are taken
+to be as long as they may be, which is a bound. That an extractor writes a third of what it reads is
+a guess. How long prompts get is measured (`context_scale`): a few conversations are written and
+asked on this machine. An embedder counts if it is an endpoint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
+from worlddb import WorldDB
 from worlddb.errors import InvalidInputError
-from worlddb.evaluate.answering import Roles
-from worlddb.evaluate.plan import Planned
-from worlddb.evaluate.settings import RunSettings
-from worlddb.recall.hits import tokens_of
+from worlddb.evaluate.benchmark_cases import tokens_of
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.case_recall import write_case
+from worlddb.evaluate.data_sets import load_cases
+from worlddb.evaluate.model_answers import Roles, found_for, memories_of
+from worlddb.evaluate.question_plan import PlannedQuestion, works_of
 
 ROLES = ("extractor", "answerer", "judge", "embedder")
-EXTRACTED_SHARE = 1 / 3
-LINE_TOKENS = 8
-"""About what a message takes in a prompt beside its text: when it was said."""
-QUESTION_TOKENS = 20
-ANSWER_TOKENS = 25
-"""About what an answer takes that was asked for as short as it can be."""
-PER = 1_000_000
+EXTRACTED_SHARE = 1 / 3  # a guess: what an extractor writes, as a share of what it reads
+LINE_TOKENS = 8  # about what a message takes in a prompt beside its text: when it was said
+QUESTION_TOKENS = 20  # about the mean of the three data sets
+ANSWER_TOKENS = 25  # about what an answer takes that was asked for as short as it can be
+PER = 1_000_000  # prices are for a million tokens, as providers give them
+QUICK = ("none", "hash")
+"""Embedders that cost nothing; for the estimate, any other is replaced by the default."""
+CONVERSATIONS = 8  # enough to know prompts within a fifth, few enough to take seconds
+QUESTIONS_OF_EACH = 4
+
+Prices = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +56,7 @@ def is_far(embedder: str | None) -> bool:
     return embedder is not None and embedder.startswith(("http://", "https://"))
 
 
-def context_tokens(one: Planned, settings: RunSettings) -> int:
+def context_tokens(one: PlannedQuestion, settings: RunSettings) -> int:
     """Return what the memories for a question take if those found are as long as all others."""
     turns = min(settings.k, one.tokens / max(one.turn_tokens, 1.0))
     given = turns * (one.turn_tokens + LINE_TOKENS)
@@ -55,10 +64,10 @@ def context_tokens(one: Planned, settings: RunSettings) -> int:
 
 
 def estimates(
-    chosen: Sequence[Planned],
+    chosen: Sequence[PlannedQuestion],
     settings: RunSettings,
     roles: Roles | None,
-    prices: Mapping[str, tuple[float, float]],
+    prices: Prices,
     *,
     scale: float = 1.0,
 ) -> list[Estimate]:
@@ -92,7 +101,10 @@ def estimates(
 
 
 def _embedding(
-    name: str, cases: Collection[Planned], questions: int, prices: Mapping[str, tuple[float, float]]
+    name: str,
+    cases: Collection[PlannedQuestion],
+    questions: int,
+    prices: Prices,
 ) -> Estimate:
     """Return what it takes to embed conversations, and the questions about them."""
     tokens = sum(one.tokens for one in cases) + questions * QUESTION_TOKENS
@@ -112,7 +124,7 @@ def _estimate(
     requests: int,
     tokens_in: int,
     tokens_out: int,
-    prices: Mapping[str, tuple[float, float]],
+    prices: Prices,
 ) -> Estimate:
     return Estimate(
         role=role,
@@ -125,9 +137,7 @@ def _estimate(
     )
 
 
-def price_of(
-    role: str, tokens_in: int, tokens_out: int, prices: Mapping[str, tuple[float, float]]
-) -> float | None:
+def price_of(role: str, tokens_in: int, tokens_out: int, prices: Prices) -> float | None:
     """Return what tokens cost in a role; None if its prices were not given."""
     if role not in prices:
         return None
@@ -156,3 +166,38 @@ def read_prices(given: Sequence[str]) -> dict[str, tuple[float, float]]:
             )
         prices[role] = (each_in, each_out)
     return prices
+
+
+def context_scale(data: str, settings: RunSettings, left: Sequence[PlannedQuestion]) -> float:
+    """Return how many times as long prompts are as the mean length of all turns suggests.
+
+    Recall may prefer long or short turns, so a few questions are asked before anything is paid
+    for. Nothing leaves this machine, and it has to be quick: an embedder behind an address, or a
+    slow one, is replaced by the default, and turns stand for what a model would read in them.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    local = replace(
+        settings,
+        reading="verbatim" if settings.reading == "model" else settings.reading,
+        embedder=settings.embedder if settings.embedder in QUICK else None,
+    )
+    numbers = list(dict.fromkeys(one.case for one in left))
+    # From all over the file, which may be sorted by category.
+    numbers = numbers[:: max(1, -(-len(numbers) // CONVERSATIONS))]
+    chosen = {
+        (one.case, one.place): one
+        for number in numbers
+        for one in islice((one for one in left if one.case == number), QUESTIONS_OF_EACH)
+    }
+    expected = taken = 0
+    for work in works_of(load_cases(data, settings.benchmark), chosen.values()):
+        with WorldDB(":memory:", embedder=local.make_embedder(), pooling=local.pooling) as db:
+            stored = write_case(db, work.case, local, None)
+            for place in work.wanted:
+                found = found_for(db, work.case, work.case.questions[place], local)
+                hits = [(hit, stored.places.get(hit.node.id, [])) for hit in found]
+                taken += tokens_of(memories_of(work.case, hits))
+                expected += context_tokens(chosen[work.number, place], local)
+    return taken / expected if expected else 1.0

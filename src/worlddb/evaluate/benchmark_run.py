@@ -1,11 +1,13 @@
-"""Running: many conversations at once, and their records as they come.
+"""Benchmark run: ask the questions of a plan that are not answered yet, and report on all of them.
 
-    retrieval   processes: each conversation is computation, and one has nothing to do with another
-    qa          threads: most of the time is waiting for models; the questions of one conversation
-                are asked side by side, too
+    plan ──▶ questions that the folder lacks ──run_works──▶ folder ──▶ summary, report
 
-However many workers, the records are the same; only their order and their times differ. A model
-that fails makes an error of the question it failed at; too many in a row end the run.
+    retrieval   in processes: each conversation is computation, independent of the others
+    qa          in threads: most of the time is waiting for models; the questions of one
+                conversation are asked side by side, too
+
+However many workers, the records are the same; only their order and their times differ. A question
+at which a model failed is recorded with the error; too many failures in a row end the run.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -22,31 +24,108 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import get_context, parent_process
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from worlddb.db import WorldDB
+from worlddb import WorldDB
 from worlddb.errors import ProviderError, StorageError
-from worlddb.evaluate.answering import Roles, answer
-from worlddb.evaluate.cases import Asked, Case, asked_at
-from worlddb.evaluate.plan import Work
-from worlddb.evaluate.retrieval import ask, is_measured
-from worlddb.evaluate.settings import RunSettings
-from worlddb.evaluate.writing import Written, write_case
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.case_recall import StoredCase, ask, write_case
+from worlddb.evaluate.data_sets import load_cases
+from worlddb.evaluate.figure_summary import Summary, summarise
+from worlddb.evaluate.model_answers import Roles, answer
+from worlddb.evaluate.question_plan import CaseWork, PlannedQuestion, QuestionPlan, works_of
+from worlddb.evaluate.run_folder import RunFolder
+from worlddb.evaluate.run_report import write_report
 
-if TYPE_CHECKING:
-    from worlddb.model.drafts import Extractor
-
-FAILURES_IN_A_ROW_MAX = 10
-AHEAD = 2
-"""How many conversations wait for each worker."""
+FAILURES_IN_A_ROW_MAX = 10  # an endpoint that is down fails every time; do not try a whole file
+AHEAD = 2  # conversations that wait for each worker, so that none is ever idle
 
 Record = dict[str, Any]
 
 
-def run(
-    works: Iterable[Work], settings: RunSettings, roles: Roles | None, *, workers: int = 1
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run: its records, its figures, and the questions at which a model failed."""
+
+    records: list[dict[str, Any]]
+    summary: Summary
+    failed: dict[str, str] = field(default_factory=dict)
+    is_report_kept: bool = False
+    """Whether the folder has a report of more questions, which was left as it was."""
+
+
+def left_of(
+    data: str, settings: RunSettings, *, plan: QuestionPlan, out: str | None
+) -> list[PlannedQuestion]:
+    """Return the questions of a plan that the folder of a run has no answer to yet.
+
+    Raises:
+        ConflictError: the folder holds a run with other settings.
+        FormatError: what the folder holds is damaged.
+    """
+    done = RunFolder(out, settings, data).done
+    return [one for one in plan.questions if one.id not in done]
+
+
+def run_benchmark(
+    data: str,
+    settings: RunSettings,
+    roles: Roles | None,
+    *,
+    plan: QuestionPlan,
+    out: str | None = None,
+    workers: int = 1,
+    on_begin: Callable[[int], None] = lambda left: None,
+    on_done: Callable[[int], None] = lambda done: None,
+    more: Callable[[], Mapping[str, str]] = dict,
+) -> Finished:
+    """Ask the questions of a plan that are not answered yet; report on all of them.
+
+    `out` is the folder of the run; `more` is told in the report beside the settings.
+
+    Raises:
+        ConflictError: the folder holds a run with other settings.
+        FormatError: the file, or what the folder holds, is damaged.
+        ProviderError: the embedder failed, or models failed too often in a row.
+    """
+    folder = RunFolder(out, settings, data)
+    ids = [one.id for one in plan.questions]
+    folder.begin(plan.told, ids)
+    left = [one for one in plan.questions if one.id not in folder.done]
+    on_begin(len(left))
+    works = works_of(load_cases(data, settings.benchmark), left)
+    for number, record in enumerate(run_works(works, settings, roles, workers=workers), 1):
+        folder.add(record)
+        on_done(number)
+    records = folder.finish(ids)
+    finished = Finished(
+        records=records,
+        summary=summarise(records),
+        failed={name: folder.failed[name]["error"] for name in ids if name in folder.failed},
+        is_report_kept=folder.is_fuller(ids),
+    )
+    if folder.path is not None and not finished.is_report_kept:
+        told = {
+            "done": f"{len(records)} of {len(ids)}, {len(finished.failed)} failed",
+            **{name: f"{value:,.1f}" for name, value in finished.summary.spent.items()},
+        }
+        told |= more()
+        part = plan.told if plan.is_part else ""
+        write_report(
+            *(folder.path, folder.run, finished.summary, records, told),
+            part=part,
+            failed=finished.failed,
+        )
+        folder.report_written(ids)
+    return finished
+
+
+def run_works(
+    works: Iterable[CaseWork], settings: RunSettings, roles: Roles | None, *, workers: int = 1
 ) -> Iterator[Record]:
     """Yield a record for each question, as soon as it is there.
 
@@ -66,10 +145,9 @@ def run(
             )
 
 
-# -- processes -------------------------------------------------------------------------------------
-
-
-def _in_processes(works: Iterable[Work], settings: RunSettings, workers: int) -> Iterator[Record]:
+def _in_processes(
+    works: Iterable[CaseWork], settings: RunSettings, workers: int
+) -> Iterator[Record]:
     if workers == 1:
         for work in works:
             yield from retrieve(settings, work)
@@ -95,7 +173,7 @@ def _in_processes(works: Iterable[Work], settings: RunSettings, workers: int) ->
         pool.shutdown(cancel_futures=True)
 
 
-def _retrieve_there(settings: RunSettings, work: Work) -> list[Record]:
+def _retrieve_there(settings: RunSettings, work: CaseWork) -> list[Record]:
     """Do it in a worker; what goes wrong has to travel back as plain text."""
     try:
         return retrieve(settings, work)
@@ -115,27 +193,20 @@ def _follow_parent() -> None:
     threading.Thread(target=watch, name="worlddb-parent", daemon=True).start()
 
 
-def retrieve(settings: RunSettings, work: Work) -> list[Record]:
+def retrieve(settings: RunSettings, work: CaseWork) -> list[Record]:
     """Return the records of a conversation whose questions are only looked up."""
-    with WorldDB(":memory:", embedder=settings.make_embedder(), pooling=settings.pooling) as db:
-        written = write_case(db, work.case, settings, reader_of(settings, None))
+    with _store(settings) as db:
+        stored = write_case(db, work.case, settings, None)
         _warm(db, settings)
         return [
-            _record(work, work.case.questions[place], written)
-            | _ranks(db, work.case, work.case.questions[place], written, settings)
+            _record(work, work.case.questions[place], stored)
+            | _ranks(db, work.case, work.case.questions[place], stored, settings)
             for place in work.wanted
         ]
 
 
-def reader_of(settings: RunSettings, roles: Roles | None) -> Extractor | None:
-    """Return what reads conversations; None if turns are only kept."""
-    if settings.reading == "model" and roles is not None:
-        return roles.make_extractor()
-    if settings.reading == "verbatim":
-        return None
-    from worlddb.extract import extractor_named
-
-    return extractor_named("rules")
+def _store(settings: RunSettings) -> WorldDB:
+    return WorldDB(":memory:", embedder=settings.make_embedder(), pooling=settings.pooling)
 
 
 def _warm(db: WorldDB, settings: RunSettings) -> None:
@@ -143,13 +214,13 @@ def _warm(db: WorldDB, settings: RunSettings) -> None:
     db.recall("hello", k=1, settings=settings.recall_settings())
 
 
-def _record(work: Work, question: Asked, written: Written) -> Record:
+def _record(work: CaseWork, question: GoldQuestion, stored: StoredCase) -> Record:
     return {
         "id": question.id,
         "conversation": work.number,
         "category": question.category,
         "question": question.text,
-        "asked_at": asked_at(work.case, question).isoformat(),
+        "asked_at": work.case.asked_at(question).isoformat(),
         "reference": question.reference,
         "has_answer": question.has_answer,
         "gold": {
@@ -157,20 +228,20 @@ def _record(work: Work, question: Asked, written: Written) -> Record:
             "turns": sorted(map(list, question.turns)),
             **({"missing": question.gold_missing} if question.gold_missing else {}),
         },
-        "write_s": written.seconds,
+        "write_s": stored.seconds,
         "sessions": len(work.case.sessions),
-        "sessions_unread": written.unread,
+        "sessions_unread": stored.unread,
     }
 
 
 def _ranks(
-    db: WorldDB, case: Case, question: Asked, written: Written, settings: RunSettings
+    db: WorldDB, case: Case, question: GoldQuestion, stored: StoredCase, settings: RunSettings
 ) -> Record:
     """Return where the gold of a question ranks, if there is any."""
-    if not settings.measures_retrieval or not is_measured(question):
+    if not settings.measures_retrieval or not question.is_measured:
         return {}
     found = ask(
-        db, question, written.turns(), settings.recall_settings(), at=asked_at(case, question)
+        db, question, stored.turns(), settings.recall_settings(), at=case.asked_at(question)
     )
     return {
         "figures": found.figures,
@@ -178,9 +249,6 @@ def _ranks(
         "hits": found.hits,
         "evidence_ranks": found.evidence,
     }
-
-
-# -- threads ---------------------------------------------------------------------------------------
 
 
 class _End:
@@ -191,14 +259,14 @@ class _End:
 
 
 def _in_threads(
-    works: Iterable[Work], settings: RunSettings, roles: Roles, workers: int
+    works: Iterable[CaseWork], settings: RunSettings, roles: Roles, workers: int
 ) -> Iterator[Record]:
     left = iter(works)
     out: queue.SimpleQueue[Record | _End] = queue.SimpleQueue()
     talks = ThreadPoolExecutor(workers, thread_name_prefix="worlddb-case")
     asking = ThreadPoolExecutor(workers, thread_name_prefix="worlddb-question")
 
-    def do(work: Work) -> None:
+    def do(work: CaseWork) -> None:
         try:
             _converse(work, settings, roles, asking, out)
         except BaseException as error:
@@ -229,7 +297,7 @@ def _in_threads(
 
 
 def _converse(
-    work: Work,
+    work: CaseWork,
     settings: RunSettings,
     roles: Roles,
     asking: ThreadPoolExecutor,
@@ -237,10 +305,10 @@ def _converse(
 ) -> None:
     """Write a conversation, ask its questions side by side, and hand out what comes of each."""
     case = work.case
-    with WorldDB(":memory:", embedder=settings.make_embedder(), pooling=settings.pooling) as db:
+    with _store(settings) as db:
         try:
             with roles.calls.counting() as spent:
-                written = write_case(db, case, settings, reader_of(settings, roles))
+                stored = write_case(db, case, settings, roles.make_reader())
         except ProviderError as error:
             for place in work.wanted:
                 out.put(_failure(case.questions[place], error))
@@ -252,13 +320,13 @@ def _converse(
         }
         _warm(db, settings)
 
-        def one(question: Asked) -> None:
+        def one(question: GoldQuestion) -> None:
             try:
                 out.put(
-                    _record(work, question, written)
+                    _record(work, question, stored)
                     | reading
-                    | _ranks(db, case, question, written, settings)
-                    | {"qa": answer(db, case, question, written, settings, roles)}
+                    | _ranks(db, case, question, stored, settings)
+                    | {"qa": answer(db, case, question, stored, settings, roles)}
                 )
             except ProviderError as error:
                 out.put(_failure(question, error))
@@ -267,7 +335,7 @@ def _converse(
             future.result()
 
 
-def _failure(question: Asked, error: ProviderError) -> Record:
+def _failure(question: GoldQuestion, error: ProviderError) -> Record:
     return {
         "id": question.id,
         "category": question.category,

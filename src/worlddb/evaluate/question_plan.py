@@ -1,4 +1,4 @@
-"""Plan: which questions of a file are asked, chosen before the first of them is.
+"""Question plan: which questions of a file a run asks, chosen before the first is asked.
 
 One pass over the file sees every question and how long its conversation is; with `limit` alone it
 ends at the last that is asked. `sample` takes some of each category, as many as its share (at least
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from worlddb.evaluate.cases import ADVERSARIAL, Asked, Case
-from worlddb.evaluate.retrieval import is_measured
-from worlddb.evaluate.settings import RunSettings
-from worlddb.recall.hits import tokens_of
+from worlddb.errors import InvalidInputError
+from worlddb.evaluate.benchmark_cases import ADVERSARIAL, Case, GoldQuestion, tokens_of
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.data_sets import DATA_SETS, load_cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedQuestion:
     """A question, by the places of its conversation in the file and of itself in that."""
 
     id: str
@@ -41,7 +41,7 @@ class Planned:
 class Survey:
     """The questions of a file that a run can ask, and how many it cannot, by why not."""
 
-    found: list[Planned]
+    found: list[PlannedQuestion]
     left_out: Mapping[str, int]
 
     @property
@@ -51,10 +51,10 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class QuestionPlan:
     """The questions of a run, and how many there were to choose from."""
 
-    questions: list[Planned]
+    questions: list[PlannedQuestion]
     found: int | None
     """Those of the file that this kind of run can ask; None if not all of it was read."""
     left_out: int = 0
@@ -87,12 +87,43 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class CaseWork:
     """A conversation, and which of its questions to ask."""
 
     number: int
     case: Case
     wanted: tuple[int, ...]
+
+
+def plan_of(
+    data: str,
+    settings: RunSettings,
+    *,
+    sample: int | None = None,
+    limit: int | None = None,
+    on_found: Callable[[int], None] = lambda found: None,
+) -> QuestionPlan:
+    """Return the questions of a file that a run will ask.
+
+    Raises:
+        FormatError: it is no such file.
+        InvalidInputError: there is nothing to ask in it.
+    """
+    enough = limit if sample is None else None
+    cases = load_cases(data, settings.benchmark)
+    seen = survey(cases, settings, limit=enough, on_found=on_found)
+    left_out, count = sum(seen.left_out.values()), len(seen.found)
+    if not seen.found:
+        why = f"none of its {left_out} can be asked: {seen.why_not}" if left_out else "it is empty"
+        raise InvalidInputError(f"{data}: has no question for such a run; {why}")
+    return QuestionPlan(
+        questions=choose(seen.found, sample=sample, limit=limit, seed=settings.seed),
+        found=count if enough is None or count < enough else None,
+        left_out=left_out,
+        why_not=seen.why_not,
+        sample=sample,
+        limit=limit,
+    )
 
 
 def survey(
@@ -103,13 +134,13 @@ def survey(
     on_found: Callable[[int], None] = lambda found: None,
 ) -> Survey:
     """Return every question of a file that the settings can ask, or the first so many of them."""
-    found: list[Planned] = []
+    found: list[PlannedQuestion] = []
     left_out: Counter[str] = Counter()
     for number, case in enumerate(cases):
         turns = [turn for session in case.sessions for turn in session.turns]
         tokens = sum(tokens_of(turn.speaker) + tokens_of(turn.text) for turn in turns)
         found += [
-            Planned(
+            PlannedQuestion(
                 id=question.id,
                 case=number,
                 place=place,
@@ -129,25 +160,23 @@ def survey(
     return Survey(found=found, left_out=left_out)
 
 
-def why_not(question: Asked, settings: RunSettings) -> str:
+def why_not(question: GoldQuestion, settings: RunSettings) -> str:
     """Return why a run of this kind has nothing to say about a question; empty if it has."""
     if settings.asks_model:
         is_left = question.category == ADVERSARIAL and not settings.adversarial
         return "adversarial (see --adversarial)" if is_left else ""
-    if is_measured(question):
+    if question.is_measured:
         return ""
     if not question.has_answer:
         return "without an answer to be found"
     if question.gold_missing:
         return "whose gold is not in the file"
-    if settings.benchmark == "dmr":
-        return "without a turn that has the answer's words in a row"
-    return "without marked evidence"
+    return DATA_SETS[settings.benchmark].without_gold
 
 
 def choose(
-    found: Sequence[Planned], *, sample: int | None, limit: int | None, seed: int
-) -> list[Planned]:
+    found: Sequence[PlannedQuestion], *, sample: int | None, limit: int | None, seed: int
+) -> list[PlannedQuestion]:
     """Return the questions to ask, in the order of the file."""
     chosen = list(found)
     if sample is not None and sample < len(chosen):
@@ -156,7 +185,7 @@ def choose(
     return chosen[:limit]
 
 
-def _drawn(found: Sequence[Planned], seed: int) -> Iterator[int]:
+def _drawn(found: Sequence[PlannedQuestion], seed: int) -> Iterator[int]:
     """Yield the places of all questions in the order in which samples take them.
 
     First one of each category, the largest first; then always of the one that is the furthest
@@ -181,7 +210,7 @@ def _drawn(found: Sequence[Planned], seed: int) -> Iterator[int]:
         taken[name] += 1
 
 
-def works_of(cases: Iterable[Case], chosen: Iterable[Planned]) -> Iterator[Work]:
+def works_of(cases: Iterable[Case], chosen: Iterable[PlannedQuestion]) -> Iterator[CaseWork]:
     """Yield the conversations that hold chosen questions."""
     wanted: dict[int, list[int]] = {}
     for one in chosen:
@@ -191,6 +220,6 @@ def works_of(cases: Iterable[Case], chosen: Iterable[Planned]) -> Iterator[Work]
     last = max(wanted)
     for number, case in enumerate(cases):
         if number in wanted:
-            yield Work(number=number, case=case, wanted=tuple(wanted[number]))
+            yield CaseWork(number=number, case=case, wanted=tuple(wanted[number]))
         if number == last:
             return

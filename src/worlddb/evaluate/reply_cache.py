@@ -1,9 +1,9 @@
-"""Calls: every reply of a model is kept, so that no run pays for it twice.
+"""Reply cache: every reply of a model is kept, so that no run pays for it twice.
 
     messages ──key──▶ calls.jsonl: there? ──▶ the reply      not there ──▶ endpoint ──▶ kept
 
 A run that was stopped, or one with another knob, asks only what was never asked. What a question
-took is counted by thread: whoever begins to count is told what was asked on its thread since.
+took is counted by thread: `counting` yields what was asked on its thread since.
 """
 
 from __future__ import annotations
@@ -13,25 +13,39 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from blake3 import blake3
 
-from worlddb.bridge.chat import Chat, ChatSettings, EmptyReplyError
-from worlddb.bridge.dialects import ChatMessages, JsonSchema, Reply
-from worlddb.bridge.lenient import NotJsonError
+from worlddb import Chat, ChatSettings
 from worlddb.errors import ProviderError
-from worlddb.evaluate.lines import append_line, read_lines
-from worlddb.recall.hits import tokens_of
+from worlddb.evaluate.benchmark_cases import tokens_of
+from worlddb.evaluate.run_folder import append_line, read_lines
+
+Messages = list[dict[str, str]]
+
+
+class UnansweredError(ProviderError):
+    """No reply arrived: the endpoint failed, or the run is being stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptReply:
+    """What a model answered; `is_cut` if it ran into its limit of tokens."""
+
+    text: str
+    is_cut: bool
+    input_tokens: int
+    output_tokens: int
 
 
 @dataclass(slots=True)
 class Spent:
-    """Tokens and requests by role; `again` are those that were answered from what was kept.
+    """Requests, and tokens in and out by role.
 
-    `cut` are those whose replies ran into their limit.
+    `again` counts the replies that came from the cache, `cut` those that ran into their limit.
     """
 
     requests: int = 0
@@ -39,7 +53,7 @@ class Spent:
     cut: int = 0
     tokens: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
-    def add(self, role: str, reply: Reply, *, again: bool) -> None:
+    def add(self, role: str, reply: KeptReply, *, again: bool) -> None:
         """Count a reply."""
         self.requests += 1
         self.again += again
@@ -55,50 +69,45 @@ class Calls:
         self._path = path
         self._lock = threading.Lock()
         self._counting = threading.local()
-        self._replies: dict[str, Reply] = {}
+        self._replies: dict[str, KeptReply] = {}
         self._turns: dict[str, threading.Lock] = {}
         self.kept: Counter[str] = Counter()
         """How many replies of each role there were before this run."""
         self.total = Spent()
         self.is_stopped = False
         for line in read_lines(path) if path is not None else ():
-            reply = Reply(
-                text=line["text"],
-                is_cut=line["is_cut"],
-                input_tokens=line["input_tokens"],
-                output_tokens=line["output_tokens"],
-            )
-            self._replies[line["key"]] = reply
-            self.kept[line["role"]] += 1
-            self.total.add(line["role"], reply, again=True)
+            key, role = line.pop("key"), line.pop("role")
+            self._replies[key] = reply = KeptReply(**line)
+            self.kept[role] += 1
+            self.total.add(role, reply, again=True)
 
     def turn(self, key: str) -> threading.Lock:
-        """Return what lets one thread at a time ask the same thing."""
+        """Return a lock that lets one thread at a time ask the same thing."""
         with self._lock:
             return self._turns.setdefault(key, threading.Lock())
 
-    def find(self, key: str, role: str) -> Reply | None:
+    def find(self, key: str, role: str) -> KeptReply | None:
         """Return a reply that was kept.
 
         Raises:
-            ProviderError: the run is being stopped.
+            UnansweredError: the run is being stopped.
         """
         if self.is_stopped:
-            raise ProviderError("the run was stopped")
+            raise UnansweredError("the run was stopped")
         with self._lock:
             reply = self._replies.get(key)
         if reply is not None:
             self._count(role, reply, again=True)
         return reply
 
-    def keep(self, key: str, role: str, reply: Reply) -> None:
+    def keep(self, key: str, role: str, reply: KeptReply) -> None:
         """Keep a reply for the next time."""
         with self._lock:
             if key not in self._replies:
                 self._replies[key] = reply
                 self.total.add(role, reply, again=False)
                 if self._path is not None:
-                    append_line(self._path, {"key": key, "role": role, **_plain(reply)})
+                    append_line(self._path, {"key": key, "role": role, **asdict(reply)})
         self._count(role, reply, again=False)
 
     @contextmanager
@@ -111,7 +120,7 @@ class Calls:
         finally:
             self._counting.spent = before
 
-    def _count(self, role: str, reply: Reply, *, again: bool) -> None:
+    def _count(self, role: str, reply: KeptReply, *, again: bool) -> None:
         spent: Spent | None = getattr(self._counting, "spent", None)
         if spent is not None:
             spent.add(role, reply, again=again)
@@ -125,32 +134,42 @@ class KeptChat(Chat):
         self.role = role
         self.calls = calls
 
-    def ask(self, messages: ChatMessages, *, schema: JsonSchema | None = None) -> Reply:
-        """Return the answer, asked now or before; a model that says nothing has answered as well.
+    def ask(self, messages: Messages, *, schema: Any = None) -> Any:
+        """Return the reply, asked now or before; an empty one is a reply as well.
 
         Raises:
             InvalidInputError: messages without a role and a content.
-            NotJsonError: an extractor said nothing.
-            ProviderError: the endpoint failed, or answered with something else.
+            UnansweredError: no reply arrived.
+            ProviderError: an extractor said nothing.
         """
         key = self._key(messages, schema)
         with self.calls.turn(key):
             reply = self.calls.find(key, self.role)
             if reply is None:
-                reply = _counted(messages, self._asked(messages, schema))
+                reply = self._asked(messages, schema)
                 self.calls.keep(key, self.role, reply)
         if self.role == "extractor" and not reply.text.strip():
-            raise NotJsonError(f"{self.name}: read nothing, and said so with an empty reply")
+            raise ProviderError(f"{self.name}: read nothing, and said so with an empty reply")
         return reply
 
-    def _asked(self, messages: ChatMessages, schema: JsonSchema | None) -> Reply:
+    def _asked(self, messages: Messages, schema: Any) -> KeptReply:
         try:
-            return super().ask(messages, schema=schema)
-        except EmptyReplyError as error:
-            # That costs as much as any other reply, and counts: it is no fault of the way there.
-            return error.reply
+            reply: Any = super().ask(messages, schema=schema)
+        except ProviderError as error:
+            # The error of an empty reply holds that reply: it costs as much as any other, and counts.
+            reply = getattr(error, "reply", None)
+            if reply is None:
+                raise UnansweredError(str(error)) from error
+        said = sum(tokens_of(message["content"]) for message in messages)
+        is_counted = bool(reply.input_tokens)
+        return KeptReply(
+            text=reply.text,
+            is_cut=reply.is_cut,
+            input_tokens=reply.input_tokens if is_counted else said,
+            output_tokens=reply.output_tokens if is_counted else tokens_of(reply.text),
+        )
 
-    def _key(self, messages: ChatMessages, schema: JsonSchema | None) -> str:
+    def _key(self, messages: Messages, schema: Any) -> str:
         settings = self.settings
         asked: list[Any] = [
             *(self.role, settings.provider, settings.model),
@@ -159,15 +178,3 @@ class KeptChat(Chat):
         ]
         text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
         return blake3(text.encode("utf-8", "replace")).hexdigest(16)
-
-
-def _counted(messages: ChatMessages, reply: Reply) -> Reply:
-    """Return a reply with about its tokens if the endpoint has not counted them."""
-    if reply.input_tokens:
-        return reply
-    said = sum(tokens_of(message["content"]) for message in messages)
-    return replace(reply, input_tokens=said, output_tokens=tokens_of(reply.text))
-
-
-def _plain(reply: Reply) -> dict[str, Any]:
-    return {name: getattr(reply, name) for name in reply.__slots__}

@@ -1,22 +1,24 @@
-"""Settings: what a run of a benchmark does, so that two runs can be told apart or gone on with."""
+"""Benchmark settings: everything that changes the figures of a run.
+
+Two runs with equal settings can be continued or compared; others are kept apart.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from worlddb import RecallSettings, embedder_named
 from worlddb.errors import InvalidInputError
-from worlddb.model.inputs import check_whole
 
 if TYPE_CHECKING:
-    from worlddb.embed.protocol import Embedder
-    from worlddb.recall.recaller import RecallSettings
+    from worlddb import Embedder
 
 MODES = ("retrieval", "qa", "both")
 READINGS = ("verbatim", "rules", "model")
 POOLINGS = ("attention", "mean")
 LANES = ("text", "vector", "graph")
-SEED = 20_260_101
+SEED = 20_260_101  # of samples; any number does, as long as it stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +27,9 @@ class RunSettings:
 
     `reading` is what is read out of a conversation when it is written: nothing, what rules find,
     or what a model tells; `facts` (with their entities) and `summaries` can be left out of that.
-    `k` hits, of together at most `context_tokens`, are what the answerer is given. `roles` are the
-    names of the models, `addresses` where they are asked, `limits` how many tokens each may write,
-    and `prompts` the digests of what they are told.
+    The answerer is given `k` hits of together at most `context_tokens`. `roles` are the names of
+    the models, `addresses` where they are asked, `limits` how many tokens each may write, and
+    `prompts` the digests of their prompts.
     """
 
     benchmark: str
@@ -59,9 +61,9 @@ class RunSettings:
         for name, known in (("mode", MODES), ("reading", READINGS), ("pooling", POOLINGS)):
             if getattr(self, name) not in known:
                 raise InvalidInputError(f"{name}: use one of {', '.join(known)}")
-        check_whole(self.k, "k", 1)
-        if self.context_tokens is not None:
-            check_whole(self.context_tokens, "context_tokens", 1)
+        for name, count in (("k", self.k), ("context_tokens", self.context_tokens or 1)):
+            if count < 1:
+                raise InvalidInputError(f"{name}: give a positive whole number, not {count}")
         self.recall_settings()
 
     @property
@@ -80,23 +82,19 @@ class RunSettings:
         Raises:
             InvalidInputError: there is no such lane.
         """
-        from worlddb.recall.recaller import RecallSettings
-
         settings = RecallSettings(weights=dict.fromkeys(self.lanes, 1.0))
         if self.weighed:
             return settings
         return RecallSettings(weights=settings.weights, weighing=None)
 
     def make_embedder(self) -> Embedder | str | None:
-        """Return the embedder that is meant; None for the one that needs no download.
+        """Return the embedder that is meant; None for the default.
 
         Raises:
             InvalidInputError: there is no such embedder.
         """
         if self.embedder is None or self.embedder == "none":
             return self.embedder
-        from worlddb.embed.names import embedder_named
-
         return embedder_named(self.embedder, models_dir=self.models_dir, api_key=self.embedder_key)
 
     def to_dict(self) -> dict[str, Any]:
