@@ -31,16 +31,7 @@ from worlddb.embed.catalog import ARCTIC_EMBED_S
 from worlddb.embed.late import DIM, SCALE, Tokens, says
 from worlddb.embed.onnx import OnnxEmbedder
 from worlddb.embed.wordpiece import WordPiece
-from worlddb.recall.ranker import (
-    COMPANY,
-    FOUND_COMPANY,
-    SHARE_OF,
-    USUAL_SPREAD,
-    Usual,
-    answers,
-    standing_out,
-    weigh,
-)
+from worlddb.recall.ranker import COMPANY, FOUND_COMPANY, SHARE_OF, USUAL_SPREAD, Usual, answers, standing_out, weigh
 
 if TYPE_CHECKING:
     from bench.projecting import Question

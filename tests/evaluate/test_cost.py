@@ -13,7 +13,7 @@ import pytest
 
 from bridge.server import Answer, Cut, Seen, serving
 from faces.command import COMMAND, environment, in_process
-from worlddb.recall.hits import tokens_of
+from worlddb.evaluate.benchmark_cases import tokens_of
 
 from .models import model, role_of, roles_asked
 from .running import asked, options, records

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlddb import FormatError
-from worlddb.evaluate import json_stream as stream
-from worlddb.evaluate.benchmark_cases import Case, format_of, load_cases
-from worlddb.evaluate.data_sets import ASKED_AT
-from worlddb.evaluate.json_stream import items_of
+from worlddb.evaluate import data_sets
+from worlddb.evaluate.benchmark_cases import Case
+from worlddb.evaluate.conversation_sets import DMR_ASKED_AT
+from worlddb.evaluate.data_sets import format_of, items_of, load_cases
 
 from .samples import dmr_item, locomo, longmemeval, longmemeval_item, save, save_lines
 
@@ -41,8 +41,8 @@ SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=6
 def test_items_are_the_same_however_the_file_is_cut(
     items: list[Any], chunk: int, indent: int | None
 ) -> None:
-    before = stream.CHUNK_BYTES
-    stream.CHUNK_BYTES = chunk
+    before = data_sets.CHUNK_BYTES
+    data_sets.CHUNK_BYTES = chunk
     try:
         array = json.dumps(items, indent=indent, ensure_ascii=False).encode()
         assert list(items_of(io.BytesIO(array))) == items
@@ -50,7 +50,7 @@ def test_items_are_the_same_however_the_file_is_cut(
             lines = "\n".join(json.dumps(item, ensure_ascii=False) for item in items).encode()
             assert list(items_of(io.BytesIO(lines))) == items
     finally:
-        stream.CHUNK_BYTES = before
+        data_sets.CHUNK_BYTES = before
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_first_item_comes_before_the_rest_is_read() -> None:
     file = Endless()
     found = items_of(file)  # type: ignore[arg-type]
     assert [next(found) for _ in range(3)] == [{"a": 1}] * 3
-    assert file.asked < 10 * stream.CHUNK_BYTES
+    assert file.asked < 10 * data_sets.CHUNK_BYTES
 
 
 def test_a_format_is_told_by_what_the_first_item_holds(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_damaged_item_is_told_before_the_rest_is_read() -> None:
     file = Endless()
     with pytest.raises(ValueError, match="no JSON: 'oops"):
         next(items_of(file))  # type: ignore[arg-type]
-    assert file.asked < 10 * stream.CHUNK_BYTES
+    assert file.asked < 10 * data_sets.CHUNK_BYTES
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, bytes])
@@ -192,7 +192,7 @@ def test_a_chat_is_its_sessions_and_what_b_asks_and_a_answers(tmp_path: Path) ->
     assert question.id == "valid_1"
     assert question.text == "Hey, do you remember which instrument I have played since school?"
     assert question.reference == "The Harp, since school!"
-    assert question.at == ASKED_AT == datetime(2024, 1, 1, 12, tzinfo=UTC)
+    assert question.at == DMR_ASKED_AT == datetime(2024, 1, 1, 12, tzinfo=UTC)
     assert [len(session.turns) for session in case.sessions] == [2, 2, 2]
     said = [(turn.speaker, turn.text) for turn in case.sessions[0].turns]
     assert said[1] == ("Speaker 2", "Yes, I have played the harp since school.")
@@ -201,7 +201,7 @@ def test_a_chat_is_its_sessions_and_what_b_asks_and_a_answers(tmp_path: Path) ->
 
 def test_times_are_counted_back_and_keep_the_order_of_the_file(tmp_path: Path) -> None:
     case = dmr_case(tmp_path, dmr_item())
-    times = [ASKED_AT - session.at for session in case.sessions]
+    times = [DMR_ASKED_AT - session.at for session in case.sessions]
     assert times == [
         timedelta(days=12, hours=3),
         timedelta(days=2),

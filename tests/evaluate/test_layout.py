@@ -10,7 +10,7 @@ import pytest
 from bridge.server import serving
 from faces.command import in_process
 from worlddb import FormatError
-from worlddb.evaluate.benchmark_cases import load_cases
+from worlddb.evaluate.data_sets import load_cases
 
 from .models import model
 from .running import asked, records

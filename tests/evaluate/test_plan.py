@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from worlddb import FormatError, InvalidInputError
-from worlddb.bridge.chat import ChatSettings
-from worlddb.evaluate.benchmark_cases import load_cases
-from worlddb.evaluate.benchmark_run import plan_of
+from worlddb import ChatSettings, FormatError, InvalidInputError
 from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.data_sets import load_cases
 from worlddb.evaluate.model_answers import Roles, load_prompts
-from worlddb.evaluate.question_plan import PlannedQuestion, choose, survey, works_of
+from worlddb.evaluate.question_plan import PlannedQuestion, choose, plan_of, survey, works_of
 from worlddb.evaluate.reply_cache import Calls, KeptChat
 from worlddb.evaluate.token_costs import estimates, read_prices
 

@@ -12,21 +12,29 @@ import pytest
 
 import worlddb
 from worlddb import FormatError, InvalidInputError, RecallSettings
-from worlddb.evaluate.benchmark_cases import Case, load_cases
-from worlddb.evaluate.case_recall import (
-    GoldRanks,
-    evaluate,
-    ingest,
-    means,
-    session_figures,
-    turn_figures,
-)
+from worlddb.evaluate.benchmark_cases import Case
+from worlddb.evaluate.case_recall import GoldRanks, ask, ingest, session_figures, turn_figures
+from worlddb.evaluate.data_sets import load_cases
 
 from .samples import TOPICS, locomo, longmemeval, longmemeval_item, save
 
 
 def cases_of(path: Path, data: Any, form: str = "longmemeval") -> list[Case]:
     return list(load_cases(str(save(path / "data.json", data)), form))
+
+
+def evaluate(cases: list[Case], settings: RecallSettings | None = None) -> list[GoldRanks]:
+    """Ask every question that has gold."""
+    found = []
+    for case in cases:
+        with worlddb.open(":memory:", embedder="hash") as db:
+            places = {ident: [place] for ident, place in ingest(db, case).items()}
+            found += [
+                ask(db, question, places, settings, at=case.asked_at(question))
+                for question in case.questions
+                if question.is_measured
+            ]
+    return found
 
 
 # -- figures ---------------------------------------------------------------------------------------
@@ -82,15 +90,6 @@ def test_turns_count_when_all_are_there_and_recall_is_their_share() -> None:
     assert (figures["turns@20"], figures["recall@20"]) == (1.0, 1.0)
     assert figures["turns@50"] == 1.0
     assert turn_figures(ranked, frozenset()) == {}
-
-
-def test_means_are_over_the_questions_that_have_the_figure() -> None:
-    def outcome(**figures: float) -> GoldRanks:
-        return GoldRanks(id="", category="", question="", figures=figures, seconds=0.0, tokens=0)
-
-    found = means([outcome(a=1.0, b=0.0), outcome(a=0.0), outcome(a=0.5, b=1.0)])
-    assert found == {"a": 0.5, "b": 0.5}
-    assert means([]) == {}
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -216,24 +215,18 @@ def test_a_missing_file_and_a_format_nobody_knows_are_told(tmp_path: Path) -> No
 
 
 def test_every_answer_of_the_small_files_is_found(tmp_path: Path) -> None:
-    outcomes = list(evaluate(cases_of(tmp_path, longmemeval()), embedder="hash"))
-    assert [outcome.id for outcome in outcomes] == [f"question-{number}" for number in range(4)]
-    assert means(outcomes)["all@5"] == 1.0
-    assert means(outcomes)["turns@50"] == 1.0
+    outcomes = evaluate(cases_of(tmp_path, longmemeval()))
+    assert len(outcomes) == 4
     for number, outcome in enumerate(outcomes):
-        assert outcome.gold == [[number, 2]]
+        assert outcome.figures["all@5"] == outcome.figures["turns@50"] == 1.0
         assert outcome.hits[0]["turn"] == [number, 2]
         assert outcome.evidence == {"sessions": [[number, 1]], "turns": [[number, 2, 1]]}
-        assert outcome.figures["tokens@5"] < outcome.figures["tokens@10"] == outcome.tokens
+        assert 0 < outcome.figures["tokens@5"] < outcome.figures["tokens@10"]
         assert outcome.seconds > 0
-        assert outcome.tokens > 0
 
 
 def test_questions_without_an_answer_are_left_out(tmp_path: Path) -> None:
-    outcomes = list(evaluate(cases_of(tmp_path, locomo(), "locomo"), embedder="hash"))
-    assert [outcome.category for outcome in outcomes] == [
-        *("single-hop", "multi-hop", "temporal", "open-domain")
-    ]
+    outcomes = evaluate(cases_of(tmp_path, locomo(), "locomo"))
     assert [outcome.hits[0]["turn"] for outcome in outcomes] == [[0, 1], [0, 0], [1, 1], [1, 0]]
 
 
@@ -242,8 +235,8 @@ def test_a_question_without_marked_turns_has_session_figures_alone(tmp_path: Pat
     for session in item["haystack_sessions"]:
         for turn in session:
             turn.pop("has_answer", None)
-    (outcome,) = evaluate(cases_of(tmp_path, [item]), embedder="hash")
-    assert outcome.gold == [[1]]
+    (outcome,) = evaluate(cases_of(tmp_path, [item]))
+    assert outcome.evidence == {"sessions": [[1, 1]], "turns": []}
     assert not [name for name in outcome.figures if name.startswith(("turns", "recall"))]
     assert outcome.figures["any@5"] == 1.0
 
@@ -254,8 +247,8 @@ def test_a_session_that_is_twice_in_the_haystack_counts_at_both_places(tmp_path:
         item[name] = [*item[name], item[name][0]]
     (case,) = cases_of(tmp_path, [item])
     assert case.questions[0].sessions == {0, len(TOPICS)}
-    (outcome,) = evaluate([case], embedder="hash")
-    assert outcome.gold == [[0, 2], [len(TOPICS), 2]]
+    (outcome,) = evaluate([case])
+    assert [turn[:2] for turn in outcome.evidence["turns"]] == [[0, 2], [len(TOPICS), 2]]
     assert outcome.figures["all@5"] == 1.0
 
 
@@ -285,7 +278,7 @@ def test_ranks_do_not_depend_on_which_session_is_gold(tmp_path: Path) -> None:
             f"answer_{place}" if place == gold else f"z{place}" for place in range(len(TOPICS))
         ]
         item["answer_session_ids"] = [f"answer_{gold}"]
-        (outcome,) = evaluate(cases_of(tmp_path, [item]), embedder="hash")
+        (outcome,) = evaluate(cases_of(tmp_path, [item]))
         found.append([(hit["turn"], hit["score"]) for hit in outcome.hits])
     assert found[0] == found[1]
     assert [turn for turn, _ in found[0][:2]] in ([[0, 2], [1, 2]], [[1, 2], [0, 2]])
@@ -303,11 +296,5 @@ def test_equal_turns_of_one_session_stay_two_nodes(tmp_path: Path) -> None:
 
 def test_lanes_and_weighing_are_as_the_settings_say(tmp_path: Path) -> None:
     settings = RecallSettings(weights={"text": 1.0}, weighing=None)
-    (first, *_) = evaluate(cases_of(tmp_path, longmemeval()), embedder="hash", settings=settings)
+    (first, *_) = evaluate(cases_of(tmp_path, longmemeval()), settings)
     assert {lane for hit in first.hits for lane in hit["lanes"]} == {"text"}
-
-
-def test_progress_counts_the_questions_asked(tmp_path: Path) -> None:
-    told: list[int] = []
-    list(evaluate(cases_of(tmp_path, longmemeval(3)), embedder="hash", on_question=told.append))
-    assert told == [1, 2, 3]

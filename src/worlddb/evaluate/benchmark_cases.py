@@ -1,7 +1,7 @@
 """Benchmark cases: a conversation and the questions about it, whatever file they come from.
 
-Gold (the evidence that answers a question) is given by place, never by the file's own names: some of
-those names give the answer away. The functions below read the fields of a file's item. What is
+Gold (the evidence that answers a question) is given by place, never by the file's own names: some
+of those names give the answer away. The functions below read the fields of a file's item. What is
 wrong is said in terms of the file, with places counted from 1:
 
     LayoutError("haystack_sessions, 3, 2, content: is no text but null")

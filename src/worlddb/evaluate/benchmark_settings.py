@@ -61,8 +61,8 @@ class RunSettings:
         for name, known in (("mode", MODES), ("reading", READINGS), ("pooling", POOLINGS)):
             if getattr(self, name) not in known:
                 raise InvalidInputError(f"{name}: use one of {', '.join(known)}")
-        for name, count in (("k", self.k), ("context_tokens", self.context_tokens or 1)):
-            if count < 1:
+        for name, count in (("k", self.k), ("context_tokens", self.context_tokens)):
+            if count is not None and count < 1:
                 raise InvalidInputError(f"{name}: give a positive whole number, not {count}")
         self.recall_settings()
 

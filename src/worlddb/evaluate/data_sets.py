@@ -21,13 +21,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from worlddb.errors import FormatError, InvalidInputError
-from worlddb.evaluate.benchmark_cases import (
-    Case,
-    GoldQuestion,
-    LayoutError,
-    check_case,
-    object_in,
-)
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, LayoutError, check_case, object_in
 from worlddb.evaluate.conversation_sets import dmr_case, locomo_case, longmemeval_case
 
 CHUNK_BYTES = 1 << 20  # read at once; larger chunks are no faster

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from blake3 import blake3
 
 from worlddb import LlmExtractor, Message
-from worlddb.errors import InvalidInputError
+from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.evaluate.answer_scores import score
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
 from worlddb.evaluate.case_recall import SAID, Place, StoredCase, why
@@ -98,7 +99,7 @@ def _prompt_in(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"prompt: {path}: {error}") from None
     if not text.strip():
-        raise InvalidInputError(f"prompt: {path}: is empty")
+        raise InvalidInputError(f"prompt: {path}: is empty; give its text, or remove the file")
     return text
 
 
@@ -114,7 +115,8 @@ def _extract_prompt() -> str:
         heard.append(messages[0]["content"])
         return "{}"
 
-    LlmExtractor(listen).extract([Message(text="Hello.")], datetime(2000, 1, 1, tzinfo=UTC))
+    with suppress(ProviderError):  # It gets no data, as it was only listened to.
+        LlmExtractor(listen).extract([Message(text="Hello.")], datetime(2000, 1, 1, tzinfo=UTC))
     return heard[0]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ from worlddb.errors import ProviderError
 from worlddb.evaluate.benchmark_cases import tokens_of
 from worlddb.evaluate.run_folder import append_line, read_lines
 
-Messages = list[dict[str, str]]
+Messages = Sequence[Mapping[str, str]]
 
 
 class UnansweredError(ProviderError):
@@ -156,7 +156,7 @@ class KeptChat(Chat):
         try:
             reply: Any = super().ask(messages, schema=schema)
         except ProviderError as error:
-            # The error of an empty reply holds that reply: it costs as much as any other, and counts.
+            # The error of an empty reply holds that reply, which was paid for like any other.
             reply = getattr(error, "reply", None)
             if reply is None:
                 raise UnansweredError(str(error)) from error

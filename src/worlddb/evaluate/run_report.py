@@ -113,7 +113,7 @@ def tables_of(summary: Summary, benchmark: str = "") -> list[Table]:
         sessions = [name for name in figures[-1].means if not name.startswith(_TURN_FIGURES)]
         turns = [name for name in figures[-1].means if name.startswith(_TURN_FIGURES)]
         found.append(_figure_table("Sessions", figures, sessions, ranks, "all@5"))
-        found.append(_figure_table("Turns", figures, turns, ranks, "recall@10"))
+        found.append(_figure_table("Turns", figures, turns, ranks, "turns@50"))
     if summary.answers:
         names = summary.answers[-1].means | summary.answers[0].means
         best = "correct" if "correct" in names else "match"
@@ -201,7 +201,7 @@ def _short(text: str) -> str:
 
 
 def _wrong(records: Sequence[Mapping[str, Any]]) -> list[Table]:
-    """Return the questions that were answered wrongly or, without answers, whose gold is missing."""
+    """Return the questions answered wrongly or, without answers, those whose gold is missing."""
     answered = any("qa" in record for record in records)
     rows = [
         [record["id"], record["category"], record["question"], record["reference"], *told]

@@ -1,9 +1,9 @@
 """Token costs: about how many tokens a run will take, and what they cost at given prices.
 
-No model is asked to find out. A token is taken to be four characters. Answers and verdicts are taken
-to be as long as they may be, which is a bound. That an extractor writes a third of what it reads is
-a guess. How long prompts get is measured (`context_scale`): a few conversations are written and
-asked on this machine. An embedder counts if it is an endpoint.
+No model is asked to find out. A token is taken to be four characters. Answers and verdicts are
+taken to be as long as they may be, which is a bound. That an extractor writes a third of
+what it reads is a guess. How long prompts get is measured (`context_scale`): a few conversations
+are written and asked on this machine. An embedder counts if it is an endpoint.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInputError: an option is wrong.
         ProviderError: a model failed.
     """
-    from worlddb.faces.cli.evaluating import ablate, measure
+    from worlddb.faces.cli.evaluation import ablate, measure
 
     for name in ("limit", "sample", "workers", "context_tokens", "per_minute", *DEFAULTS):
         if getattr(args, name) == 0:

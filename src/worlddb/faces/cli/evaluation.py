@@ -1,4 +1,4 @@
-"""Evaluating: from the options of `worlddb eval` to a run, and from that to what is printed."""
+"""Evaluation: from the options of `worlddb eval` to a run, and from the run to what is printed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.agreeing import agreed, paid
+from worlddb.faces.cli.evaluation_models import (
+    agreed,
+    make_roles,
+    model_of,
+    model_settings,
+    options_of_row,
+    paid,
+    reading_of,
+)
 from worlddb.faces.cli.options import wants_json
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.roles import make_roles, reading_of, turned
 from worlddb.faces.cli.terminal import GAP, paint, print_json, width
 
 if TYPE_CHECKING:
@@ -25,8 +32,8 @@ if TYPE_CHECKING:
     from worlddb.evaluate.reply_cache import Calls
     from worlddb.evaluate.run_report import Table
 
-QA_WORKERS = 4
-FAILED_SHOWN = 3
+QA_WORKERS = 4  # most of the time is waiting for models
+FAILED_SHOWN = 3  # errors in the last line; all are in the folder
 
 
 def measure(args: argparse.Namespace) -> int:
@@ -40,7 +47,7 @@ def measure(args: argparse.Namespace) -> int:
     from worlddb.evaluate.run_folder import held
     from worlddb.evaluate.run_report import tables_of
 
-    settings = _settings(args, reading_of(args))
+    settings = _settings(args)
     plan = _plan(args, settings)
     with held(args.out):
         roles = make_roles(args, settings, _calls(args, settings))
@@ -51,19 +58,14 @@ def measure(args: argparse.Namespace) -> int:
     tables = tables_of(finished.summary, settings.benchmark)
     if wants_json(args):
         notes = {name: text for table in tables for name, text in table.notes.items()}
-        told = {
-            "data": args.data,
-            "questions": plan.told,
-            "definitions": notes,
-            **finished.summary.to_dict(),
-        }
-        print_json(told | _failures(finished))
+        told = {"data": args.data, "questions": plan.told, "definitions": notes}
+        failed = {"failed": finished.failed} if finished.failed else {}
+        print_json(told | finished.summary.to_dict() | failed)
     else:
         for table in tables:
-            _print(table.headers, table.means)
+            _print_rows(table.headers, table.means)
             print(f"\n  95 % intervals of all: {table.intervals}")
-            for name, text in table.notes.items():
-                print(f"  {name}: {text}")
+            _print_notes(table)
             print()
         if plan.is_part or plan.left_out:
             print(f"questions: {plan.told}")
@@ -82,9 +84,10 @@ def ablate(args: argparse.Namespace) -> int:
     from worlddb.evaluate.ablation import changes, table_of
     from worlddb.evaluate.benchmark_run import left_of
     from worlddb.evaluate.run_folder import held
+    from worlddb.evaluate.run_report import write_pages
 
-    base = _settings(args, reading_of(args))
-    rows = changes(base, args.knob)
+    base = _settings(args)
+    rows = changes(base, args.knob, model_of)
     plan = _plan(args, base)
     with ExitStack() as stack:
         folders = [args.out, *(_folder(args.out, title) for title, _ in rows)]
@@ -92,23 +95,30 @@ def ablate(args: argparse.Namespace) -> int:
             stack.enter_context(held(folder))
         calls = _calls(args, base)
         runs = [
-            (title, one, make_roles(turned(args, base, one), one, calls), _folder(args.out, title))
+            (title, one, make_roles(options_of_row(args, base, one), one, calls))
             for title, one in rows
         ]
         left = [
-            (one, roles, left_of(args.data, one, plan=plan, out=folder))
-            for _, one, roles, folder in runs
+            (one, roles, left_of(args.data, one, plan=plan, out=_folder(args.out, title)))
+            for title, one, roles in runs
         ]
         if not agreed(args, left):
             return 1
         finished: dict[str, Finished] = {}
-        for number, (title, settings, roles, folder) in enumerate(runs, 1):
+        for number, (title, settings, roles) in enumerate(runs, 1):
             label = f"{number} of {len(runs)}: {title}"
-            finished[title] = _run(args, settings, roles, plan, folder, label)
+            out = _folder(args.out, title)
+            finished[title] = _run(args, settings, roles, plan, out, label)
         table = table_of(finished, plan.told)
         if args.out:
-            _write_table(args.out, base, table)
-    _show_table(args, finished, table, plan)
+            heading = f"{base.benchmark}: {base.mode}, ablated"
+            write_pages(Path(args.out), "ablation", heading, [table])
+    if wants_json(args):
+        _print_differences(args, finished, plan)
+    else:
+        _print_rows(table.headers, table.rows)
+        print()
+        _print_notes(table)
     _complain(list(finished.values()), plan)
     return 0
 
@@ -118,25 +128,11 @@ def _folder(out: str | None, title: str) -> str | None:
     return out and f"{out}/{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
 
 
-def _write_table(out: str, base: RunSettings, table: Table) -> None:
-    """Write the table of an ablation beside its runs."""
-    from worlddb.evaluate.run_report import write_pages
-
-    write_pages(Path(out), "ablation", f"{base.benchmark}: {base.mode}, ablated", [table])
-
-
-def _show_table(
-    args: argparse.Namespace, finished: Mapping[str, Finished], table: Table, plan: QuestionPlan
+def _print_differences(
+    args: argparse.Namespace, finished: Mapping[str, Finished], plan: QuestionPlan
 ) -> None:
-    """Print the table of an ablation."""
     from worlddb.evaluate.ablation import BASE, differences, row_of
 
-    if not wants_json(args):
-        _print(table.headers, table.rows)
-        print()
-        for name, text in table.notes.items():
-            print(f"  {name}: {text}")
-        return
     changed = {
         title: differences(finished[BASE].records, one.records)
         for title, one in finished.items()
@@ -157,8 +153,8 @@ def _show_table(
 
 
 def _plan(args: argparse.Namespace, settings: RunSettings) -> QuestionPlan:
-    """Return the questions to ask; with a large file it takes a while to find them."""
-    from worlddb.evaluate.benchmark_run import plan_of
+    """Return the questions to ask; in a large file it takes a while to find them."""
+    from worlddb.evaluate.question_plan import plan_of
 
     with Progress("looking for questions", unit="questions", tells=True) as progress:
 
@@ -168,20 +164,26 @@ def _plan(args: argparse.Namespace, settings: RunSettings) -> QuestionPlan:
         return plan_of(args.data, settings, sample=args.sample, limit=args.limit, on_found=show)
 
 
-def _settings(args: argparse.Namespace, reading: str) -> RunSettings:
-    from worlddb.evaluate.benchmark_cases import format_of
+def _settings(args: argparse.Namespace) -> RunSettings:
     from worlddb.evaluate.benchmark_settings import LANES, SEED, RunSettings
+    from worlddb.evaluate.data_sets import format_of
+    from worlddb.evaluate.model_answers import load_prompts
     from worlddb.faces.config import settings_from
 
     told = settings_from(args)
+    reading: Any = reading_of(args)
     named = args.format if args.what in ("retrieval", "ablate") else args.what
     lanes = [lane.strip() for lane in args.lanes.split(",")] if args.lanes else LANES
-    mode: Any = args.mode
-    kind: Any = reading
+    models: dict[str, Any] = {}
+    if args.mode != "retrieval":
+        models = {
+            **model_settings(args, reading),
+            "prompts": load_prompts(args.prompts).digests(),
+        }
     settings = RunSettings(
         benchmark=named or format_of(args.data),
-        mode=mode,
-        reading=kind,
+        mode=args.mode,
+        reading=reading,
         facts=not args.no_facts,
         summaries=not args.no_summaries,
         k=args.k,
@@ -194,27 +196,17 @@ def _settings(args: argparse.Namespace, reading: str) -> RunSettings:
         seed=SEED if args.seed is None else args.seed,
         models_dir=told.models_dir,
         embedder_key=told.embedder_key,
-        **_told_models(args, reading, mode),
+        **models,
     )
     settings.make_embedder()
     return settings
-
-
-def _told_models(args: argparse.Namespace, reading: str, mode: str) -> dict[str, Any]:
-    """Return what settings say about models, with digests of what they are told."""
-    if mode == "retrieval":
-        return {}
-    from worlddb.evaluate.model_answers import load_prompts
-    from worlddb.faces.cli.roles import told_of
-
-    return {**told_of(args, reading), "prompts": load_prompts(args.prompts).digests()}
 
 
 def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
     """Return where replies of models are kept; None if none is asked.
 
     Raises:
-        InvalidInputError: nobody has said where.
+        InvalidInputError: --out is missing.
     """
     if not settings.asks_model:
         return None
@@ -236,7 +228,6 @@ def _run(
 ) -> Finished:
     from worlddb.evaluate.benchmark_run import run_benchmark
 
-    workers = args.workers or (QA_WORKERS if roles is not None else 1)
     count = len(plan.questions)
     with Progress(label, unit="questions", total=count, tells=True) as progress:
 
@@ -255,7 +246,7 @@ def _run(
             roles,
             plan=plan,
             out=out,
-            workers=workers,
+            workers=args.workers or (QA_WORKERS if roles is not None else 1),
             on_begin=begin,
             on_done=show,
             more=lambda: {**_machine(), **paid(args, roles)},
@@ -281,10 +272,6 @@ def _machine() -> dict[str, str]:
     }
 
 
-def _failures(finished: Finished) -> dict[str, Any]:
-    return {"failed": finished.failed} if finished.failed else {}
-
-
 def _complain(runs: Sequence[Finished], plan: QuestionPlan) -> None:
     failed = [error for one in runs for error in one.failed.values()]
     if failed:
@@ -295,7 +282,12 @@ def _complain(runs: Sequence[Finished], plan: QuestionPlan) -> None:
         )
 
 
-def _print(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_notes(table: Table) -> None:
+    for name, text in table.notes.items():
+        print(f"  {name}: {text}")
+
+
+def _print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table of a report, its figures to the right and never cut."""
     lines = [headers, *rows]
     rooms = [max(map(width, column)) for column in zip(*lines, strict=True)]
