@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from bench import aliases
-from bench.timing import line, machine, timed
+from bench.percentiles import line, machine, timed
 from worlddb.identity.match_values import DEFAULT_SETTINGS, Named, Population, acted_on
 from worlddb.identity.resolver import Resolver
 from worlddb.index.name_index import attribute_keys, block_keys

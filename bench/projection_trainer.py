@@ -31,10 +31,11 @@ from worlddb.embed.catalog import ARCTIC_EMBED_S
 from worlddb.embed.late import DIM, SCALE, Tokens, says
 from worlddb.embed.onnx import OnnxEmbedder
 from worlddb.embed.wordpiece import WordPiece
-from worlddb.recall.ranker import COMPANY, FOUND_COMPANY, SHARE_OF, USUAL_SPREAD, Usual, answers, standing_out, weigh
+from worlddb.index.ranking_numbers import SCALARS
+from worlddb.recall.ranker import answers, standing_out, weigh
 
 if TYPE_CHECKING:
-    from bench.projecting import Question
+    from bench.projection import Question
 
 RATE = 1e-3
 PULL = 1e-3
@@ -131,8 +132,7 @@ class Trainer:
         found, at = one.weighed.found, one.weighed.asked_at
         rest = replace(WEIGHTS, vector=0.0, world=0.0, opening=0.0, late=0.0)
         fixed = weigh(found, one.weighed.question.text, None, at, rest).scores
-        usual = Usual(0.0, USUAL_SPREAD["vector"])
-        near = standing_out(found.lanes["vector"], usual, FOUND_COMPANY)
+        near = standing_out(found.lanes["vector"], 0.0, SCALARS.lane_company_min)
         meaning = WEIGHTS.vector * near
         sessions = [session for session, _ in one.weighed.places]
         spans = [np.arange(self._starts[n], self._starts[n + 1]) for n in one.texts]
@@ -267,7 +267,7 @@ def _weighed(given: dict[str, torch.Tensor], late: torch.Tensor) -> torch.Tensor
 
 
 def _standing_out(scores: torch.Tensor, usual: float = 1.0) -> torch.Tensor:
-    others = max(0, COMPANY - scores.shape[-1])
+    others = max(0, SCALARS.company_min - scores.shape[-1])
     count = scores.shape[-1] + others
     mean = scores.sum(-1, keepdim=True) / count
     squares = ((scores * scores).sum(-1, keepdim=True) + others * usual**2) / count
@@ -283,6 +283,7 @@ def _share_of_world(scores: torch.Tensor, worlds: torch.Tensor) -> torch.Tensor:
     is_first = torch.ones_like(order, dtype=torch.bool)
     is_first[:, 1:] = sorted_worlds[:, 1:] != sorted_worlds[:, :-1]
     rank = place - torch.cummax(torch.where(is_first, place, 0), 1).values
-    counted = torch.where(rank < SHARE_OF, scores.gather(1, order), 0.0)
+    counted = torch.where(rank < SCALARS.world_best, scores.gather(1, order), 0.0)
     sums = torch.zeros(len(scores), int(worlds.max()) + 1, device=scores.device)
-    return _standing_out(sums.scatter_add(1, sorted_worlds, counted) / SHARE_OF)[:, worlds]
+    means = sums.scatter_add(1, sorted_worlds, counted) / SCALARS.world_best
+    return _standing_out(means)[:, worlds]

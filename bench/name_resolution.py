@@ -1,6 +1,6 @@
 """Resolving a name among ten thousand and among a million that the store holds.
 
-python -m bench.resolving [--count N]
+python -m bench.name_resolution [--count N]
 
 Names are made: given names and surnames of syllables, both Zipf-distributed, so that some are very
 common. Half of the questions are names that are there with a slip of one letter, half are new.
@@ -16,7 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import worlddb
-from bench.timing import line, timed
+from bench.percentiles import line, timed
 from worlddb import DraftNode, NodeDraft, WorldDB
 
 PAPER_MS = "5 to 15 ms at 10,000"

@@ -1,6 +1,6 @@
 """A hundred clients at once on a real server: no error, no lost write, and how long each waits.
 
-python -m bench.serving [--seconds 60] [--clients 100]
+python -m bench.http_load [--seconds 60] [--clients 100]
 
 Each client is a user of its own and sends its next request when the last one is answered. After the
 minute every write that was acknowledged is read back, counted, and the store is checked.
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from bench.timing import machine, percentile
+from bench.percentiles import machine, percentile
 
 MIX = {"write": 25, "recall": 35, "list": 15, "read": 15, "mcp recall": 10}
 """Of a hundred requests, so many of each."""

@@ -1,6 +1,6 @@
 """One child's change in a composed world: does it cost more when the world is large?
 
-python -m bench.composing [--large 100000]
+python -m bench.composition [--large 100000]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import worlddb
-from bench.timing import line, percentile, timed
+from bench.percentiles import line, percentile, timed
 from worlddb import Id, NodeDraft, WorldDB
 
 DIM = 256

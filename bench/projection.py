@@ -1,17 +1,17 @@
 """Fit the projection of token vectors, in three steps; the second needs PyTorch, best on a GPU.
 
-    python -m bench.projecting gather longmemeval:FILE locomo:FILE --out FOUND
-    python -m bench.projecting fit FOUND --models DIR --out PROJECTION --held HELD [--folds 6]
-    python -m bench.projecting weigh FOUND HELD [--tries 60]
+    python -m bench.projection gather longmemeval:FILE locomo:FILE --out FOUND
+    python -m bench.projection fit FOUND --models DIR --out PROJECTION --held HELD [--folds 6]
+    python -m bench.projection weigh FOUND HELD [--tries 60]
 
 `gather` asks every question by the default embedder, and keeps what was weighed and the texts that
 would be read word by word. `fit` reads them by the model, begins with the directions in which their
 token vectors differ most, and turns these so that what is gold comes first. Its cross-validated
 figures say what to expect: each question (of LoCoMo, each conversation) is weighed by the engine
 itself with a projection that was fitted on the others. The projection that it writes was fitted on
-everything, so its own figures on these files say little. `weigh` draws weights as `bench.fitting`
-does, by what was read with those other projections: so both are cross-validated. The projection
-belongs beside the embedder, as `arctic-embed-s-tokens.npy`; a new projection needs a new model id.
+everything, so its own figures on these files say little. `weigh` draws weights as
+`bench.ranking_fit` does, by what was read with those other projections: so both are cross-validated.
+The projection belongs beside the embedder, as `arctic-embed-s-tokens.npy`; a new projection needs a new model id.
 """
 
 from __future__ import annotations
@@ -22,19 +22,28 @@ import os
 import pickle
 import time
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-import worlddb.recall.ranker as weighing
-from bench.fitting import FIGURES, Kept, Weighed, compare, figures
+from bench.ranking_data import (
+    FIGURES,
+    KeptWords,
+    RankedQuestion,
+    figures,
+    ranker_input,
+)
+from bench.ranking_fit import compare
 from worlddb import Weights, WorldDB
 from worlddb.embed.late import DIM
-from worlddb.evaluate.benchmark_cases import asked_at, load_cases
-from worlddb.evaluate.case_recall import ingest, is_measured
+from worlddb.evaluate.case_recall import ingest
+from worlddb.evaluate.data_sets import load_cases
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import read_closely
-from worlddb.recall.ranker import READ_CLOSELY, Candidates, Scores
+from worlddb.recall.ranker import Candidates, Scores
+from worlddb.recall.ranker import weigh as rank
 
 Matrix = NDArray[np.float32]
 
@@ -43,7 +52,7 @@ class Question(NamedTuple):
     """A question, what was weighed, and which of all texts are read closely at which places."""
 
     file: str
-    weighed: Weighed
+    weighed: RankedQuestion
     read: list[int]
     texts: list[int]
 
@@ -55,18 +64,20 @@ def gather(files: list[str], out: str) -> None:
     for given in files:
         form, _, path = given.partition(":")
         for number, case in enumerate(load_cases(path, form)):
-            asked = [one for one in case.questions if is_measured(one)]
+            asked = [one for one in case.questions if one.is_measured]
             if not asked:
                 continue
             with WorldDB(":memory:") as db:
                 places = list(ingest(db, case).values())
                 for question in asked:
-                    at = asked_at(case, question)
+                    at = case.asked_at(question)
                     found, scores = _weighed(db, question.text, at)
-                    read = np.argsort(-scores, kind="stable")[:READ_CLOSELY].tolist()
+                    read = np.argsort(-scores, kind="stable")[
+                        : SCALARS.late_candidates_max
+                    ].tolist()
                     turns = [case.sessions[s].turns[n] for s, n in map(places.__getitem__, read)]
                     said = [f"{turn.speaker}: {turn.text}" for turn in turns]
-                    kept = Weighed(number, question, found, None, at, places)
+                    kept = RankedQuestion(number, question, found, None, at, places, {})
                     numbers = [texts.setdefault(text, len(texts)) for text in said]
                     questions.append(Question(os.path.basename(path), kept, read, numbers))
     with lzma.open(out, "wb") as file:
@@ -74,23 +85,12 @@ def gather(files: list[str], out: str) -> None:
     print(f"{len(questions)} questions, {len(texts)} texts: {out}")
 
 
-def _weighed(db: WorldDB, question: str, at: Any) -> tuple[Candidates, Scores]:
-    """Return what is weighed for a question, as it is after it was asked once more."""
-    given: list[tuple[Candidates, Scores]] = []
-    combined = weighing._combined
-
-    def record(found: Candidates, lanes: Any, known: Any, weights: Weights) -> Any:
-        made = combined(found, lanes, known, weights)
-        kept = {lane: values.astype(np.float32) for lane, values in lanes.items()}
-        given.append((replace(found, lanes=kept, cosines=None, closely=None), made.scores))
-        return made
-
-    setattr(weighing, "_combined", record)  # noqa: B010 - no export of that module
-    try:
-        db.recall(question, types=["Turn"], at=at)
-    finally:
-        setattr(weighing, "_combined", combined)  # noqa: B010
-    return given[-1]
+def _weighed(db: WorldDB, question: str, at: datetime) -> tuple[Candidates, Scores]:
+    """Return what is weighed for a question, as it is after the feedback."""
+    found, vector, at = ranker_input(db, question, at)
+    weighed = rank(found, question, vector, at, Weights())
+    kept = {lane: values.astype(np.float32) for lane, values in weighed.lanes.items()}
+    return replace(found, lanes=kept, cosines=None, closely=None), weighed.scores
 
 
 def _load(path: str) -> Any:
@@ -100,7 +100,7 @@ def _load(path: str) -> Any:
 
 def fit(path: str, models_dir: str, out: str, held_out: str, folds: int, epochs: int) -> None:
     """Fit the projection, cross-validated and then on everything."""
-    from bench.training import Trainer
+    from bench.projection_trainer import Trainer
 
     questions, texts = _load(path)
     start = time.perf_counter()
@@ -128,7 +128,7 @@ def fit(path: str, models_dir: str, out: str, held_out: str, folds: int, epochs:
 
 def weigh(path: str, held_out: str, tries: int) -> None:
     """Compare weights by what was read with projections that had not seen the question."""
-    sets: dict[str, list[Weighed]] = {}
+    sets: dict[str, list[RankedQuestion]] = {}
     for one, reading in zip(_load(path)[0], _load(held_out), strict=True):
         sets.setdefault(one.file, []).append(_with_reading(one, reading))
     compare(sets, tries)
@@ -139,10 +139,10 @@ def _reading(trainer: Any, number: int, matrix: Matrix) -> Scores:
     return read_closely(*trainer.tokens_of(number, matrix))
 
 
-def _with_reading(one: Question, reading: Scores) -> Weighed:
+def _with_reading(one: Question, reading: Scores) -> RankedQuestion:
     scores = np.zeros(len(one.weighed.places))
     scores[one.read] = reading
-    found = replace(one.weighed.found, closely=Kept(scores))
+    found = replace(one.weighed.found, closely=KeptWords(scores))
     return one.weighed._replace(found=found)
 
 

@@ -1,6 +1,6 @@
 """Search by words and recall, at a million nodes and at ten thousand, in a small scope and alone.
 
-python -m bench.reading FILE        (FILE: a store that bench.load --keep left)
+python -m bench.searches FILE        (FILE: a store that bench.load --keep left)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import worlddb
 from bench.corpus import drafts
-from bench.timing import line, percentile, timed
+from bench.percentiles import line, percentile, timed
 from worlddb import Id, NodeDraft, RecallSettings, WorldDB
 
 PAPER_TEXT_P95_US = 97_300
