@@ -10,8 +10,9 @@ token vectors differ most, and turns these so that what is gold comes first. Its
 figures say what to expect: each question (of LoCoMo, each conversation) is weighed by the engine
 itself with a projection that was fitted on the others. The projection that it writes was fitted on
 everything, so its own figures on these files say little. `weigh` draws weights as
-`bench.ranking_fit` does, by what was read with those other projections: so both are cross-validated.
-The projection belongs beside the embedder, as `arctic-embed-s-tokens.npy`; a new projection needs a new model id.
+`bench.ranking_fit` does, by what was read with those other projections: so both are
+cross-validated. The projection belongs beside the embedder, as `arctic-embed-s-tokens.npy`; a new
+projection needs a new model id.
 """
 
 from __future__ import annotations
@@ -72,9 +73,8 @@ def gather(files: list[str], out: str) -> None:
                 for question in asked:
                     at = case.asked_at(question)
                     found, scores = _weighed(db, question.text, at)
-                    read = np.argsort(-scores, kind="stable")[
-                        : SCALARS.late_candidates_max
-                    ].tolist()
+                    order = np.argsort(-scores, kind="stable")
+                    read = order[: SCALARS.late_candidates_max].tolist()
                     turns = [case.sessions[s].turns[n] for s, n in map(places.__getitem__, read)]
                     said = [f"{turn.speaker}: {turn.text}" for turn in turns]
                     kept = RankedQuestion(number, question, found, None, at, places, {})
@@ -89,7 +89,8 @@ def _weighed(db: WorldDB, question: str, at: datetime) -> tuple[Candidates, Scor
     """Return what is weighed for a question, as it is after the feedback."""
     found, vector, at = ranker_input(db, question, at)
     weighed = rank(found, question, vector, at, Weights())
-    kept = {lane: values.astype(np.float32) for lane, values in weighed.lanes.items()}
+    # Half the size; the differences are below those of the vectors themselves.
+    kept: Any = {lane: values.astype(np.float32) for lane, values in weighed.lanes.items()}
     return replace(found, lanes=kept, cosines=None, closely=None), weighed.scores
 
 

@@ -30,8 +30,8 @@ from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.case_recall import SAID, session_figures, turn_figures, write_case
 from worlddb.evaluate.data_sets import FORMATS, load_cases
 from worlddb.index.held_world import VectorRows
-from worlddb.index.ranking_numbers import SCALARS
-from worlddb.recall.ranker import Candidates, RankingScalars, Scores, Weights, weigh
+from worlddb.index.ranking_numbers import SCALARS, RankingScalars
+from worlddb.recall.ranker import Candidates, Scores, Weights, weigh
 
 DEPTH = 200  # as in worlddb.evaluate
 FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@5", "recall@10")
@@ -117,10 +117,9 @@ def _asked(case: Case, how: str, embedder: str | None) -> dict[str, Any]:
                 continue
             row: dict[str, Any] = {"question": _plain(question)}
             for name in ("", *LANE_SCALARS):
-                scalars = replace(SCALARS, **{name: OFF[name]}) if name else SCALARS
-                found, vector, at = ranker_input(
-                    db, question.text, case.asked_at(question), scalars
-                )
+                off: dict[str, Any] = {name: OFF[name]} if name else {}
+                at = case.asked_at(question)
+                found, vector, at = ranker_input(db, question.text, at, replace(SCALARS, **off))
                 row[name] = _arrays(found, vector)
                 row["at"] = at
                 if matrix is None and found.cosines is not None:
