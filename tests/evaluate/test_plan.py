@@ -12,7 +12,7 @@ from worlddb import ChatSettings, FormatError, InvalidInputError
 from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.evaluate.model_answers import Roles, load_prompts
-from worlddb.evaluate.question_plan import PlannedQuestion, choose, plan_of, survey, works_of
+from worlddb.evaluate.question_plan import PlannedQuestion, choose, plan_of, works_of
 from worlddb.evaluate.reply_cache import Calls, KeptChat
 from worlddb.evaluate.token_costs import estimates, read_prices
 
@@ -101,7 +101,7 @@ def test_retrieval_asks_what_can_be_found_and_qa_what_can_be_answered(tmp_path: 
 
     def ids(**options: Any) -> list[int]:
         settings = RunSettings(benchmark="locomo", **options)
-        return [one.place for one in survey(load_cases(talks, "locomo"), settings).found]
+        return [one.place for one in plan_of(talks, settings).questions]
 
     assert ids(mode="retrieval") == [0, 1, 2, 3]
     assert ids(mode="qa") == ids(mode="both") == [0, 1, 2, 3, 5]
@@ -110,13 +110,13 @@ def test_retrieval_asks_what_can_be_found_and_qa_what_can_be_answered(tmp_path: 
     for mode, names in (("retrieval", 2), ("qa", 3)):
         given: Any = mode
         settings = RunSettings(benchmark="longmemeval", mode=given)
-        assert len(survey(load_cases(stacks, "longmemeval"), settings).found) == names
+        assert len(plan_of(stacks, settings).questions) == names
 
 
 def test_only_chosen_conversations_are_worked_on(tmp_path: Path) -> None:
     stacks = str(save(tmp_path / "stacks.json", longmemeval(6)))
     settings = RunSettings(benchmark="longmemeval")
-    found = survey(load_cases(stacks, "longmemeval"), settings).found
+    found = plan_of(stacks, settings).questions
     works = list(works_of(load_cases(stacks, "longmemeval"), [found[1], found[4]]))
     assert [work.case.questions[0].id for work in works] == ["question-1", "question-4"]
     assert list(works_of(load_cases(stacks, "longmemeval"), [])) == []

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from worlddb import Limits
 
@@ -87,44 +87,28 @@ class LayoutError(ValueError):
 
 
 def object_in(value: Any, what: str) -> dict[str, Any]:
-    """Return an object as it is.
-
-    Raises:
-        LayoutError: it is none.
-    """
-    if not isinstance(value, dict):
-        raise LayoutError(f"{what}: is no object but {_kind_of(value)}")
-    return value
+    """Return an object as it is; refuse anything else by `LayoutError`."""
+    return cast("dict[str, Any]", _checked(value, dict, "object", what))
 
 
 def list_in(value: Any, what: str) -> list[Any]:
-    """Return a list as it is.
-
-    Raises:
-        LayoutError: it is none.
-    """
-    if not isinstance(value, list):
-        raise LayoutError(f"{what}: is no list but {_kind_of(value)}")
-    return value
+    """Return a list as it is; refuse anything else by `LayoutError`."""
+    return cast("list[Any]", _checked(value, list, "list", what))
 
 
 def text_in(value: Any, what: str) -> str:
-    """Return a text as it is.
+    """Return a text as it is; refuse anything else by `LayoutError`."""
+    return cast("str", _checked(value, str, "text", what))
 
-    Raises:
-        LayoutError: it is none.
-    """
-    if not isinstance(value, str):
-        raise LayoutError(f"{what}: is no text but {_kind_of(value)}")
+
+def _checked(value: Any, kind: type, name: str, what: str) -> Any:
+    if not isinstance(value, kind):
+        raise LayoutError(f"{what}: is no {name} but {_kind_of(value)}")
     return value
 
 
 def reference_in(value: Any, what: str) -> str:
-    """Return a right answer, which may be a number, as text.
-
-    Raises:
-        LayoutError: there is none.
-    """
+    """Return a right answer, which may be a number, as text; refuse others by `LayoutError`."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         if str(value).strip():
             return str(value)

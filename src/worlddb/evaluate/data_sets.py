@@ -129,12 +129,7 @@ def format_of(path: str) -> str:
 
 
 def _items(path: str) -> Iterator[Any]:
-    """Yield the items of a file.
-
-    Raises:
-        FormatError: it is damaged, or no data at all.
-        OSError: it cannot be read.
-    """
+    """Yield the items of a file; what is damaged or no data at all is a `FormatError`."""
     done = 0
     try:
         with opened(path) as file:
@@ -200,12 +195,7 @@ class NotDataError(ValueError):
 
 
 def opened(path: str) -> IO[bytes]:
-    """Open a file for reading, unpacked.
-
-    Raises:
-        NotDataError: it is an archive, or what a failed download leaves.
-        OSError: it cannot be read.
-    """
+    """Open a file for reading, unpacked; NotDataError if it is an archive or a web page."""
     with open(path, "rb") as file:
         head = file.read(512)
     for sign, told in _STRANGE:
@@ -224,12 +214,7 @@ def opened(path: str) -> IO[bytes]:
 
 
 def items_of(file: IO[bytes]) -> Iterator[Any]:
-    """Yield the items of a file.
-
-    Raises:
-        ValueError: it is no JSON, or breaks off.
-        RecursionError: it is nested too deeply.
-    """
+    """Yield the items of a file; ValueError or RecursionError if it is no whole JSON."""
     text = _Text(file)
     in_array = text.next_is("[")
     if not in_array and text.is_at_end():
@@ -273,11 +258,7 @@ class _Text:
                 return True
 
     def value(self) -> Any:
-        """Return the next value.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """Return the next value, or raise ValueError if there is none."""
         self.is_at_end()
         while True:
             try:

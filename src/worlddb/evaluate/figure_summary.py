@@ -109,27 +109,20 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return means and intervals as plain data, by part and category."""
-        parts = {
-            name: groups
-            for name, groups in (("figures", self.figures), ("answers", self.answers))
-            if groups
-        }
-        return {
-            **{name: {one.name: _means(one) for one in groups} for name, groups in parts.items()},
-            "intervals": {
-                name: {one.name: _intervals(one) for one in groups}
-                for name, groups in parts.items()
-            },
-            **self.spent,
-        }
-
-
-def _means(group: Group) -> dict[str, float]:
-    return {"n": group.n, **{name: mean.value for name, mean in group.means.items()}}
-
-
-def _intervals(group: Group) -> dict[str, list[float]]:
-    return {name: [mean.low, mean.high] for name, mean in group.means.items()}
+        parts = {"figures": self.figures, "answers": self.answers}
+        means: dict[str, Any] = {}
+        intervals: dict[str, Any] = {}
+        for part, groups in parts.items():
+            if groups:
+                means[part] = {
+                    one.name: {"n": one.n, **{name: mean.value for name, mean in one.means.items()}}
+                    for one in groups
+                }
+                intervals[part] = {
+                    one.name: {name: [mean.low, mean.high] for name, mean in one.means.items()}
+                    for one in groups
+                }
+        return {**means, "intervals": intervals, **self.spent}
 
 
 def summarise(records: Sequence[Record]) -> Summary:

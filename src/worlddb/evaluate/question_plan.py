@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from worlddb.errors import InvalidInputError
@@ -22,44 +22,33 @@ from worlddb.evaluate.data_sets import DATA_SETS, load_cases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedQuestion:
-    """A question, by the places of its conversation in the file and of itself in that."""
+    """A question: the place of its conversation in the file, and its own place in that.
+
+    About how many tokens it involves: `tokens` has its conversation, `turn_tokens` one turn of it,
+    `asked_tokens` the question and its right answer.
+    """
 
     id: str
     case: int
     place: int
     category: str
     tokens: int
-    """About how many its conversation has."""
     sessions: int
     turn_tokens: float
-    """About how many one turn of it has."""
     asked_tokens: int = 0
-    """About how many the question and its right answer have."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """The questions of a file that a run can ask, and how many it cannot, by why not."""
-
-    found: list[PlannedQuestion]
-    left_out: Mapping[str, int]
-
-    @property
-    def why_not(self) -> str:
-        """Why some were left out, in words; empty if none was."""
-        return ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPlan:
-    """The questions of a run, and how many there were to choose from."""
+    """The questions of a run, and how many there were to choose from.
+
+    `found` counts the questions of the file that this kind of run can ask, None if not all of the
+    file was read; `left_out` counts those it cannot ask, by reason.
+    """
 
     questions: list[PlannedQuestion]
     found: int | None
-    """Those of the file that this kind of run can ask; None if not all of it was read."""
-    left_out: int = 0
-    """How many it cannot ask, of those that were read."""
-    why_not: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
     sample: int | None = None
     limit: int | None = None
 
@@ -71,11 +60,11 @@ class QuestionPlan:
     @property
     def told(self) -> str:
         """Which questions these are, in words."""
-        count = len(self.questions)
+        count, reasons = len(self.questions), _reasons(self.left_out)
         if not self.is_part and not self.left_out:
             return f"all {count} of the file"
         if not self.is_part:
-            return f"{count} of the {count + self.left_out} of the file; {self.why_not}"
+            return f"{count} of the {count + sum(self.left_out.values())} of the file; {reasons}"
         if self.found is None:
             return f"the first {count} of the file, which may have more (--limit {self.limit})"
         if self.sample is None or self.sample >= self.found:
@@ -83,7 +72,11 @@ class QuestionPlan:
         else:
             told = f"a sample of {self.sample} of the {self.found} of the file (--sample)"
             told = told if count == self.sample else f"the first {count} (--limit) of {told}"
-        return f"{told}; beside them {self.why_not}" if self.left_out else told
+        return f"{told}; beside them {reasons}" if self.left_out else told
+
+
+def _reasons(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in left_out.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,37 +103,33 @@ def plan_of(
         InvalidInputError: there is nothing to ask in it.
     """
     enough = limit if sample is None else None
-    cases = load_cases(data, settings.benchmark)
-    seen = survey(cases, settings, limit=enough, on_found=on_found)
-    left_out, count = sum(seen.left_out.values()), len(seen.found)
-    if not seen.found:
-        why = f"none of its {left_out} can be asked: {seen.why_not}" if left_out else "it is empty"
+    found: list[PlannedQuestion] = []
+    left_out: Counter[str] = Counter()
+    for number, case in enumerate(load_cases(data, settings.benchmark)):
+        found += _planned(number, case, settings)
+        left_out.update(filter(None, (why_not(one, settings) for one in case.questions)))
+        on_found(len(found))
+        if enough is not None and len(found) >= enough:
+            break
+    if not found:
+        count = sum(left_out.values())
+        why = f"none of its {count} can be asked: {_reasons(left_out)}" if count else "it is empty"
         raise InvalidInputError(f"{data}: has no question for such a run; {why}")
     return QuestionPlan(
-        questions=choose(seen.found, sample=sample, limit=limit, seed=settings.seed),
-        found=count if enough is None or count < enough else None,
+        questions=choose(found, sample=sample, limit=limit, seed=settings.seed),
+        found=len(found) if enough is None or len(found) < enough else None,
         left_out=left_out,
-        why_not=seen.why_not,
         sample=sample,
         limit=limit,
     )
 
 
-def survey(
-    cases: Iterable[Case],
-    settings: RunSettings,
-    *,
-    limit: int | None = None,
-    on_found: Callable[[int], None] = lambda found: None,
-) -> Survey:
-    """Return every question of a file that the settings can ask, or the first so many of them."""
-    found: list[PlannedQuestion] = []
-    left_out: Counter[str] = Counter()
-    for number, case in enumerate(cases):
-        turns = [turn for session in case.sessions for turn in session.turns]
-        tokens = sum(tokens_of(turn.speaker) + tokens_of(turn.text) for turn in turns)
-        found += [
-            PlannedQuestion(
+def _planned(number: int, case: Case, settings: RunSettings) -> Iterator[PlannedQuestion]:
+    turns = [turn for session in case.sessions for turn in session.turns]
+    tokens = sum(tokens_of(turn.speaker) + tokens_of(turn.text) for turn in turns)
+    for place, question in enumerate(case.questions):
+        if not why_not(question, settings):
+            yield PlannedQuestion(
                 id=question.id,
                 case=number,
                 place=place,
@@ -150,14 +139,6 @@ def survey(
                 turn_tokens=tokens / max(len(turns), 1),
                 asked_tokens=tokens_of(question.text) + tokens_of(question.reference),
             )
-            for place, question in enumerate(case.questions)
-            if not why_not(question, settings)
-        ]
-        left_out.update(filter(None, (why_not(one, settings) for one in case.questions)))
-        on_found(len(found))
-        if limit is not None and len(found) >= limit:
-            break
-    return Survey(found=found, left_out=left_out)
 
 
 def why_not(question: GoldQuestion, settings: RunSettings) -> str:

@@ -8,9 +8,10 @@ are written and asked on this machine. An embedder counts if it is an endpoint.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
 from worlddb import WorldDB
 from worlddb.errors import InvalidInputError
@@ -35,12 +36,8 @@ QUESTIONS_OF_EACH = 4
 Prices = Mapping[str, tuple[float, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """What a role will take, about. `price` is in the currency of the prices; None without one.
-
-    `is_bound` says that it will write no more tokens than these.
-    """
+class Estimate(NamedTuple):
+    """About what a role will take. `price` is in the currency of the prices; None without one."""
 
     role: str
     model: str
@@ -48,7 +45,11 @@ class Estimate:
     input_tokens: int
     output_tokens: int
     price: float | None
-    is_bound: bool = True
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the role will write no more tokens than these."""
+        return self.role != "extractor"
 
 
 def is_far(embedder: str | None) -> bool:
@@ -75,66 +76,35 @@ def estimates(
 
     `scale` is how much longer or shorter memories are than the mean of all turns.
     """
+    found: list[Estimate] = []
+
+    def add(role: str, model: str, requests: int, tokens_in: int, tokens_out: int) -> None:
+        price = price_of(role, tokens_in, tokens_out, prices)
+        found.append(Estimate(role, model, requests, tokens_in, tokens_out, price))
+
+    count = len(chosen)
     cases = {one.case: one for one in chosen}.values()
-    found = []
+    said = sum(one.tokens for one in cases)
     if settings.embedder is not None and is_far(settings.embedder):
-        found.append(_embedding(settings.embedder, cases, len(chosen), prices))
+        model = settings.embedder.partition("#")[2].partition("?")[0]
+        add("embedder", model, len(cases) + count, said + count * QUESTION_TOKENS, 0)
     if roles is None:
         return found
     if roles.extractor is not None and settings.reading == "model":
         sessions = sum(one.sessions for one in cases)
-        said = sum(one.tokens for one in cases)
-        told = sessions * (tokens_of(roles.prompts.extract) + 10 * LINE_TOKENS)
-        written = int(said * EXTRACTED_SHARE)
-        found.append(_estimate("extractor", roles, sessions, said + told, written, prices))
+        told = said + sessions * (tokens_of(roles.prompts.extract) + 10 * LINE_TOKENS)
+        model = roles.extractor.settings.model
+        add("extractor", model, sessions, told, int(said * EXTRACTED_SHARE))
+    asked = sum(one.asked_tokens for one in chosen)
     context = int(scale * sum(context_tokens(one, settings) for one in chosen))
-    asked = context + len(chosen) * tokens_of(roles.prompts.answer)
-    asked += sum(one.asked_tokens for one in chosen)
-    longest = roles.answerer.settings.max_output_tokens
-    found.append(_estimate("answerer", roles, len(chosen), asked, len(chosen) * longest, prices))
+    told = context + asked + count * tokens_of(roles.prompts.answer)
+    answerer = roles.answerer.settings
+    add("answerer", answerer.model, count, told, count * answerer.max_output_tokens)
     if roles.judge is not None:
-        judged = len(chosen) * (tokens_of(roles.prompts.judge) + ANSWER_TOKENS)
-        judged += sum(one.asked_tokens for one in chosen)
-        longest = roles.judge.settings.max_output_tokens
-        found.append(_estimate("judge", roles, len(chosen), judged, len(chosen) * longest, prices))
+        told = asked + count * (tokens_of(roles.prompts.judge) + ANSWER_TOKENS)
+        judge = roles.judge.settings
+        add("judge", judge.model, count, told, count * judge.max_output_tokens)
     return found
-
-
-def _embedding(
-    name: str,
-    cases: Collection[PlannedQuestion],
-    questions: int,
-    prices: Prices,
-) -> Estimate:
-    """Return what it takes to embed conversations, and the questions about them."""
-    tokens = sum(one.tokens for one in cases) + questions * QUESTION_TOKENS
-    return Estimate(
-        role="embedder",
-        model=name.partition("#")[2].partition("?")[0],
-        requests=len(cases) + questions,
-        input_tokens=tokens,
-        output_tokens=0,
-        price=price_of("embedder", tokens, 0, prices),
-    )
-
-
-def _estimate(
-    role: str,
-    roles: Roles,
-    requests: int,
-    tokens_in: int,
-    tokens_out: int,
-    prices: Prices,
-) -> Estimate:
-    return Estimate(
-        role=role,
-        model=getattr(roles, role).settings.model,
-        requests=requests,
-        input_tokens=tokens_in,
-        output_tokens=tokens_out,
-        price=price_of(role, tokens_in, tokens_out, prices),
-        is_bound=role != "extractor",
-    )
 
 
 def price_of(role: str, tokens_in: int, tokens_out: int, prices: Prices) -> float | None:
