@@ -20,7 +20,7 @@ from worlddb.evaluate.figure_summary import summarise
 from worlddb.faces.cli.evaluation_models import model_of, options_of_row
 
 from .models import model, role_of, roles_asked
-from .running import asked, records, timeless
+from .eval_command import asked, records, timeless
 from .samples import TOPICS, longmemeval, save
 
 

@@ -12,7 +12,7 @@ from faces.command import COMMAND, environment, in_process, worlddb
 from worlddb.evaluate.run_folder import append_line, code_digest, package_digest, read_lines
 
 from .models import model, role_of, roles_asked
-from .running import asked, options, records, timeless
+from .eval_command import asked, options, records, timeless
 from .samples import TOPICS, locomo, longmemeval, save
 
 PATIENCE_S = 60

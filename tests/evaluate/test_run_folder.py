@@ -15,7 +15,7 @@ from bridge.server import Answer, Fault, Seen, serving
 from faces.command import COMMAND, environment, in_process
 
 from .models import model, roles_asked
-from .running import asked, options, records
+from .eval_command import asked, options, records
 from .samples import longmemeval, save
 
 PATIENCE_S = 60

@@ -13,7 +13,7 @@ from worlddb import FormatError
 from worlddb.evaluate.data_sets import load_cases
 
 from .models import model
-from .running import asked, records
+from .eval_command import asked, records
 from .samples import TOPICS, dmr_item, locomo, longmemeval, longmemeval_item, save
 
 HUGE = "x" * ((1 << 20) + 1)

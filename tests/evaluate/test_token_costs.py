@@ -16,7 +16,7 @@ from faces.command import COMMAND, environment, in_process
 from worlddb.evaluate.benchmark_cases import tokens_of
 
 from .models import model, role_of, roles_asked
-from .running import asked, options, records
+from .eval_command import asked, options, records
 from .samples import TOPICS, longmemeval, save
 
 

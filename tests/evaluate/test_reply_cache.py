@@ -10,7 +10,7 @@ import pytest
 from bridge.server import Answer, Cut, Fault, Seen, serving
 
 from .models import model, role_of, roles_asked
-from .running import asked, records
+from .eval_command import asked, records
 from .samples import TOPICS
 
 NULL = {

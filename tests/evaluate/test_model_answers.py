@@ -15,7 +15,7 @@ from faces.command import in_process, worlddb
 
 from .conftest import QUESTIONS
 from .models import model, role_of, roles_asked
-from .running import asked, records, timeless
+from .eval_command import asked, records, timeless
 from .samples import TOPICS, dmr, locomo, longmemeval, save, save_lines
 
 
