@@ -19,8 +19,8 @@ from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.figure_summary import summarise
 from worlddb.faces.cli.evaluation_models import model_of, options_of_row
 
-from .models import model, role_of, roles_asked
 from .eval_command import asked, records, timeless
+from .models import model, role_of, roles_asked
 from .samples import TOPICS, longmemeval, save
 
 

@@ -12,8 +12,8 @@ from faces.command import in_process
 from worlddb import FormatError
 from worlddb.evaluate.data_sets import load_cases
 
-from .models import model
 from .eval_command import asked, records
+from .models import model
 from .samples import TOPICS, dmr_item, locomo, longmemeval, longmemeval_item, save
 
 HUGE = "x" * ((1 << 20) + 1)

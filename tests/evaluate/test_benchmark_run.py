@@ -11,8 +11,8 @@ from bridge.server import Answer, Fault, Seen, serving
 from faces.command import COMMAND, environment, in_process, worlddb
 from worlddb.evaluate.run_folder import append_line, code_digest, package_digest, read_lines
 
-from .models import model, role_of, roles_asked
 from .eval_command import asked, options, records, timeless
+from .models import model, role_of, roles_asked
 from .samples import TOPICS, locomo, longmemeval, save
 
 PATIENCE_S = 60

@@ -14,8 +14,8 @@ from bridge.server import Answer, Fault, Seen, serving
 from faces.command import in_process, worlddb
 
 from .conftest import QUESTIONS
-from .models import model, role_of, roles_asked
 from .eval_command import asked, records, timeless
+from .models import model, role_of, roles_asked
 from .samples import TOPICS, dmr, locomo, longmemeval, save, save_lines
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from bridge.server import Answer, Cut, Fault, Seen, serving
 
-from .models import model, role_of, roles_asked
 from .eval_command import asked, records
+from .models import model, role_of, roles_asked
 from .samples import TOPICS
 
 NULL = {

@@ -14,8 +14,8 @@ import pytest
 from bridge.server import Answer, Fault, Seen, serving
 from faces.command import COMMAND, environment, in_process
 
-from .models import model, roles_asked
 from .eval_command import asked, options, records
+from .models import model, roles_asked
 from .samples import longmemeval, save
 
 PATIENCE_S = 60

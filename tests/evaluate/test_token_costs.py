@@ -15,8 +15,8 @@ from bridge.server import Answer, Cut, Seen, serving
 from faces.command import COMMAND, environment, in_process
 from worlddb.evaluate.benchmark_cases import tokens_of
 
-from .models import model, role_of, roles_asked
 from .eval_command import asked, options, records
+from .models import model, role_of, roles_asked
 from .samples import TOPICS, longmemeval, save
 
 

@@ -240,15 +240,8 @@ def _ranks(
     """Return where the gold of a question ranks, if there is any."""
     if not settings.measures_retrieval or not question.is_measured:
         return {}
-    found = ask(
-        db, question, stored.turns(), settings.recall_settings(), at=case.asked_at(question)
-    )
-    return {
-        "figures": found.figures,
-        "recall_s": found.seconds,
-        "hits": found.hits,
-        "evidence_ranks": found.evidence,
-    }
+    recall = settings.recall_settings()
+    return ask(db, question, stored.turns(), recall, at=case.asked_at(question))
 
 
 class _End:

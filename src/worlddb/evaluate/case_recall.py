@@ -194,16 +194,6 @@ def _turns_of(db: WorldDB, memories: Iterable[Id], numbers: Sequence[int]) -> di
 # Ranks.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoldRanks:
-    """The figures of one question, and enough to audit them."""
-
-    figures: dict[str, float]
-    seconds: float
-    hits: list[dict[str, Any]]
-    evidence: dict[str, Any]
-
-
 def ask(
     db: WorldDB,
     question: GoldQuestion,
@@ -211,21 +201,24 @@ def ask(
     settings: RecallSettings | None,
     *,
     at: datetime,
-) -> GoldRanks:
-    """Return where the gold of a question ranks; a node may come from several places."""
+) -> dict[str, Any]:
+    """Return where the gold of a question ranks, with enough to audit the figures.
+
+    A node may come from several places.
+    """
     started = time.perf_counter()
     found: Recall = db.recall(question.text, k=DEPTH, types=SAID, at=at, settings=settings)
     seconds = time.perf_counter() - started
     turns = [place for hit in found for place in places[hit.node.id]]
     sessions = list(dict.fromkeys(session for session, _ in turns))
-    return GoldRanks(
-        figures={
+    return {
+        "figures": {
             **session_figures(sessions, question.sessions),
             **turn_figures(turns, question.turns),
             **{f"tokens@{k}": float(sum(hit.tokens for hit in found.hits[:k])) for k in TURNS_AT},
         },
-        seconds=seconds,
-        hits=[
+        "recall_s": seconds,
+        "hits": [
             {
                 "turn": list(places[hit.node.id][0]),
                 **why(hit),
@@ -233,11 +226,11 @@ def ask(
             }
             for hit in found.hits[:HITS_KEPT]
         ],
-        evidence={
+        "evidence_ranks": {
             "sessions": [[one, _rank(sessions, one)] for one in sorted(question.sessions)],
             "turns": [[*one, _rank(turns, one)] for one in sorted(question.turns)],
         },
-    )
+    }
 
 
 def why(hit: Hit) -> dict[str, Any]:
