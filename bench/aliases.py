@@ -9,7 +9,7 @@ from pathlib import Path
 
 from worlddb.identity.match_values import Match, Named, Population, acted_on
 from worlddb.identity.resolver import Resolver
-from worlddb.index.name_index import block_keys
+from worlddb.identity.store_resolver import block_keys
 from worlddb.language.person_names import read_name
 
 ALIASES = Path(__file__).with_name("aliases.txt")

@@ -55,7 +55,7 @@ def changing(size: int, count: int) -> tuple[list[float], list[float]]:
     """
     with worlddb.open(":memory:", embedder=Instant()) as db:
         world = filled(db, size)
-        vectors = db._search.vectors()
+        vectors = db.engine.search.vectors()
         came: list[float] = []
         closed: list[float] = []
         for i in range(count + 20):

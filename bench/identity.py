@@ -22,7 +22,7 @@ from bench import aliases
 from bench.percentiles import line, machine, timed
 from worlddb.identity.match_values import DEFAULT_SETTINGS, Named, Population, acted_on
 from worlddb.identity.resolver import Resolver
-from worlddb.index.name_index import attribute_keys, block_keys
+from worlddb.identity.store_resolver import attribute_keys, block_keys
 from worlddb.language.person_names import read_name
 
 JARO_WINKLER = 0.92

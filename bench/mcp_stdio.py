@@ -121,7 +121,7 @@ def recalling(path: Path, asked: list[str], count: int) -> None:
     with worlddb.Memory(path) as memory:
         memory.recall(asked[0], user_id="ada")
         inside = timed(lambda i: memory.recall(asked[i], user_id="ada"), count)
-        vectors = memory.db._search.vectors()
+        vectors = memory.db.engine.search.vectors()
         embedding = timed(lambda i: vectors.ask(asked[i]), count)
     print(line("recall over stdio, top 10", over))
     print(line("    of that, recall itself (measured in Python)", inside))

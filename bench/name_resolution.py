@@ -74,7 +74,7 @@ def measure(db: WorldDB, size: int, count: int) -> None:
     db._catch_up()
     print(f"{size:,} names, indexed in {time.perf_counter() - started:.1f} s")
     questions = asked(held, count)
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         resolving = db._resolving(reader, db.root_id, None, None)
         taken = timed(lambda i: resolving.verdict(questions[i]), count)
     print(line("one name, embedding not included", taken))

@@ -32,7 +32,7 @@ def questions(db: WorldDB, count: int, common: int) -> list[str]:
     """Return questions of 2 to 4 words from one node each, and `common` very common words more."""
     rng = random.Random(7)
     frequent = ["afepwuu", "oubd", "bhpakvueu", "gupcia"]
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         last = reader.head().nodes
         rows = sorted(rng.sample(range(2, last), count))
         bodies = list(reader.bodies(rows))
@@ -98,8 +98,8 @@ def embedding(db: WorldDB) -> None:
     )
     taken = timed(lambda i: db.query().vector(asked[i].tolist()).limit(10).execute(), len(asked))
     print(line("nearest 10 by query(), as nodes", taken))
-    with db._store.read() as reader:
-        index = db._search.wide()._nearby.index(reader, db._search.vectors())
+    with db.engine.store.read() as reader:
+        index = db.engine.search.wide()._nearby.index(reader, db.engine.search.vectors())
     units = asked / np.linalg.norm(asked, axis=1, keepdims=True)
     taken = timed(lambda i: index.search(units[i], 10), len(asked))
     print(line("    of that, the index", taken))
@@ -126,7 +126,7 @@ def recalling(db: WorldDB, where: str, scope: Id | None, count: int) -> None:
     print(line(f"recall, words and names, {where}", taken))
     taken = timed(lambda i: db.recall(asked[i], scope=scope), len(asked))
     print(line(f"recall, all lanes, embedding of the question included, {where}", taken))
-    vectors = db._search.vectors()
+    vectors = db.engine.search.vectors()
     once = vectors.ask(asked[0])
     embedding = timed(lambda i: vectors.ask(asked[i]), len(asked))
     print(line("    of that, embedding the question", embedding))

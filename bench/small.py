@@ -69,7 +69,7 @@ def main() -> None:
     with worlddb.open(args.path) as db:
         head = db.log(limit=1, newest_first=True)[0]
         rng = random.Random(3)
-        with db._store.read() as reader:
+        with db.engine.store.read() as reader:
             last = reader.head().nodes
             rows = [rng.randint(2, last) for _ in range(4 * args.count)]
             ids = [reader.nodes([row])[row].id for row in rows]

@@ -95,7 +95,11 @@ def main() -> None:
         print(line(f"summary first, with a fact it lacks ({len(first.execute())} nodes)", stale))
         print(f"  {ratios(full, stale)} to full detail")
         ids = [node.id for node in db.query().in_world(world).limit(10).execute()]
-        print(line("counting ten hits as recalled", timed(lambda _: db._tally.note(ids), 5_000)))
+        print(
+            line(
+                "counting ten hits as recalled", timed(lambda _: db.engine.recalls.note(ids), 5_000)
+            )
+        )
 
 
 if __name__ == "__main__":

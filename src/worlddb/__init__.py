@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from worlddb.api.erasing import Receipt
+    from worlddb.audit.erasure_receipt import Receipt
     from worlddb.bridge.chat import Chat, ChatSettings, Usage
     from worlddb.bridge.configured import chat_from
     from worlddb.bridge.extractor import LlmExtractor
     from worlddb.bridge.summarizer import LlmSummarizer
     from worlddb.bridge.tiebreaker import LlmTiebreaker
     from worlddb.claims.claim import Claim
-    from worlddb.db import WorldDB, open
+    from worlddb.consolidate.background_consolidator import Background, BackgroundRun
+    from worlddb.consolidate.consolidation_run import (
+        ConsolidationReport,
+        Contradiction,
+        InferredEdge,
+        SummaryChange,
+    )
+    from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
+    from worlddb.consolidate.fading_report import Fading
     from worlddb.embed.names import embedder_named
     from worlddb.embed.protocol import Embedder
     from worlddb.errors import (
@@ -35,8 +43,8 @@ if TYPE_CHECKING:
     )
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
-    from worlddb.ingest.ingest import Ingested
-    from worlddb.memory import Memory
+    from worlddb.ingest.ingestion import Ingested
+    from worlddb.memory.memory import Memory
     from worlddb.memory.results import (
         Linked,
         MemoryPage,
@@ -85,10 +93,7 @@ if TYPE_CHECKING:
     from worlddb.recall.hits import Hit, LaneRank, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
-    from worlddb.sleep.background import Background, BackgroundRun
-    from worlddb.sleep.extractive import ExtractiveSummarizer
-    from worlddb.sleep.report import ConsolidationReport, Contradiction, InferredEdge, SummaryChange
-    from worlddb.sleep.retention import Fading
+    from worlddb.world_db import WorldDB, open
     from worlddb.write.transaction import Ontology, Transaction
 
 __all__ = [
@@ -180,14 +185,19 @@ __all__ = [
 ]
 
 _NAMES_OF = {
-    "worlddb.api.erasing": "Receipt",
+    "worlddb.audit.erasure_receipt": "Receipt",
     "worlddb.bridge.chat": "Chat ChatSettings Usage",
     "worlddb.bridge.configured": "chat_from",
     "worlddb.bridge.extractor": "LlmExtractor",
     "worlddb.bridge.summarizer": "LlmSummarizer",
     "worlddb.bridge.tiebreaker": "LlmTiebreaker",
     "worlddb.claims.claim": "Claim",
-    "worlddb.db": "WorldDB open",
+    "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
+    "worlddb.consolidate.consolidation_run": (
+        "ConsolidationReport Contradiction InferredEdge SummaryChange"
+    ),
+    "worlddb.consolidate.extractive_summarizer": "ExtractiveSummarizer",
+    "worlddb.consolidate.fading_report": "Fading",
     "worlddb.embed.names": "embedder_named",
     "worlddb.embed.protocol": "Embedder",
     "worlddb.errors": (
@@ -196,8 +206,8 @@ _NAMES_OF = {
     ),
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
-    "worlddb.ingest.ingest": "Ingested",
-    "worlddb.memory": "Memory",
+    "worlddb.ingest.ingestion": "Ingested",
+    "worlddb.memory.memory": "Memory",
     "worlddb.memory.results": "Linked MemoryPage Remembered Retired Scope ScopePage Written",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
@@ -217,10 +227,7 @@ _NAMES_OF = {
     "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
-    "worlddb.sleep.background": "Background BackgroundRun",
-    "worlddb.sleep.extractive": "ExtractiveSummarizer",
-    "worlddb.sleep.report": "ConsolidationReport Contradiction InferredEdge SummaryChange",
-    "worlddb.sleep.retention": "Fading",
+    "worlddb.world_db": "WorldDB open",
     "worlddb.write.transaction": "Ontology Transaction",
 }
 _HOME = {name: module for module, names in _NAMES_OF.items() for name in names.split()}

@@ -178,7 +178,7 @@ def picture(db: worlddb.WorldDB) -> tuple[Any, ...]:
 
     That the rows are those of the journal is for `check` to say.
     """
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         schema = sorted(reader.con.execute("SELECT type, name, sql FROM sqlite_schema").fetchall())
         counts = [reader.con.execute(f"SELECT count(*) FROM {name}").get for name in GUARDED]
     return db.root_state, db.log(limit=1, newest_first=True)[0], counts, schema
@@ -256,7 +256,7 @@ def test_a_replay_that_fails_at_any_store_call_keeps_whole_commits_only(
 
 
 def test_an_error_at_any_sql_statement_changes_nothing(db: worlddb.WorldDB) -> None:
-    con = db._store._writer
+    con = db.engine.store._writer
     countdown = Countdown(None)
 
     def trace(cursor: object, sql: str, bindings: object) -> bool:

@@ -13,10 +13,10 @@ import pytest
 
 import worlddb
 from worlddb import Id, Proposal
-from worlddb.identity.store_resolver import NEIGHBOURS_MAX
 from worlddb.ingest import background_queue as later
-from worlddb.ingest.background_queue import Later, Nodes, unless
-from worlddb.ingest.ingest import Neighbourhoods
+from worlddb.ingest.background_queue import BackgroundQueue, Nodes, unless
+from worlddb.ingest.recluster import NEIGHBOURS_MAX
+from worlddb.ingest.recluster import _Neighbourhoods as Neighbourhoods
 
 PATIENCE_S = 60
 ONE, TWO = ((Id(bytes([number]) * 32),) for number in (1, 2))
@@ -26,7 +26,7 @@ LEFT = "LeftError: the store was closed first; db.recluster(nodes) does it"
 class Endless:
     """Work that ends only when it is over."""
 
-    def __init__(self, queue: Later) -> None:
+    def __init__(self, queue: BackgroundQueue) -> None:
         self.queue = queue
         self.began = threading.Event()
 
@@ -42,7 +42,7 @@ def test_closing_leaves_what_it_has_no_time_for_and_says_so(
     closing_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(later, "CLOSING_S_MAX", closing_s)
-    queue = Later()
+    queue = BackgroundQueue()
     work = Endless(queue)
     queue.put("one", ONE, work)
     queue.put("two", TWO, work)
@@ -60,7 +60,7 @@ def test_closing_leaves_what_it_has_no_time_for_and_says_so(
 
 
 def test_it_is_not_over_while_the_store_is_open() -> None:
-    queue = Later()
+    queue = BackgroundQueue()
     assert not queue.is_over()
     queue.close()
 
@@ -72,7 +72,7 @@ from worlddb.ingest import background_queue as later
 later.CLOSING_S_MAX = float(sys.argv[2])
 memory = worlddb.Memory(sys.argv[1], embedder="none", user_id="ada")
 memory.write("Lunch with Jonathan Smyth.")
-queue = memory.db._later
+queue = memory.db.engine.background
 
 def endless(puts):
     began.set()
@@ -156,10 +156,10 @@ def test_neighbourhoods_around_one_name_read_its_edges_once() -> None:
             said = [tx.create_node(type="Memory", content=f"Anna {n}").id for n in range(texts)]
             for ident in said:
                 tx.write_edge("refers_to", ident, anna)
-        with db._store.read() as reader:
+        with db.engine.store.read() as reader:
             rows = [reader.node_row(ident) for ident in (anna, *said)]
             counting: Any = Counting(reader)
-            many = Neighbourhoods(counting, None)
+            many = Neighbourhoods(counting)
             assert all(row is not None for row in rows)
             last: Any = rows[-1]
             for row in rows[-64:]:

@@ -220,7 +220,7 @@ def test_another_embedder_than_the_stores_is_a_conflict_that_names_the_command(
 
 
 def test_reindex_says_how_many_nodes_are_embedded_and_by_what(own: Sample) -> None:
-    with engine.open(own.path) as db, db._store.read() as reader:
+    with engine.open(own.path) as db, db.engine.store.read() as reader:
         nodes = reader.head().nodes - 1
     done = worlddb("reindex", *HASH, "--db", own.path)
     assert (done.code, done.err) == (0, "")
@@ -276,7 +276,7 @@ def test_a_model_that_is_not_installed_leaves_the_vectors_as_they_were(
 def test_a_custom_embedder_is_asked_for(own: Sample) -> None:
     with engine.open(own.path, embedder="hash") as db:
         db.reindex()
-        with db._store.derive() as session:
+        with db.engine.store.derive() as session:
             session.con.execute("UPDATE models SET id = 'of my own'")
     for command in (("recall", "CEO", "--everyone"), ("reindex",)):
         done = in_process(*command, "--db", own.path)

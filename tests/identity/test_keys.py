@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.index.name_index import attribute_keys, block_keys
+from worlddb.identity.store_resolver import attribute_keys, block_keys
 
 
 def test_the_keys_of_a_name() -> None:

@@ -18,7 +18,7 @@ from worlddb.identity.match_values import (
 )
 from worlddb.identity.name_comparison import compare
 from worlddb.identity.resolver import Resolver
-from worlddb.index.name_index import block_keys
+from worlddb.identity.store_resolver import block_keys
 from worlddb.language.person_names import read_name
 
 hard = settings(derandomize=True, deadline=None, database=None, max_examples=150)

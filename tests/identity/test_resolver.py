@@ -202,7 +202,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
 
 PROGRAM = """
 from bench.aliases import cases
-from worlddb.index.name_index import block_keys
+from worlddb.identity.store_resolver import block_keys
 from worlddb.identity.resolver import Resolver
 for case in cases():
     outcome = Resolver().resolve(case.candidate, case.options)

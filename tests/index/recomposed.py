@@ -45,14 +45,14 @@ def composed(anchor: Floats, children: list[Floats], pooling: str) -> Floats:
 
 def model_row(db: WorldDB, model_id: str = "exact") -> ModelRow:
     """Return how far a model has come."""
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         return next(row for row in reader.derived.models() if row.id == model_id)
 
 
 def stored_vectors(db: WorldDB, model_id: str = "exact") -> dict[int, bytes]:
     """Return every content vector of a model by its node's row."""
     number = model_row(db, model_id).number
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         found = reader.derived.all_vectors()
         return {node: vector for model, node, vector in found if model == number}
 
@@ -60,7 +60,7 @@ def stored_vectors(db: WorldDB, model_id: str = "exact") -> dict[int, bytes]:
 def stored_worlds(db: WorldDB, model_id: str = "exact") -> dict[int, World]:
     """Return the composed worlds as the store has them; those without children are left out."""
     number = model_row(db, model_id).number
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         return {
             pool.node: World(pool.children, np.frombuffer(pool.vector, "<f2").astype(np.float64))
             for model, _, pool in reader.derived.all_pools()
@@ -80,7 +80,7 @@ def recomposed_worlds(
         row: np.frombuffer(vector, "<f2").astype(np.float64)
         for row, vector in stored_vectors(db, model_id).items()
     }
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         parents = {node.row: node.parent for node in reader.scan.nodes() if node.row in content}
         closed = {row for field, row, _, _ in reader.scan.history() if field == "node.valid_to"}
     children: defaultdict[int, list[int]] = defaultdict(list)

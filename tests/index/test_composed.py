@@ -149,7 +149,7 @@ def make(db: WorldDB, *names: str, parent: Id | None = None) -> list[Id]:
 
 
 def row_of(db: WorldDB, ident: Id) -> int:
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         row = reader.node_row(ident)
     assert row is not None
     return row
@@ -257,15 +257,15 @@ def test_search_sees_the_content_again_of_a_world_that_lost_its_last_child(db: W
     (child,) = make(db, "child", parent=world)
     db.reindex()
     row, model = row_of(db, world), model_row(db)
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         composed_vector = dict(reader.derived.vectors_after(model.number, 0, -1))[row]
     with db.transaction() as tx:
         tx.retire(child)
     db.reindex()
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         # What an index that followed up to then gets: the emptied world must be in it.
         news = dict(reader.derived.vectors_after(model.number, model.embedded + 1, model.seq))
-        loaded = db._search.vectors().load(reader, [row])[0]
+        loaded = db.engine.search.vectors().load(reader, [row])[0]
     content = half(exact("world").astype(np.float64))
     assert np.array_equal(np.frombuffer(news[row], "<f2"), content)
     assert np.array_equal(loaded, content)
@@ -352,7 +352,7 @@ def test_composing_again_from_nothing_changes_nothing(tmp_path: Path, pooling: P
         before = stored_worlds(db)
         number = model_row(db).number
         for _ in range(3):
-            with db._store.derive() as session:
+            with db.engine.store.derive() as session:
                 session.derived.start_pools(number, pooling)
             db.reindex()
         after = stored_worlds(db)

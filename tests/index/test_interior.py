@@ -206,7 +206,7 @@ def furnish(db: WorldDB) -> dict[str, Id]:
 
 def every_answer(db: WorldDB, ids: dict[str, Id], *moments: AsOf) -> list[Any]:
     """Ask in every way that is held, of the scope, of the whole store, and of two worlds."""
-    vector = db._search.vectors().ask("an apple").tolist()
+    vector = db.engine.search.vectors().ask("an apple").tolist()
     answers: list[Any] = []
     for when in (AsOf(), *moments):
         for scope in (None, ids["scope"], [ids["topic"], ids["home"]]):

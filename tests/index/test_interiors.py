@@ -131,7 +131,7 @@ def test_readers_see_each_commit_whole_while_somebody_writes(tmp_path: Path) -> 
         except BaseException as error:
             wrong.append(error)
 
-    vector = db._search.vectors().ask("apple").tolist()
+    vector = db.engine.search.vectors().ask("apple").tolist()
     inside = db.query().in_world(scope)
     asked: list[tuple[Any, ...]] = [
         (lambda: db.recall("apple", scope=scope),),
@@ -205,8 +205,8 @@ def test_what_was_read_in_a_transaction_is_gone_when_it_is_rolled_back(most: int
 
 
 def kept_worlds(db: WorldDB) -> dict[Any, HeldWorld]:
-    assert db._search._interiors is not None
-    return db._search._interiors._held
+    assert db.engine.search._interiors is not None
+    return db.engine.search._interiors._held
 
 
 @pytest.mark.parametrize("limit", ["NODES_MAX", "WORLDS_MAX"])
@@ -220,7 +220,7 @@ def test_worlds_that_had_to_go_are_read_again(monkeypatch: pytest.MonkeyPatch, l
         if rng.random() < 0.3:
             inside[scope].add(fact(db, f"apple {number}", parent=scope))
         assert set(found(db.recall("apple", scope=scope, k=100))) == inside[scope]
-        when = AsOf(valid=at(db._clock()))
+        when = AsOf(valid=at(db.engine.clock()))
         assert set(found(db.recall("apple", scope=scope, k=100, as_of=when))) <= inside[scope]
         held = list(kept_worlds(db).values())
         assert len(held) <= (3 if limit == "WORLDS_MAX" else len(held))

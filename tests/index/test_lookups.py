@@ -10,7 +10,8 @@ import pytest
 
 import worlddb
 from worlddb import Memory, WorldDB
-from worlddb.index.name_index import NameIndex, attribute_keys, block_keys
+from worlddb.identity.store_resolver import attribute_keys, block_keys
+from worlddb.index.name_index import NameIndex
 
 TEXTS = (
     "My manager Sarah Chen likes green tea.",
@@ -28,19 +29,19 @@ def db(tmp_path: Path) -> Iterator[WorldDB]:
 
 
 def index_of(db: WorldDB) -> NameIndex:
-    return NameIndex(db._store, block_keys, attribute_keys)
+    return NameIndex(db.engine.store, block_keys, attribute_keys)
 
 
 def is_complete(db: WorldDB) -> bool:
     """Return whether the index has reached the last commit."""
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         head = reader.head()
         return reader.lookups.reached() == (head.nodes, head.notes)
 
 
 def content(db: WorldDB) -> tuple[list[Any], list[Any]]:
     """Return all that is in the index."""
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         con: Any = reader.lookups.con
         keys = con.execute("SELECT key, node FROM lookups ORDER BY key, node").fetchall()
         return keys, con.execute("SELECT * FROM lookups_reached").fetchall()
@@ -48,7 +49,7 @@ def content(db: WorldDB) -> tuple[list[Any], list[Any]]:
 
 def made_anew(db: WorldDB) -> tuple[list[Any], list[Any]]:
     """Return what is in the index after it was dropped and made again."""
-    with db._store.derive() as session:
+    with db.engine.store.derive() as session:
         con: Any = session.lookups.con
         con.execute("DELETE FROM lookups")
         con.execute("DELETE FROM lookups_reached")
@@ -91,7 +92,7 @@ def test_an_index_that_is_behind_takes_nothing_in(db: WorldDB) -> None:
     before = content(db)
     with db.transaction() as tx:
         tx.create_node(type="Entity", name="Tom Reed")
-        tx._derive(index_of(db).take_in)
+        tx.derive(index_of(db).take_in)
     assert content(db) == before
     index_of(db).catch_up()
     assert content(db) == made_anew(db)
@@ -104,7 +105,7 @@ def test_a_write_that_fails_leaves_the_index_as_it_was(db: WorldDB) -> None:
     def write() -> None:
         with db.transaction() as tx:
             tx.create_node(type="Entity", name="Tom Reed")
-            tx._derive(index_of(db).take_in)
+            tx.derive(index_of(db).take_in)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -61,7 +61,7 @@ def test_what_is_derived_can_be_erased_by_hand_and_is_made_again(
         fill(db, 10)
         db.reindex()
         before = stored_vectors(db)
-        with db._store.derive() as session:
+        with db.engine.store.derive() as session:
             for table in tables:
                 session.con.execute(f"DELETE FROM {table}")
         assert found(db, "text 4") == "text 4"
@@ -73,7 +73,7 @@ def test_a_vector_that_cannot_be_one_is_told_and_crashes_nothing(path: Path) -> 
     with worlddb.open(path, embedder=ExactEmbedder()) as db:
         world, *_ = fill(db, 4)
         db.reindex()
-        with db._store.derive() as session:
+        with db.engine.store.derive() as session:
             session.con.execute("UPDATE vectors SET vector = x'00' WHERE node = 3")
     with worlddb.open(path, embedder=ExactEmbedder()) as db:
         with pytest.raises(worlddb.CorruptionError, match="node row 3 is damaged"):

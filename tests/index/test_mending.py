@@ -153,7 +153,7 @@ def test_nothing_is_made_again_where_nothing_is_lost(path: Path) -> None:
     embedder = ReadingEmbedder()
     before = {table: rows(path, table) for table in ("models", "vectors", "tokens", "pools")}
     with open_it(path, embedder=embedder) as db:
-        assert not db._store.mend()
+        assert not db.engine.store.mend()
         db.reindex()
     assert not embedder.documents
     assert {table: rows(path, table) for table in before} == before

@@ -74,7 +74,7 @@ def furnish(path: Path) -> dict[str, Id]:
 def nearest(db: WorldDB) -> list[list[Id]]:
     """Return what is nearest some vectors."""
     rng = random.Random(1)
-    dim = db._search.vectors().dim
+    dim = db.engine.search.vectors().dim
     queries = [[rng.uniform(-1, 1) for _ in range(dim)] for _ in range(8)]
     return [found(db.query().vector(query).execute()) for query in queries]
 
@@ -365,5 +365,5 @@ def test_a_store_that_may_only_be_read_is_searched_by_meaning(path: Path, most: 
         assert found(db.recall("apple", settings=lanes("vector"))) == [apple]
         with open_store(path) as other:
             more = fact(other, "another pear")
-        vector = db._search.vectors().ask("pear").tolist()
+        vector = db.engine.search.vectors().ask("pear").tolist()
         assert found(db.query().vector(vector).limit(2).execute()) == [pear, more]

@@ -116,7 +116,7 @@ def test_another_embedder_takes_its_token_vectors_away(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        ("UPDATE tokens SET vectors = x'0102' WHERE node = 2", "they cannot be such"),
+        ("UPDATE tokens SET vectors = x'0102' WHERE node = 2", "they are malformed"),
         ("UPDATE tokens SET model = 7 WHERE node = 2", "there is no such model"),
         ("UPDATE tokens SET node = 99 WHERE node = 2", "is not embedded"),
     ],

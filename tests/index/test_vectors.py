@@ -55,7 +55,7 @@ def found(db: WorldDB, text: str) -> str:
 
 def assert_complete(db: WorldDB, model_id: str = "exact") -> None:
     """Assert that every node has its vector, and no other, and that worlds are composed."""
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         names = {node.row: node.name for node in reader.scan.nodes() if node.row > 1}
         head = reader.head()
     expected = {
@@ -69,7 +69,7 @@ def assert_complete(db: WorldDB, model_id: str = "exact") -> None:
 
 
 def model_ids(db: WorldDB) -> list[str]:
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         return [model.id for model in reader.derived.models()]
 
 

@@ -116,9 +116,9 @@ def test_vectors_find_the_same_nodes_in_the_same_order_held_and_wide(seed: int) 
 
 
 def cosines(db: WorldDB, idents: list[Id], vector: Any) -> list[float]:
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         rows = [reader.node_row(ident) or 0 for ident in idents]
-        matrix = db._search.vectors().load(reader, rows)
+        matrix = db.engine.search.vectors().load(reader, rows)
     return [float(row @ vector / np.linalg.norm(vector)) for row in matrix]
 
 

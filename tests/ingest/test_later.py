@@ -1,4 +1,4 @@
-"""Later: what follows commits comes together under load, is waited for, and is never lost."""
+"""BackgroundQueue: what follows commits comes together under load, is waited for, and is never lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import worlddb
 from worlddb import Id, Proposal, WorldDB
 from worlddb.identity.match_values import ResolverSettings
 from worlddb.ingest import background_queue as later
-from worlddb.ingest.background_queue import Later, Nodes
+from worlddb.ingest.background_queue import BackgroundQueue, Nodes
 
 PATIENCE_S = 60
 BRIEFLY_S = 0.3
@@ -24,8 +24,8 @@ NAMES = ("Jonathan Smyth", "Jonathon Smyth", "Kathryn Cole", "Katherine Cole", "
 
 
 @pytest.fixture
-def queue() -> Iterator[Later]:
-    made = Later()
+def queue() -> Iterator[BackgroundQueue]:
+    made = BackgroundQueue()
     yield made
     made.close()
 
@@ -53,7 +53,7 @@ class Work:
         return []
 
 
-def test_what_waits_under_one_key_is_done_in_one_go(queue: Later) -> None:
+def test_what_waits_under_one_key_is_done_in_one_go(queue: BackgroundQueue) -> None:
     first, many = Work(held=True), Work()
     queue.put("other", ONE, first)
     assert first.began.wait(PATIENCE_S)
@@ -65,7 +65,7 @@ def test_what_waits_under_one_key_is_done_in_one_go(queue: Later) -> None:
     assert [seen.nodes for seen in queue.done] == [ONE, ONE + TWO + THREE]
 
 
-def test_what_comes_after_it_has_begun_is_done_after_it(queue: Later) -> None:
+def test_what_comes_after_it_has_begun_is_done_after_it(queue: BackgroundQueue) -> None:
     work = Work(held=True)
     queue.put("key", ONE, work)
     assert work.began.wait(PATIENCE_S)
@@ -75,7 +75,9 @@ def test_what_comes_after_it_has_begun_is_done_after_it(queue: Later) -> None:
     assert work.calls == [[ONE], [TWO]]
 
 
-def test_no_key_keeps_the_others_waiting(queue: Later, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_key_keeps_the_others_waiting(
+    queue: BackgroundQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(later, "TOGETHER_MAX", 2)
     first, many, other = Work(held=True), Work(), Work()
     queue.put("first", ONE, first)
@@ -90,7 +92,7 @@ def test_no_key_keeps_the_others_waiting(queue: Later, monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("restful")
-def test_a_thread_that_rests_gathers_and_who_waits_wakes_it(queue: Later) -> None:
+def test_a_thread_that_rests_gathers_and_who_waits_wakes_it(queue: BackgroundQueue) -> None:
     first, many = Work(held=True), Work()
     queue.put("first", ONE, first)
     assert first.began.wait(PATIENCE_S)
@@ -104,7 +106,7 @@ def test_a_thread_that_rests_gathers_and_who_waits_wakes_it(queue: Later) -> Non
     assert many.calls == [[ONE, TWO]]
 
 
-def test_waiting_gives_up_in_time(queue: Later) -> None:
+def test_waiting_gives_up_in_time(queue: BackgroundQueue) -> None:
     work = Work(held=True)
     queue.put("key", ONE, work)
     assert not queue.wait(0.01)
@@ -112,7 +114,7 @@ def test_waiting_gives_up_in_time(queue: Later) -> None:
     assert queue.wait(PATIENCE_S)
 
 
-def test_a_failure_is_told_and_stops_nothing(queue: Later) -> None:
+def test_a_failure_is_told_and_stops_nothing(queue: BackgroundQueue) -> None:
     def fail(puts: Sequence[Nodes]) -> list[Proposal]:
         raise ZeroDivisionError("of all things")
 
@@ -126,7 +128,7 @@ def test_a_failure_is_told_and_stops_nothing(queue: Later) -> None:
 
 @pytest.mark.usefixtures("restful")
 def test_closing_finishes_what_was_put_and_takes_no_more() -> None:
-    queue, work = Later(), Work()
+    queue, work = BackgroundQueue(), Work()
     for number, nodes in enumerate((ONE, TWO, THREE)):
         queue.put(number, nodes, work)
     queue.close()
@@ -149,7 +151,7 @@ def told(path: Path, when: Literal["now", "later"]) -> set[frozenset[str]]:
     """Return what is proposed of a store of likely names that nobody compared when written."""
     hold = Work(held=True)
     with worlddb.open(path, durability="normal", embedder="none") as db:
-        db._later.put("in the way", ONE, hold)
+        db.engine.background.put("in the way", ONE, hold)
         with db.transaction() as tx:
             for name in NAMES:
                 tx.create_node(type="Entity", name=name)

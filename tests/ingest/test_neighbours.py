@@ -87,7 +87,7 @@ def test_names_are_counted_in_their_world_and_in_all() -> None:
         for number, home in enumerate(homes):
             for name in ("Anna Berg", "Bob Stone", "Carla Diaz")[: number + 1]:
                 meant(db, name, home)
-        with db._store.read() as reader:
+        with db.engine.store.read() as reader:
             rows = [reader.node_row(home) or 0 for home in homes]
             assert [reader.lookups.names(row) for row in rows] == [1, 2, 3]
             assert reader.lookups.names(ROOT_ROW) == 6
@@ -174,8 +174,8 @@ def test_what_is_moved_or_erased_while_it_is_filed_is_filed_as_it_is_then(
                 other.erase(tea)
             return [f"={name}"]
 
-        NameIndex(db._store, keys, lambda attributes: ()).catch_up()
-        with db._store.read() as reader:
+        NameIndex(db.engine.store, keys, lambda attributes: ()).catch_up()
+        with db.engine.store.read() as reader:
             row = reader.node_row(home) or 0
             there = reader.lookups.find([content_key("Fact", "Tea is green", row)], 9)
             anywhere = reader.lookups.find([name_number("=tea")], 9)

@@ -268,7 +268,7 @@ def test_one_word_confirms_one_scope(memory: Memory) -> None:
 @pytest.mark.parametrize("held_max", [1 << 20, 0], ids=["held", "wide"])
 def test_what_had_not_begun_by_then_is_not_among_what_had_ended(held_max: int) -> None:
     with Memory(":memory:", embedder="none", recluster="off") as memory:
-        memory.db._search._interiors = HeldWorlds(held_max=held_max)
+        memory.db.engine.search._interiors = HeldWorlds(held_max=held_max)
         memory.write("I live in Rome.", user_id="ada", at="2024-01-01T00:00:00Z")
         memory.write("I live in Oslo.", user_id="ada", at="2025-01-01T00:00:00Z")
 

@@ -55,7 +55,7 @@ def test_every_combination_of_scopes_sees_exactly_what_a_naive_model_says(
     """Also where scopes are too large to be held in memory: all of them, or some."""
     model: dict[tuple[str, int], set[tuple[str, str]]] = {}
     with Memory(":memory:", embedder="none", recluster="off", extractor="verbatim") as memory:
-        memory.db._search._interiors = HeldWorlds(held_max)
+        memory.db.engine.search._interiors = HeldWorlds(held_max)
         for user, agent, run, number, what in writes:
             ids = {"user_id": user, "agent_id": agent, "run_id": run}
             given = {name: value for name, value in ids.items() if value is not None}
@@ -173,7 +173,7 @@ def test_the_order_of_values_says_nothing(memory: Memory) -> None:
 @pytest.mark.parametrize("held_max", [5, 1_000])
 def test_a_small_scope_inside_a_large_one_is_found_from_the_small_one(held_max: int) -> None:
     with Memory(":memory:", embedder="none", recluster="off", extractor="verbatim") as memory:
-        memory.db._search._interiors = HeldWorlds(held_max)
+        memory.db.engine.search._interiors = HeldWorlds(held_max)
         for number in range(12):
             memory.write(f"tea number {number}", user_id="ada")
         memory.write("tea of the run", user_id="ada", run_id="r")

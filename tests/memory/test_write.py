@@ -270,7 +270,7 @@ def test_a_model_that_fails_loses_nothing_and_the_rest_waits(memory: Memory) -> 
 @pytest.mark.parametrize("held_max", [2, 1_000])
 def test_what_replaced_a_sentence_comes_before_the_text_that_still_has_it(held_max: int) -> None:
     with Memory(":memory:", recluster="off") as memory:
-        memory.db._search._interiors = HeldWorlds(held_max)
+        memory.db.engine.search._interiors = HeldWorlds(held_max)
         old = memory.write("Hi there! I live in Rome. I have a cat.", user_id="ada")
         for number in range(5):
             memory.write(f"I live for music, part {number}", user_id="ada")

@@ -27,7 +27,7 @@ def db(request: pytest.FixtureRequest) -> Iterator[WorldDB]:
             for text in TEXTS:
                 tx.create_node(type="Fact", content=text)
         if request.param == "wide":
-            opened._search._interiors = HeldWorlds(held_max=0)
+            opened.engine.search._interiors = HeldWorlds(held_max=0)
         yield opened
 
 

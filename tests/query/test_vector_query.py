@@ -26,7 +26,7 @@ def db() -> Iterator[WorldDB]:
 
 def vector_of(db: WorldDB, text: str) -> list[float]:
     """Return a text's vector, as a caller who embeds by himself has it."""
-    vector: list[float] = db._search.vectors().ask(text).tolist()
+    vector: list[float] = db.engine.search.vectors().ask(text).tolist()
     return vector
 
 

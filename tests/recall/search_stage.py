@@ -34,7 +34,7 @@ def open_store(path: str | os.PathLike[str] = ":memory:", **options: Any) -> Wor
 
 def hold_at_most(db: WorldDB, nodes: int) -> WorldDB:
     """Let worlds with more nodes than these be searched through the whole store's indexes."""
-    db._search._interiors = HeldWorlds(held_max=nodes)
+    db.engine.search._interiors = HeldWorlds(held_max=nodes)
     return db
 
 

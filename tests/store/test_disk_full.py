@@ -18,7 +18,7 @@ FILL_MAX = 2_000
 
 def limit_pages(db: worlddb.WorldDB, extra: int | None) -> None:
     """Let the database grow by `extra` pages and no more; None lifts the limit."""
-    con = db._store._writer
+    con = db.engine.store._writer
     pages = con.pragma("page_count")
     assert isinstance(pages, int)
     con.pragma("max_page_count", 1 << 30 if extra is None else pages + extra)
@@ -140,7 +140,7 @@ def test_deleting_and_closing_on_a_full_disk_is_all_or_nothing(any_db: worlddb.W
 def test_a_full_disk_does_not_keep_others_from_reading(db: worlddb.WorldDB) -> None:
     limit_pages(db, 10)
     landed = fill(db)
-    with worlddb.open(db._store.path, read_only=True) as other:
+    with worlddb.open(db.engine.store.path, read_only=True) as other:
         assert [node.id for node in other.children()] == landed
         assert other.check() == []
 

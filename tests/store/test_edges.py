@@ -25,7 +25,7 @@ def test_a_range_of_edges_can_be_had_by_type_and_as_of_a_commit(db: WorldDB) -> 
     with db.transaction() as tx:
         later = tx.write_edge("precedes", nodes[1], nodes[2])
         tx.delete_edge(kept[0].id)
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         last, before = reader.head().edges, reader.head().seq - 1
 
         def between(*given: int, **options: object) -> list[worlddb.Id]:

@@ -68,20 +68,20 @@ def full(path: Path) -> Path:
 
 def rows_of(db: worlddb.WorldDB) -> dict[str, list[Any]]:
     """Return every row of every guarded table."""
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         return {name: reader.con.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}
 
 
 def schema_of(db: worlddb.WorldDB) -> list[Any]:
     """Return every table, index and trigger as the statement that made it."""
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
         return reader.con.execute(sql).fetchall()
 
 
 def settings_of(db: worlddb.WorldDB) -> list[Any]:
     """Return what the text index has been told about itself."""
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         return reader.con.execute("SELECT * FROM texts_config ORDER BY k").fetchall()
 
 
@@ -93,7 +93,7 @@ DERIVED = {
 
 def test_every_table_that_is_not_derived_has_a_guard(full: Path) -> None:
     assert sorted(TABLES) == sorted(GUARDED)
-    with worlddb.open(full) as db, db._store.read() as reader:
+    with worlddb.open(full) as db, db.engine.store.read() as reader:
         tables = reader.con.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         names = {name for (name,) in tables if not name.startswith("texts")}
         assert names - DERIVED == set(TABLES)
@@ -147,10 +147,10 @@ def test_nothing_is_deleted_even_on_our_own_connection(full: Path, table: str) -
     with worlddb.open(full) as db:
         before = rows_of(db)
         with pytest.raises(apsw.ConstraintError, match="WorldDB"):
-            db._store._writer.execute(f"DELETE FROM {table}")
+            db.engine.store._writer.execute(f"DELETE FROM {table}")
         with (
             pytest.raises((apsw.ConstraintError, worlddb.WorldDBError)),
-            db._store.write() as writer,
+            db.engine.store.write() as writer,
         ):
             writer.con.execute(f"DELETE FROM {table}")
         assert rows_of(db) == before
@@ -159,7 +159,7 @@ def test_nothing_is_deleted_even_on_our_own_connection(full: Path, table: str) -
 
 
 def test_reading_connections_cannot_write(full: Path) -> None:
-    with worlddb.open(full) as db, db._store.read() as reader:
+    with worlddb.open(full) as db, db.engine.store.read() as reader:
         for table in TABLES:
             for statement in attacks(table):
                 with pytest.raises(apsw.Error):

@@ -65,7 +65,7 @@ def test_readers_do_not_mix_the_open_file_with_the_one_that_took_its_place(
     with worlddb.open(path.with_name("backup.db")) as other:
         commit_one(other, "theirs")
     # The pool's own connection reads what is open; a further one would read what is there.
-    with db._store.read():
+    with db.engine.store.read():
         _replace(path)
         with pytest.raises(worlddb.StorageError, match="replaced while it was open"):
             db.check()

@@ -21,7 +21,7 @@ def test_processes_that_write_at_once_lose_no_commit(
     db: worlddb.WorldDB, start: StartChild
 ) -> None:
     names = ["a", "b", "c"]
-    children = [start("write", db._store.path, name, "30") for name in names]
+    children = [start("write", db.engine.store.path, name, "30") for name in names]
     for child in children:
         assert child.hear() == "ready"
     for child in children:
@@ -93,7 +93,7 @@ def test_a_store_that_appears_while_its_format_is_looked_at_is_recognised(
 def test_two_processes_see_each_other_without_opening_again(
     db: worlddb.WorldDB, start: StartChild
 ) -> None:
-    child = start("write", db._store.path, "theirs", "1")
+    child = start("write", db.engine.store.path, "theirs", "1")
     assert child.hear() == "ready"
     assert len(db.log()) == 1
     child.go()
@@ -111,7 +111,7 @@ def test_readers_are_not_blocked_by_another_process_that_writes(
     db: worlddb.WorldDB, start: StartChild
 ) -> None:
     commit_one(db, "landed")
-    child = start("hold", db._store.path)
+    child = start("hold", db.engine.store.path)
     assert child.hear() == "held"
     assert [node.name for node in db.children()] == ["landed"]
     assert db.check() == []

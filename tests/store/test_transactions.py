@@ -320,7 +320,7 @@ def test_a_sound_store_checks_clean_after_each_of_many_commits(any_db: worlddb.W
 def test_a_process_without_the_handler_reads_a_custom_type_and_is_told_how_to_write_it(
     db: worlddb.WorldDB, start: StartChild
 ) -> None:
-    (made,) = start("register", db._store.path, "likes").rest()
+    (made,) = start("register", db.engine.store.path, "likes").rest()
     [edge] = db.edges(made["source"], types=["likes"])
     assert str(edge.id) == made["edge"]
     reached = db.query().seeds([made["source"]]).traverse("likes").execute()
@@ -344,7 +344,7 @@ def test_a_process_without_the_handler_reads_a_custom_type_and_is_told_how_to_wr
 def test_a_custom_program_for_a_default_type_is_not_replaced_by_the_default(
     db: worlddb.WorldDB, start: StartChild
 ) -> None:
-    (made,) = start("register", db._store.path, "supersedes").rest()
+    (made,) = start("register", db.engine.store.path, "supersedes").rest()
     before = picture(db)
     with (
         pytest.raises(worlddb.InvalidInputError, match="handler is not loaded"),

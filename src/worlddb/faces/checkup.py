@@ -14,9 +14,9 @@ from worlddb.faces.opening import chat_of, embedder_of
 from worlddb.faces.places import IN_MEMORY, data_directory
 
 if TYPE_CHECKING:
-    from worlddb.db import WorldDB
     from worlddb.embed.protocol import Embedder
     from worlddb.faces.config import Settings
+    from worlddb.world_db import WorldDB
 
 CHECKED_BYTES_MAX = 64_000_000
 WAL_BYTES_MAX = 256_000_000
@@ -43,7 +43,7 @@ def examine_config(path: str, secrets: list[str]) -> Iterator[Finding]:
 
 def examine_store(settings: Settings) -> Iterator[Finding]:
     """Yield how the store and its indexes are."""
-    from worlddb.db import open as open_store
+    from worlddb.world_db import open as open_store
 
     path = settings.path
     if path == IN_MEMORY:
@@ -118,7 +118,7 @@ def _format(path: str) -> int:
 
 
 def _examine_vectors(db: WorldDB) -> Iterator[Finding]:
-    with db._store.read() as reader:
+    with db.engine.store.read() as reader:
         model = next((row for row in reader.derived.models() if row.active), None)
         nodes = reader.head().nodes
     if model is None:
@@ -170,12 +170,12 @@ def _embedder(settings: Settings) -> Embedder:
 
 def _recorded(settings: Settings) -> str | None:
     """Return the model that made the store's vectors, if it can be opened and has any."""
-    from worlddb.db import open as open_store
+    from worlddb.world_db import open as open_store
 
     try:
         with (
             open_store(settings.path, create=False, embedder="none") as db,
-            db._store.read() as reader,
+            db.engine.store.read() as reader,
         ):
             return next((row.id for row in reader.derived.models() if row.active), None)
     except (WorldDBError, OSError):

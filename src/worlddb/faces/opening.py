@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from worlddb.bridge.chat import Chat
     from worlddb.embed.protocol import Embedder
     from worlddb.faces.config import Settings
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
     from worlddb.model.drafts import Extractor
 
 
@@ -23,7 +23,7 @@ def open_memory(settings: Settings, *, create: bool = True, actor: str) -> Memor
         InvalidInputError: the embedder, the extractor or the model is badly named.
         ConflictError: the store's vectors are of another embedder.
     """
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
 
     path = roomy_store(settings.path) if create else existing_store(settings.path)
     return Memory(

@@ -1,18 +1,15 @@
-"""Keys: what a name is filed under, so that the few names it may be are found among a million.
+"""Name index: which nodes may be meant by a name, and which say the same already.
 
-A look-up asks for the keys the index stores. A key that finds more names than
-`ResolverSettings.key_names_max` says nothing and should be skipped: what is too common to find is
-too common to decide. So that a common word does not hide a name, words are also filed in pairs.
+Names are filed twice: among all names, and among the names of the world they are in. So a name that
+thousands of users know is found in the caller's own world, and how common a name is elsewhere says
+nothing there. Contents are only asked for in one world.
 
-    =john smith    the folded name
-    w:john         the longest words, and the last two in one: rare words, whatever is beside them
-    p:j5 s53       the sounds of the first and the last word: slips in both, in either order
-    b:joh smi      how they begin: slips further on that change the sound
-    i:j s53        a letter and the sound of the other: initials, nicknames, other first names
-    s:f41          the sound of a single word
-    a:email …      what tells people apart, of `attribute_keys`
+The index is derived. It is brought up to the last commit when a name is resolved, whoever wrote. A
+writer that resolves names takes in what it wrote in the same transaction.
 
-Not here: the index, and how it counts.
+The second half of this file says how a node is called, and how a question says it. Both are cut
+into words the same way, so "Dr. Smith's" names Dr. Smith, and "McDonald's" itself. People are also
+called by their first name alone.
 """
 
 from __future__ import annotations
@@ -24,68 +21,11 @@ from itertools import pairwise
 
 from blake3 import blake3
 
-from worlddb.identity.likelihood import cleaned, strong_of
-from worlddb.identity.match_values import DEFAULT_SETTINGS, ResolverSettings
 from worlddb.language.fold import fold
 from worlddb.language.person_names import ALSO_WORDS, read_name
-from worlddb.language.word_sound import sound_code
 from worlddb.language.words import folded
-from worlddb.resolve.known import formal_names, is_given, is_name
+from worlddb.resolve.known import is_given, is_name
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
-
-WORDS_MAX = 3
-BEGINNING = 3
-
-
-def block_keys(name: str) -> set[str]:
-    """Return the keys of a name."""
-    parts = read_name(name)
-    if not parts.key:
-        return set()
-    keys = {f"={parts.key}"}
-    words = parts.words
-    if not words:
-        return keys
-    longest = sorted(words, key=lambda word: (-len(word), word))[:WORDS_MAX]
-    keys.update(f"w:{word}" for word in longest if len(word) > 1)
-    numbers = "".join(f" {number}" for number in parts.numbers)
-    if len(words) == 1:
-        keys.add(f"s:{sound_code(words[0])}{numbers}")
-        keys.add(f"b:{words[0][: BEGINNING + 1]}{numbers}")
-        return keys
-    first, last = words[0], words[-1]
-    keys.add(f"w:{words[-2]}{last}")
-    one, other = sound_code(first), sound_code(last)
-    keys.add(f"p:{min(one, other)} {max(one, other)}{numbers}")
-    begin, end = sorted((first[:BEGINNING], last[:BEGINNING]))
-    keys.add(f"b:{begin} {end}{numbers}")
-    keys.update(f"i:{letter} {other}{numbers}" for letter in _letters(first))
-    keys.update(f"i:{letter} {one}{numbers}" for letter in _letters(last))
-    return keys
-
-
-def _letters(word: str) -> set[str]:
-    """Return the letters a word may be shortened to: Bob is B, and R for Robert."""
-    return {word[0], *(name[0] for name in formal_names(word))}
-
-
-def attribute_keys(
-    attributes: Mapping[str, str], settings: ResolverSettings = DEFAULT_SETTINGS
-) -> set[str]:
-    """Return the keys of what tells people apart: day of birth, e-mail, telephone."""
-    strong = strong_of(cleaned(attributes), settings)
-    return {f"a:{name} {value}" for name, value in strong.items()}
-
-
-# Lookups: which nodes might be meant by a name, and which say the same already.
-#
-# Names are filed twice: among all, and among those of the world they are in. What thousands call by
-# the same name is found in one's own world, and how common a name is elsewhere says nothing there.
-# Contents are only ever asked for in one world.
-#
-# Derived: it is brought up to the last commit when somebody resolves, whoever wrote. Who resolves and
-# then writes takes in what they wrote in the same transaction, and leaves nothing to bring up.
-
 
 BATCH = 50_000
 """Keys lie all over the index, so each batch touches most of it: better few and large."""
@@ -121,6 +61,15 @@ class NameIndex:
         self._store = store
         self._keys = keys
         self._attribute_keys = attribute_keys
+
+    def is_current(self, reader: Reader) -> bool:
+        """Return whether the index has reached the commit of a snapshot."""
+        head = reader.head()
+        return (
+            reader.lookups.is_begun()
+            and reader.lookups.reached() == (head.nodes, head.notes)
+            and not reader.lookups.moved()
+        )
 
     def catch_up(self) -> None:
         """Bring the index to the last commit.
@@ -232,15 +181,8 @@ def _put(session: Reader, filed: Filed, names: Counter[int], last: int, notes: i
     session.lookups.set_reached(last, notes)
 
 
-# Names: how a node is called, and how a question says it.
-#
-# Both are cut into words the same way, so "Dr. Smith's" names Dr. Smith, and "McDonald's" itself.
-# People are also called by their first name alone. What is one is taken from a list of given names,
-# and how it is written in the question must not speak against it.
-
-
 NAME_WORDS_MAX = 6
-NAME_CHARS_MAX_NAMES = 80
+SAID_NAME_CHARS_MAX = 80
 FIRST_NAMED = frozenset({"Entity", "Person"})
 FULL_WORDS_MAX = 4
 
@@ -256,12 +198,12 @@ def said_words(text: str) -> list[str]:
 
 def name_key(name: str) -> str:
     """Return the key under which a node is found by its name; empty for what is no name."""
-    return folded(" ".join(said_words(name))) if len(name) <= NAME_CHARS_MAX_NAMES else ""
+    return folded(" ".join(said_words(name))) if len(name) <= SAID_NAME_CHARS_MAX else ""
 
 
 def first_name(type_: str, name: str) -> str:
     """Return the first name of somebody who has more than that; empty for everybody else."""
-    if type_ not in FIRST_NAMED or len(name) > NAME_CHARS_MAX_NAMES:
+    if type_ not in FIRST_NAMED or len(name) > SAID_NAME_CHARS_MAX:
         return ""
     words = name.split()
     if len(words) < 2 or not any(is_given(fold(word)) for word in words[:2]):
@@ -294,15 +236,15 @@ def said_firsts(question: str) -> dict[int, str]:
         if first in ALSO_WORDS and (begins[number] or said.islower()):
             continue
         goes_on = said == match.group() and number < len(gaps) and gaps[number].isspace()
-        if goes_on and _is_named_names(words[number + 1].group(), begins=False):
+        if goes_on and _is_part_of_name(words[number + 1].group(), begins=False):
             continue
         if number and gaps[number - 1].isspace():
-            if _is_named_names(words[number - 1].group(), begins=begins[number - 1]):
+            if _is_part_of_name(words[number - 1].group(), begins=begins[number - 1]):
                 continue
         found[number] = first
     return found
 
 
-def _is_named_names(word: str, *, begins: bool) -> bool:
+def _is_part_of_name(word: str, *, begins: bool) -> bool:
     """Tell whether a word beside a first name looks like a part of the same name."""
     return is_name(fold(word)) or (word[0].isupper() and not begins)

@@ -1,99 +1,172 @@
-"""Waiting: what a failing model leaves behind. The text is written, and what it lacks is noted.
+"""Extraction queue: what a failing model leaves behind. The text is written; its reading waits.
 
-    extractor fails ──▶ draft of its fallback + Waits ──enqueue()──▶ root --refers_to--> memory
+    extractor fails ──▶ draft of its fallback + Waiting ──▶ root --refers_to--> memory
 
-The queue is made of edges from the root world to what waits, with the reason in their metadata. So
-it is found in one look, has both clocks and a journal like all else, and needs no table. A node is
-in the queue while such an edge is there; the commit that writes what was extracted deletes it.
+The queue is made of edges from the root world to the memories that wait, with the reason in their
+metadata. So it is found in one look, has both clocks and a journal like everything else, and needs
+no table. The commit that writes what was extracted deletes the edge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from worlddb.errors import ProviderError
-from worlddb.ingest.messages import dated
+from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.drafts import Draft, Extractor, Message
+from worlddb.model.drafts import Draft, Extractor, Message, Pending
+from worlddb.model.records import Node
+from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.view.visibility import Moment
 from worlddb.write.transaction import Transaction
 
 QUEUE_EDGE = "refers_to"
 TASK = "extract"
-ERROR_CHARS_MAX = 500
+ERROR_CHARS_MAX = 500  # Enough to see what failed; a provider's whole reply is no reason.
+MEMORY, SESSION, TURN = "Memory", "Session", "Turn"
+
+
+class TakenError(ConflictError):
+    """Another process has extracted the memory meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
-    """That an extraction has to be done later: by which extractor, why, and how often it failed."""
+class Waiting:
+    """An extraction that is still to be done: by which extractor, why, and how often it failed."""
 
     extractor: str
     error: str
     attempts: int = 1
 
-    def metadata(self) -> dict[str, Any]:
-        """Return what the edge says."""
-        return {
-            "task": TASK,
-            "extractor": self.extractor,
-            "error": self.error,
-            "attempts": self.attempts,
-        }
+
+@dataclass(frozen=True, slots=True)
+class QueueEntry:
+    """A memory that waits, and the edges that say so."""
+
+    pending: Pending
+    edges: tuple[Id, ...]
 
 
-def read_waits(metadata: Mapping[str, Any]) -> Waits | None:
-    """Return what an edge from the root says, if it is one of the queue."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingText:
+    """What a queued memory says: the node, its live turns, and the worlds it is a member of."""
+
+    node: Node
+    turns: tuple[Node, ...]
+    worlds: tuple[Id, ...]
+
+    @property
+    def said(self) -> list[Node]:
+        """The turns that say something."""
+        return [turn for turn in self.turns if turn.content.strip()]
+
+    def messages(self) -> list[Message]:
+        """Return what was said, as it was written."""
+        if not self.turns:
+            return [Message(text=self.node.content, at=self.node.valid_from)]
+        return [
+            Message(text=turn.content, speaker=turn.name, at=turn.valid_from) for turn in self.said
+        ]
+
+    def anchors(self, draft: Draft) -> dict[str, Id]:
+        """Return which drafted nodes are the very nodes that wait."""
+        said = self.said
+        # A session of which one turn is left is drafted as a single memory.
+        top = said[0] if len(said) == 1 else self.node
+        wanted = {MEMORY, self.node.type} if len(said) == 1 else {self.node.type}
+        tops = [item for item in draft.nodes if item.parent is None and item.type in wanted]
+        if not tops:
+            return {}
+        found = {tops[0].key: top.id}
+        parts = [item for item in draft.nodes if item.parent == tops[0].key and item.type == TURN]
+        if len(parts) == len(said):
+            found |= {part.key: turn.id for part, turn in zip(parts, said, strict=True)}
+        return found
+
+
+def failure(extractor: Extractor, error: Exception | str, attempts: int = 1) -> Waiting:
+    """Return the note about an extraction that failed, or was not tried."""
+    name = str(getattr(extractor, "name", type(extractor).__name__))
+    return Waiting(extractor=name, error=str(error)[:ERROR_CHARS_MAX], attempts=attempts)
+
+
+def put_into_queue(tx: Transaction, memory: Id, waiting: Waiting) -> None:
+    """Queue a memory or a session in this transaction."""
+    metadata = {
+        "task": TASK,
+        "extractor": waiting.extractor,
+        "error": waiting.error,
+        "attempts": waiting.attempts,
+    }
+    tx.write_edge(QUEUE_EDGE, ROOT_ID, memory, metadata=metadata)
+
+
+def remove_from_queue(tx: Transaction, edges: Iterable[Id]) -> None:
+    """Remove an entry in this transaction.
+
+    Raises:
+        TakenError: another process removed the entry first.
+    """
+    try:
+        for edge in edges:
+            tx.delete_edge(edge)
+    except NotFoundError:
+        raise TakenError("the memory is out of the extraction queue already") from None
+
+
+def queue_entries(reader: Reader) -> list[QueueEntry]:
+    """Return what waits, each memory once: what failed least often first, then the oldest."""
+    found: dict[Id, list[tuple[Waiting, Id, datetime]]] = {}
+    for item in reader.edges_at([ROOT_ROW], "out", (QUEUE_EDGE,)):
+        waiting = _waiting(item.edge.metadata)
+        if waiting is not None:
+            note = (waiting, item.edge.id, item.edge.known_from)
+            found.setdefault(item.edge.target, []).append(note)
+    queue = [
+        QueueEntry(
+            Pending(
+                id=ident,
+                extractor=notes[-1][0].extractor,
+                error=notes[-1][0].error,
+                attempts=max(waiting.attempts for waiting, _, _ in notes),
+                since=min(since for _, _, since in notes),
+            ),
+            tuple(edge for _, edge, _ in notes),
+        )
+        for ident, notes in found.items()
+    ]
+    queue.sort(key=lambda entry: (entry.pending.attempts, entry.pending.since))
+    return queue
+
+
+def _waiting(metadata: Mapping[str, Any]) -> Waiting | None:
+    """Return what an edge from the root says, if it is an entry of the queue."""
     if metadata.get("task") != TASK:
         return None
     attempts = metadata.get("attempts")
-    return Waits(
+    return Waiting(
         extractor=str(metadata.get("extractor", "")),
         error=str(metadata.get("error", "")),
         attempts=attempts if isinstance(attempts, int) else 1,
     )
 
 
-def failed(extractor: Extractor, error: Exception | str, attempts: int = 1) -> Waits:
-    """Return what is noted of an extraction that failed, or was not tried."""
-    name = str(getattr(extractor, "name", type(extractor).__name__))
-    return Waits(extractor=name, error=str(error)[:ERROR_CHARS_MAX], attempts=attempts)
-
-
-def drafted(
-    extractor: Extractor, messages: Sequence[Message], at: datetime
-) -> tuple[Draft, Waits | None]:
-    """Return the draft of some messages; where the model failed, its fallback's, and that it waits.
-
-    The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
-    extractor that says by `resting()` why it should not be asked now is not waited for. A message
-    without a time has that of the one before it; the first has `at`.
-    """
-    messages = dated(messages, at)
-    resting: Callable[[], str | None] = getattr(extractor, "resting", lambda: None)
-    reason = resting()
-    if reason is not None:
-        waits = failed(extractor, reason, attempts=0)
-    else:
-        try:
-            return extractor.extract(messages, at).merged(), None
-        except ProviderError as error:
-            waits = failed(extractor, error)
-    fallback: Extractor | None = getattr(extractor, "fallback", None)
-    if fallback is None:
-        from worlddb.extract import extractor_named
-
-        fallback = extractor_named("verbatim")
-    return fallback.extract(messages, at).merged(), waits
-
-
-def enqueue(tx: Transaction, draft: Draft, ids: Mapping[str, Id], waits: Waits | None) -> None:
-    """Note in this transaction that what a draft begins with waits; do nothing if it does not."""
-    if waits is not None and draft.nodes:
-        put_into_queue(tx, ids[draft.nodes[0].key], waits)
-
-
-def put_into_queue(tx: Transaction, ident: Id, waits: Waits) -> None:
-    """Note in this transaction that a memory or a session waits."""
-    tx.write_edge(QUEUE_EDGE, ROOT_ID, ident, metadata=waits.metadata())
+def waiting_text(reader: Reader, ident: Id, moment: Moment) -> WaitingText | None:
+    """Return what a queued memory says; None if it has ended or says nothing."""
+    row = reader.node_row(ident)
+    if row is None:
+        return None
+    node = reader.nodes([row])[row]
+    turns: list[Node] = []
+    if node.type == SESSION:
+        found = reader.nodes(reader.children(row))
+        turns = [found[child] for child in sorted(found) if found[child].type == TURN]
+        turns = [turn for turn in turns if moment.holds(turn)]
+    says = any(turn.content.strip() for turn in turns) or bool(node.content.strip())
+    if not moment.holds(node) or not says:
+        return None
+    members = reader.edges_at([row], "in", ("contains",), moment.known)
+    worlds = (item.edge.source for item in members if moment.holds(item.edge))
+    return WaitingText(node=node, turns=tuple(turns), worlds=tuple(dict.fromkeys(worlds)))

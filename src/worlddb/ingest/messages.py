@@ -76,9 +76,14 @@ def dated(messages: Sequence[Message], at: datetime) -> list[Message]:
     return found
 
 
-def said_as(text: str) -> str:
-    """Return the form in which two texts are equal if they say the same to the letter.
+def same_text(one: str, other: str) -> bool:
+    """Return whether two texts say the same to the letter.
 
-    White space at the ends is none, every other run of it is one space; accents are composed.
+    White space at the ends does not count, every other run of it is one space; accents are
+    composed.
     """
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())

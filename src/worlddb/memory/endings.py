@@ -1,15 +1,16 @@
-"""Ending memories: retire one, all of a scope, or the scope itself. Nothing is deleted."""
+"""Memory endings: retire one, all of a scope, or the scope itself. Nothing is deleted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from worlddb.api.erasing import Receipt
+from worlddb.audit.erasure_receipt import Receipt
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.results import Retired
 from worlddb.memory.scope_view import (
-    Scoping,
+    CallerScopes,
     find_memory,
     generations,
     inside_memories,
@@ -18,38 +19,32 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, to_micros
-from worlddb.model.scopes import ScopeIds, ScopeName, groups_of
+from worlddb.model.scopes import ScopeName, groups_of
 from worlddb.view.visibility import View
+from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
 ALL = 1 << 40
 SUMMARY = "Summary"
 
 
-class EndingMemories(Scoping):
-    """The part of Memory that ends memories."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEnder:
+    """Ends the memories of one caller."""
 
-    def retire(
-        self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
-    ) -> Retired:
-        """End one memory, now or `at`, with what was derived from it alone.
+    db: WorldDB
+    scopes: CallerScopes
+    actor: str
 
-        Of a session, all turns end. It can still be read, and never comes back.
-
-        Raises:
-            InvalidInputError: not an id, the start of several, or a bad time.
-            NotFoundError: there is no such memory here.
-            RejectedError: the scope is outside the bounds of this memory.
-            ConflictError: it was superseded by another, which goes on; or the store is busy.
-            StorageError: the store cannot be written.
-        """
-        reach = self._reach(scope)
+    def retire(self, id: bytes | str, *, at: Instant | None, scope: Mapping[str, Any]) -> Retired:
+        """End one memory; see `Memory.retire`."""
+        reach = self.scopes.reach(scope)
         _check_time(at)
-        with self.db.transaction(self._actor) as tx:
+        with self.db.transaction(self.actor) as tx:
             # Read inside the transaction: nobody else writes meanwhile.
-            with self._viewing(reach, ended=True) as view:
+            with self.scopes.viewing(reach, ended=True) as view:
                 row, node = find_memory(view, id)
-            with self._viewing(reach) as view:
+            with self.scopes.viewing(reach) as view:
                 ends = _ends(view, [row])
                 newer = () if ends else successors(view, row)
             if newer:
@@ -59,49 +54,26 @@ class EndingMemories(Scoping):
         return self._ended(tx, ends, ())
 
     def retire_all(
-        self,
-        *,
-        confirm: str | bool | None = None,
-        at: Instant | None = None,
-        **scope: Unpack[ScopeIds],
+        self, *, confirm: str | bool | None, at: Instant | None, scope: Mapping[str, Any]
     ) -> Retired:
-        """End every memory in a scope, as `retire` does; the scope stays.
-
-        `confirm`, if given, has to be True or the scope's value.
-
-        Raises:
-            InvalidInputError: no scope is named, or it is confirmed as another.
-            RejectedError: the scope is outside the bounds of this memory.
-            StorageError, ConflictError: the store cannot be written.
-        """
-        groups = self._named(scope, "retire_all")
+        """End every memory in a scope; see `Memory.retire_all`."""
+        groups = self.scopes.named(scope, "retire_all")
         named = [name for group in groups_of(scope) for name in group]
         if confirm is not None:
             check_confirmed(confirm, named, "retire_all")
         _check_time(at)
-        with self.db.transaction(self._actor) as tx:
-            with self._viewing(groups) as view:
+        with self.db.transaction(self.actor) as tx:
+            with self.scopes.viewing(groups) as view:
                 ends = _ends(view, page(view, None, ALL))
             _end(tx, ends, at)
         return self._ended(tx, ends, ())
 
-    def purge_scope(
-        self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
-    ) -> Retired:
-        """End a scope with every memory and every name in it, also of those in other scopes.
-
-        Nothing is deleted; to remove text from the file, erase it. A scope of the same name can be
-        written to again and begins empty.
-
-        Raises:
-            InvalidInputError: not exactly one scope is named, or it is not confirmed.
-            RejectedError: the scope is outside the bounds of this memory.
-            StorageError, ConflictError: the store cannot be written.
-        """
+    def purge_scope(self, *, confirm: str | bool | None, scope: Mapping[str, Any]) -> Retired:
+        """End a scope; see `Memory.purge_scope`."""
         named = self._one_scope(scope, "purge_scope")
         check_confirmed(confirm, [named], "purge_scope")
-        with self.db.transaction(self._actor) as tx:
-            with self._viewing(((named,),)) as view:
+        with self.db.transaction(self.actor) as tx:
+            with self.scopes.viewing(((named,),)) as view:
                 rows = generations(view.reader, named)
                 inside = view.keep(view.reader.children_of(rows)) if rows else ()
                 ends = _ends(view, {*page(view, None, ALL), *inside})
@@ -110,43 +82,30 @@ class EndingMemories(Scoping):
         return self._ended(tx, ends, (named,) if ended else ())
 
     def erase(
-        self,
-        id: bytes | str | None = None,
-        *,
-        confirm: str | bool | None = None,
-        **scope: Unpack[ScopeIds],
+        self, id: bytes | str | None, *, confirm: str | bool | None, scope: Mapping[str, Any]
     ) -> Receipt:
-        """Remove the text of one memory for good, or everything that lives in a scope.
-
-        With an id: that memory, and what was derived from it. Without: the one scope that is named
-        and confirmed, with every memory and every name that lives in it, and its own name; what is
-        only a member of it lives elsewhere and stays. See `WorldDB.erase`.
-
-        Raises:
-            InvalidInputError: not an id, not exactly one scope, or it is not confirmed.
-            NotFoundError: there is no such memory or scope here.
-            RejectedError: the scope is outside the bounds of this memory.
-            StorageError, ConflictError: the store cannot be written.
-        """
+        """Erase a memory or a scope; see `Memory.erase`."""
         if id is not None:
-            with self._viewing(self._reach(scope), ended=True) as view:
+            with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
                 found = find_memory(view, id)[1].id
-            return self.db.erase(found, actor=self._actor)
+            return self.db.erase(found, actor=self.actor)
         named = self._one_scope(scope, "erase")
         check_confirmed(confirm, [named], "erase")
-        with self.db._store.read() as reader:
+        with self.db.engine.store.read() as reader:
             worlds = [Id(reader.world(row).id) for row in generations(reader, named)]
         if not worlds:
             raise NotFoundError(f"there is no scope {named}; list them to see them")
-        return self.db.erase(worlds, actor=self._actor)
+        return self.db.erase(worlds, actor=self.actor)
 
-    def _one_scope(self, given: ScopeIds, what: str) -> ScopeName:
+    def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
         """Return the one scope that a call names; within bounds, one's own."""
         named = [name for group in groups_of(given) for name in group]
         if len(named) != 1:
             raise InvalidInputError(f"{what}: name one scope: user_id, agent_id, app_id or run_id")
         # Within bounds of two kinds nobody owns a whole scope of either: others are in it, too.
-        if self._bounds and (len(self._bounds) > 1 or named[0] not in self._bounds[0]):
+        if self.scopes.bounds and (
+            len(self.scopes.bounds) > 1 or named[0] not in self.scopes.bounds[0]
+        ):
             raise RejectedError(f"{named[0]} is not yours to end")
         return named[0]
 

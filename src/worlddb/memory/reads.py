@@ -1,17 +1,17 @@
-"""Reading memories: recall, list, read, and whose memories there are."""
+"""Memory reads: recall, list, read, and whose memories there are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.memory.results import MemoryPage, Remembered, Scope, ScopePage
 from worlddb.memory.scope_view import (
     SESSION,
-    Scoping,
+    CallerScopes,
     find_memory,
     page,
     present_rows,
@@ -21,10 +21,11 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
 from worlddb.model.records import AsOf, Node
-from worlddb.model.scopes import KINDS, SCOPE, ScopeIds, ScopeKind, ScopeName, scope_named
+from worlddb.model.scopes import KINDS, SCOPE, ScopeKind, ScopeName, scope_named
 from worlddb.recall.hits import Recall
 from worlddb.store.protocol import ROOT_ROW, Reader
 from worlddb.view.visibility import Moment, View
+from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.recall.recaller import RecallSettings
@@ -40,36 +41,30 @@ TURNS_LISTED = 5
 GENERATIONS_MAX = 1_000_000
 
 
-class ReadingMemories(Scoping):
-    """The part of Memory that reads. No call here asks a language model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryReader:
+    """Reads the memories of one caller. No call here asks a language model."""
+
+    db: WorldDB
+    scopes: CallerScopes
 
     def recall(
         self,
         query: str,
         *,
-        k: int = 10,
-        max_tokens: int | None = None,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        types: Sequence[str] | None = None,
-        include_retired: bool = False,
-        at: Instant | None = None,
-        settings: RecallSettings | None = None,
-        **scope: Unpack[ScopeIds],
+        k: int,
+        max_tokens: int | None,
+        as_of: Instant | None,
+        known_at: Instant | None,
+        types: Sequence[str] | None,
+        include_retired: bool,
+        at: Instant | None,
+        settings: RecallSettings | None,
+        scope: Mapping[str, Any],
     ) -> Recall:
-        """Return what is remembered about `query`, best first, each hit with its reasons.
-
-        A hit is inside every kind of scope that is given, and inside any of several values of one.
-        `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
-        is asked, for words like "last week".
-
-        Raises:
-            InvalidInputError: an empty or huge question, or an argument is wrong.
-            RejectedError: the scope is outside the bounds of this memory.
-            ProviderError: the embedder failed or is missing.
-        """
-        groups = self._groups(scope)
-        with self._viewing(groups, as_of=as_of, known_at=known_at) as view:
+        """Return what is remembered about a question; see `Memory.recall`."""
+        groups = self.scopes.groups(scope)
+        with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
             worlds = [self._ids(view.reader, group, view.moment) for group in groups]
         options: dict[str, Any] = {
             "k": k,
@@ -95,9 +90,9 @@ class ReadingMemories(Scoping):
 
         The id of a scope follows from its name, so whoever guesses a name would see it confirmed.
         """
-        if not self._bounds:
+        if not self.scopes.bounds:
             return found
-        with self._viewing(self._bounds, known_at=known_at, ended=True) as view:
+        with self.scopes.viewing(self.scopes.bounds, known_at=known_at, ended=True) as view:
             worlds = {hit.node.parent for hit in found if hit.node.parent is not None}
             rows = {view.reader.node_row(world): world for world in worlds}
             places = {row for row in rows if row is not None}
@@ -112,22 +107,19 @@ class ReadingMemories(Scoping):
     def list(
         self,
         *,
-        limit: int = 50,
-        cursor: str | None = None,
-        include_retired: bool = False,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        **scope: Unpack[ScopeIds],
+        limit: int,
+        cursor: str | None,
+        include_retired: bool,
+        as_of: Instant | None,
+        known_at: Instant | None,
+        scope: Mapping[str, Any],
     ) -> MemoryPage:
-        """Return the memories directly in a scope, the latest first, a page at a time.
-
-        Raises:
-            InvalidInputError: an argument is wrong, or no page begins at that cursor.
-            RejectedError: the scope is outside the bounds of this memory.
-        """
+        """Return a page of memories; see `Memory.list`."""
         check_whole(limit, "limit", 1, PAGE_MAX)
-        groups = self._groups(scope)
-        with self._viewing(groups, as_of=as_of, known_at=known_at, ended=include_retired) as view:
+        groups = self.scopes.groups(scope)
+        with self.scopes.viewing(
+            groups, as_of=as_of, known_at=known_at, ended=include_retired
+        ) as view:
             rows = page(view, self._place(view, cursor), limit + 1)
             shown = rows[:limit]
             memories = self._remembered(view, shown, TURNS_LISTED)
@@ -140,43 +132,26 @@ class ReadingMemories(Scoping):
         self,
         id: bytes | str,
         *,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        **scope: Unpack[ScopeIds],
+        as_of: Instant | None,
+        known_at: Instant | None,
+        scope: Mapping[str, Any],
     ) -> Remembered:
-        """Return one memory, retired or not, by its id or the first 4 or more digits of it.
-
-        With a scope only what is inside it is there.
-
-        Raises:
-            InvalidInputError: not an id, or the start of several.
-            NotFoundError: there is no such memory here.
-            RejectedError: the scope is outside the bounds of this memory.
-        """
-        with self._viewing(self._reach(scope), known_at=known_at, ended=True) as view:
+        """Return one memory; see `Memory.read`."""
+        with self.scopes.viewing(self.scopes.reach(scope), known_at=known_at, ended=True) as view:
             row, node = find_memory(view, id)
-        with self._viewing((), as_of=as_of, known_at=known_at, ended=True) as view:
+        with self.scopes.viewing((), as_of=as_of, known_at=known_at, ended=True) as view:
             if as_of is not None and not view.moment.holds(node):
                 raise NotFoundError(f"memory {node.id.short} was not valid at that time")
             return self._remembered(view, [row], None)[0]
 
     def list_scopes(
-        self,
-        *,
-        kind: ScopeKind | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-        include_retired: bool = False,
+        self, *, kind: ScopeKind | None, limit: int, cursor: str | None, include_retired: bool
     ) -> ScopePage:
-        """Return the registered identities, in the order they came, a page at a time.
-
-        Raises:
-            InvalidInputError: no such kind, or an argument is wrong.
-        """
+        """Return a page of scopes; see `Memory.list_scopes`."""
         check_whole(limit, "limit", 1, PAGE_MAX)
         if kind is not None and kind not in KINDS:
             raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
-        with self._viewing(self._bounds, ended=include_retired) as view:
+        with self.scopes.viewing(self.scopes.bounds, ended=include_retired) as view:
             is_own = self._own_scopes(view)
             after = self._scope_place(view, cursor, is_own)
             rows = self._scope_rows(view, kind, after, limit + 1, is_own)
@@ -186,15 +161,15 @@ class ReadingMemories(Scoping):
         return ScopePage(scopes=found, next_cursor=str(found[-1].id) if more else None)
 
     def warm(self) -> None:
-        """Load now what the first recall would wait for: the embedder and the usual scope.
-
-        Raises:
-            ProviderError: the embedder failed or is missing.
-        """
-        search = self.db._search
+        """Load what the first recall would wait for; see `Memory.warm`."""
+        search = self.db.engine.search
         if search.has_vectors:
             search.vectors().ask("warm up")
-        self.recall("warm up", k=1)
+        groups = self.scopes.groups({})
+        with self.scopes.viewing(groups) as view:
+            worlds = [self._ids(view.reader, group, view.moment) for group in groups]
+        if all(worlds):
+            self.db.recall("warm up", scope=worlds[0], within=worlds[1:], k=1)
 
     def _scope_rows(
         self, view: View, kind: ScopeKind | None, after: int, most: int, is_own: IsOwn
@@ -213,7 +188,7 @@ class ReadingMemories(Scoping):
 
     def _own_scopes(self, view: View) -> IsOwn:
         """Return what tells one's scopes: within bounds, those that a memory in view is in."""
-        if not self._bounds:
+        if not self.scopes.bounds:
             return lambda row, node: _is_scope(node)
         reader, groups = view.reader, (view.worlds, *view.within)
         before, now = reader.head().nodes + 1, to_micros(view.moment.now, "now")
@@ -221,14 +196,14 @@ class ReadingMemories(Scoping):
         # Those that hold nothing of it are many, and are told at once. A turn is in its session's.
         held = reader.placed.holders(inside)
         held |= reader.placed.holders(held)
-        own = {str(scope) for group in self._bounds for scope in group}
+        own = {str(scope) for group in self.scopes.bounds for scope in group}
 
         def is_own(row: int, node: Node) -> bool:
             if not _is_scope(node):
                 return False
             if node.name in own:
                 return True
-            if row not in held or not self._may_name(scope_named(node.name)):
+            if row not in held or not self.scopes.may_name(scope_named(node.name)):
                 return False
             both = View(
                 reader,
@@ -250,7 +225,7 @@ class ReadingMemories(Scoping):
         """
         row = None if cursor is None else _row_of(view.reader, cursor)
         # Without bounds a page may go on after what has left the scope since.
-        if row is not None and self._bounds and not view.keep_world([row]):
+        if row is not None and self.scopes.bounds and not view.keep_world([row]):
             raise _no_cursor(cursor)
         return row
 
@@ -263,13 +238,13 @@ class ReadingMemories(Scoping):
         if cursor is None:
             return 0
         row = _row_of(view.reader, cursor)
-        if self._bounds and not is_own(row, view.reader.nodes([row])[row]):
+        if self.scopes.bounds and not is_own(row, view.reader.nodes([row])[row]):
             raise _no_cursor(cursor)
         return row
 
     def _ids(self, reader: Reader, group: Sequence[ScopeName], moment: Moment) -> Ids:
         """Return the worlds of some scopes."""
-        present = bool(self._bounds)
+        present = bool(self.scopes.bounds)
         return [
             Id(reader.world(row).id)
             for scope in group
@@ -294,7 +269,7 @@ class ReadingMemories(Scoping):
                 valid_to=nodes[row].valid_to,
                 known_from=nodes[row].known_from,
                 retired=not moment.holds(nodes[row]),
-                scopes=tuple(scope for scope in scopes[row] if self._may_name(scope)),
+                scopes=tuple(scope for scope in scopes[row] if self.scopes.may_name(scope)),
                 provenance=nodes[row].provenance,
                 metadata=nodes[row].metadata,
                 supersedes=tuple(before.get(row, ())),
@@ -310,10 +285,10 @@ class ReadingMemories(Scoping):
         reader, known = view.reader, view.moment.known
         found = reader.edges_at(rows, "both", ("supersedes",), known)
         ends = {end for item in found for end in (item.source, item.target)}
-        if self._bounds:
-            ends = view_of(reader, self._bounds, view.moment, ended=True, present=True).keep_world(
-                ends
-            )
+        if self.scopes.bounds:
+            ends = view_of(
+                reader, self.scopes.bounds, view.moment, ended=True, present=True
+            ).keep_world(ends)
         wanted = set(rows)
         before: dict[int, Ids] = {}
         after: dict[int, Ids] = {}

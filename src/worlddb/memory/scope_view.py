@@ -1,79 +1,95 @@
-"""Scoping: from the ids of a call to the scopes it may see and writes to."""
+"""Scope view: from the scope ids of a call to what the caller may see, one memory or page at a time.
+
+A *memory* is a node that says something, or a session of turns that do. Scopes are given by kind: a
+memory is seen if it is inside a scope of each kind. Whatever is not seen is not there: it is not
+counted, not found by the start of its id, and not told apart from what never was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from worlddb.db import WorldDB
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.ingest.idempotency import KEY
 from worlddb.model.address import ID_BYTES, Id, parse_prefix
 from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.records import AsOf, Node
 from worlddb.model.scopes import KINDS, SCOPE, Groups, ScopeName, groups_of, scope_named
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
-from worlddb.view.visibility import Moment, View, is_answer, moment_of
+from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
+from worlddb.view.visibility import NOWHERE, Moment, View, is_answer, moment_of
 
 DEFAULT_USER = "default"
 
 
-class Scoping:
-    """A store, the scopes that are meant where a call names none, and those it may not leave."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerScopes:
+    """Which scopes a caller means by default, and which it may not leave.
 
-    def __init__(self, db: WorldDB, usual: Groups, bounds: Groups, actor: str) -> None:
-        self.db = db
-        self._usual = usual
-        self._bounds = bounds
-        self._actor = actor
+    `usual` holds where a call names no scope of that kind; `bounds` hold whatever a call names.
+    """
 
-    def _groups(self, given: Mapping[str, Any]) -> Groups:
-        """Return the scopes of a call, by kind: as it says, else as usual, never beyond bounds.
+    store: Store
+    clock: Callable[[], int]
+    usual: Groups = ()
+    bounds: Groups = ()
+
+    def groups(self, given: Mapping[str, Any]) -> Groups:
+        """Return the scopes of a call, by kind: as named, else the usual ones, inside the bounds.
 
         Raises:
             InvalidInputError: a scope is badly named.
-            RejectedError: it is outside the bounds.
+            RejectedError: a scope is outside the bounds.
         """
         named = _by_kind(groups_of(given))
-        chosen = _by_kind(self._usual) | _by_kind(self._bounds) | named
-        for kind, allowed in _by_kind(self._bounds).items():
+        chosen = _by_kind(self.usual) | _by_kind(self.bounds) | named
+        for kind, allowed in _by_kind(self.bounds).items():
             for scope in set(chosen[kind]) - set(allowed):
                 raise RejectedError(f"{scope} is not yours; leave {kind}_id out")
         if not chosen:
             chosen = _by_kind(groups_of({"user_id": DEFAULT_USER}))
-        # One's own kinds first: where a memory lives, names are resolved and texts compared, and a
-        # caller may do neither in a scope it does not own.
-        own = [kind for kind in KINDS if kind in _by_kind(self._bounds)]
+        # The caller's own kinds first: in the first scope names are resolved and texts compared,
+        # and a caller may do neither in a scope that is not its own.
+        own = [kind for kind in KINDS if kind in _by_kind(self.bounds)]
         order = [*own, *(kind for kind in KINDS if kind not in own)]
         return tuple(chosen[kind] for kind in order if kind in chosen)
 
-    def _reach(self, given: Mapping[str, Any]) -> Groups:
+    def reach(self, given: Mapping[str, Any]) -> Groups:
         """Return the scopes that a memory named by its id has to be inside of.
 
-        Those that the call names and the bounds; the usual ones hide nothing from who has an id.
+        These are the scopes that the call names, and the bounds. The usual scopes hide nothing from
+        a caller who has an id.
         """
-        named = _by_kind(groups_of(given)) or _by_kind(self._bounds)
-        return self._groups(given) if named else ()
+        named = _by_kind(groups_of(given)) or _by_kind(self.bounds)
+        return self.groups(given) if named else ()
 
-    def _named(self, given: Mapping[str, Any], what: str) -> Groups:
+    def named(self, given: Mapping[str, Any], what: str) -> Groups:
         """Return the scopes of a call that ends memories: it has to name one.
 
         Raises:
-            InvalidInputError: it names none.
+            InvalidInputError: the call names no scope.
         """
         if not groups_of(given):
             raise InvalidInputError(f"{what}: name the scope: user_id, agent_id, app_id or run_id")
-        return self._groups(given)
+        return self.groups(given)
 
-    def _may_name(self, scope: ScopeName) -> bool:
-        """Return whether a scope may be told of: not another user's, to one who is bound."""
-        for group in self._bounds:
+    def bound(self, more: Groups) -> CallerScopes:
+        """Return the same scopes inside further bounds."""
+        kinds = {group[0].kind for group in more}
+        kept = (group for group in self.bounds if group[0].kind not in kinds)
+        return replace(self, bounds=(*more, *kept))
+
+    def may_name(self, scope: ScopeName) -> bool:
+        """Return whether a bound caller may see the name of a scope."""
+        for group in self.bounds:
             if group[0].kind == scope.kind:
                 return scope in group
         return True
 
     @contextmanager
-    def _viewing(
+    def viewing(
         self,
         groups: Groups,
         *,
@@ -86,34 +102,26 @@ class Scoping:
         Raises:
             InvalidInputError: a time without a zone, or no time at all.
         """
-        db = self.db
         for name, time in (("as_of", as_of), ("known_at", known_at)):
             if time is not None:
                 to_micros(time, name)
-        with db._store.read() as reader:
-            moment = moment_of(reader, AsOf(valid=as_of, known=known_at), db._clock())
-            yield view_of(reader, groups, moment, ended, present=bool(self._bounds))
+        with self.store.read() as reader:
+            moment = moment_of(reader, AsOf(valid=as_of, known=known_at), self.clock())
+            yield self.view(reader, groups, moment, ended)
+
+    def view(self, reader: Reader, groups: Groups, moment: Moment, ended: bool = False) -> View:
+        """Return what can be seen inside scopes; without any, everything."""
+        return view_of(reader, groups, moment, ended, present=bool(self.bounds))
 
 
 def _by_kind(groups: Groups) -> dict[str, tuple[ScopeName, ...]]:
     return {group[0].kind: group for group in groups}
 
 
-# Memories: what a user of scopes may see, one by one and page by page.
-#
-# A *memory* is a node that says something, or a session of turns that do. Scopes are given by kind:
-# a memory is seen if it is inside any scope of each kind. Whatever is not is not there: it is neither
-# counted, nor found by the start of its id, nor told apart from what never was.
-
-
-KEY = "Key"
-"""The type of the nodes that remember idempotency keys."""
 SESSION = "Session"
 LIKE_MAX = 1_000
 CHUNK = 500
 SHOWN = 3
-NOWHERE = 0
-"""A row that no node has."""
 
 
 def is_memory(body: BodyRow) -> bool:

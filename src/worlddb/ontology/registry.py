@@ -17,13 +17,20 @@ from typing import NamedTuple
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import Limits, check_type, encode_text
-from worlddb.ontology.identity import SameAs
-from worlddb.ontology.inference import DerivedFrom, Implies
-from worlddb.ontology.order import Causes, Precedes
+from worlddb.ontology.edge_types import (
+    Causes,
+    Contains,
+    Contradicts,
+    DerivedFrom,
+    Implies,
+    InstanceOf,
+    Precedes,
+    RefersTo,
+    SameAs,
+    SubtypeOf,
+    Supersedes,
+)
 from worlddb.ontology.protocol import EdgeHandler
-from worlddb.ontology.revision import Contradicts, Supersedes
-from worlddb.ontology.structure import Contains, RefersTo
-from worlddb.ontology.taxonomy import InstanceOf, SubtypeOf
 
 ENTRY_POINTS = "worlddb.edge_types"
 VERSION_BYTES_MAX = 256

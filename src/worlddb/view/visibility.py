@@ -19,6 +19,8 @@ from worlddb.ontology.registry import Registry
 from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
 
 BEFORE_EVERYTHING = -1
+NOWHERE = 0
+"""A row that no node has: inside it nothing is seen."""
 
 
 class Moment(NamedTuple):

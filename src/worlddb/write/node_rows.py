@@ -59,14 +59,13 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
     ready = _check(ledger, drafts)
     if ledger.head.nodes > ROOT_ROW:
         ledger.place_all([item[0] for item in ready])
+    _check_homes(ledger, ready)
     rows: list[tuple[Any, ...]] = []
     records, notes, ids = [], [], []
     places, children, seq = ledger.places, ledger.children_put, ledger.writer.seq
     for item in ready:
         if item[0] in places:
             if item[1].created_at is not None:
-                _check_home(ledger, item)
-                refuse_erased(ledger, item[0], places[item[0]][0])
                 notes.append((item, places[item[0]][0], False))
                 ids.append(trusted_id(item[0]))
                 continue
@@ -197,13 +196,25 @@ def _make_distinct(ledger: Ledger, item: _Ready) -> _Ready:
     return item._replace(ident=ident, created_at=created_at, valid_from=valid_from)
 
 
-def _check_home(ledger: Ledger, item: _Ready) -> None:
-    """Refuse a draft of a node that exists, if it asks for another home than the node has."""
-    if item.draft.parent is not None and item.parent[0] != ledger.places[item.ident][1]:
-        raise ConflictError(
-            f"node {Id(item.ident).short} already lives in another world; make it a member of "
-            "this one too with write_edge('contains', world, node)"
-        )
+def _check_homes(ledger: Ledger, ready: Sequence[_Ready]) -> None:
+    """Refuse drafts of nodes that exist, before anything of a batch is written.
+
+    Raises:
+        ConflictError: a draft asks for another home than the node has, or the node was erased.
+    """
+    homes: dict[bytes, int] = {}
+    for item in ready:
+        if item.draft.created_at is None:
+            continue
+        place = ledger.places.get(item.ident)
+        if place is not None:
+            refuse_erased(ledger, item.ident, place[0])
+        home = place[1] if place is not None else homes.setdefault(item.ident, item.parent[0])
+        if item.draft.parent is not None and item.parent[0] != home:
+            raise ConflictError(
+                f"node {Id(item.ident).short} already lives in another world; make it a member of "
+                "this one too with write_edge('contains', world, node)"
+            )
 
 
 def refuse_erased(ledger: Ledger, ident: bytes, row: int) -> None:

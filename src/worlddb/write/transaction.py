@@ -128,6 +128,10 @@ class Transaction:
         """
         return self._do(create_nodes, self._ledger, drafts)
 
+    def is_new(self, node_id: Id) -> bool:
+        """Return whether this transaction created a node."""
+        return self._ledger.place(node_id)[0] > self._ledger.head.nodes
+
     def add_aliases(self, node_id: bytes | str, aliases: Sequence[str]) -> None:
         """Give a node further names.
 
@@ -273,8 +277,11 @@ class Transaction:
 
     # -- the end of it -----------------------------------------------------------------------------
 
-    def _derive(self, take_in: Callable[[Reader, int, int], None]) -> None:
-        """Let an index take in what was written up to here, last node and last note, with it."""
+    def derive(self, take_in: Callable[[Reader, int, int], None]) -> None:
+        """Let a derived index take in what was written so far, in the same commit.
+
+        `take_in` gets the writer, and the rows of the last node and the last note.
+        """
         self._do(take_in, self._ledger.writer, self._ledger.node_row, self._ledger.note_row)
 
     def _check_usable(self) -> None:

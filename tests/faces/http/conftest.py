@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 from .serving import Site, serving
 

@@ -19,7 +19,7 @@ from faces.command import COMMAND, environment
 from worlddb.faces.http.access import Access, Token, make_access, token_digest
 from worlddb.faces.http.app import make_app
 from worlddb.faces.http.server import HttpServer, listener_on
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 DEADLINE_S = 30
 JSON = {"Content-Type": "application/json"}

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from worlddb.faces.http import connection
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 from .serving import DEADLINE_S, JSON, MCP, Site, serving
 

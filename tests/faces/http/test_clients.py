@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from worlddb.faces.http.access import make_access
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 from .serving import Site, serving, token
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from worlddb.faces.http.access import make_access
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 from .serving import JSON, ROUTES, Site, serving, token
 

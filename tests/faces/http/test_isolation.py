@@ -11,7 +11,7 @@ import pytest
 
 from worlddb import ScopeName
 from worlddb.faces.http.access import make_access
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 from .serving import Site, serving, token
 

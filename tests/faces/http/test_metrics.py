@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from worlddb.faces.http.metrics import HELP
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 from .serving import Site, serving
 

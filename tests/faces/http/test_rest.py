@@ -24,7 +24,7 @@ from worlddb.faces.http.models import ExtractorName
 from worlddb.faces.http.operations import OPERATIONS
 from worlddb.faces.http.problems import problem_of
 from worlddb.faces.http.shapes import shape_of
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 from .serving import JSON, Site
 

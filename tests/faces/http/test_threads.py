@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from worlddb.faces.http.threads import WRITERS_MAX
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 from .serving import Site, serving
 

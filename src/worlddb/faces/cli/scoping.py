@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from worlddb.faces.cli.terminal import one_line
 
 if TYPE_CHECKING:
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
     from worlddb.model.scopes import ScopeIds, ScopeName
 
 KINDS = ("user", "agent", "app", "run")

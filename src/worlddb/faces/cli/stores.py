@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from worlddb.db import WorldDB
     from worlddb.embed.protocol import Embedder
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
+    from worlddb.world_db import WorldDB
 
 
 def store_path(args: argparse.Namespace) -> str:
@@ -30,9 +30,9 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
     Raises:
         StorageError, FormatError: there is none, or it cannot be read.
     """
-    from worlddb.db import open as open_store
     from worlddb.faces.config import settings_from
     from worlddb.faces.places import existing_store
+    from worlddb.world_db import open as open_store
 
     settings = settings_from(args)
     path = existing_store(settings.path)
@@ -45,8 +45,8 @@ def open_to_write(args: argparse.Namespace) -> WorldDB:
     Raises:
         StorageError, FormatError: it cannot be opened or made.
     """
-    from worlddb.db import open as open_store
     from worlddb.faces.places import roomy_store
+    from worlddb.world_db import open as open_store
 
     return open_store(roomy_store(store_path(args)))
 

@@ -25,7 +25,7 @@ from worlddb.faces.http.problems import RefusedError, problem, problem_of
 from worlddb.faces.http.rest import rest_routes
 from worlddb.faces.http.threads import ASKING_MAX, PATIENCE_S, TOOLS_MAX, Threads, bound_tools
 from worlddb.faces.http.watching import Watching
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -78,7 +78,7 @@ def make_app(
             Middleware(Doors, access=access, memory=memory, tally=tally),
             Middleware(Bodies, bytes_max=body_bytes_max, seconds_max=body_s_max),
         ],
-        exception_handlers=_handlers(memory.db._store.path),
+        exception_handlers=_handlers(memory.db.engine.store.path),
         lifespan=lifespan,
     )
     # A redirect would send a token to wherever the Host header says.
@@ -88,7 +88,7 @@ def make_app(
 
 def _health(memory: Memory, threads: Threads) -> Endpoint:
     def look() -> None:
-        memory.db._store.refuse_lost()
+        memory.db.engine.store.refuse_lost()
         _ = memory.db.root_state
 
     async def health(_: Request) -> Response:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from worlddb.errors import RejectedError
 from worlddb.faces.http.access import Token
 from worlddb.faces.http.metrics import Tally
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 from worlddb.memory.results import Retired, Written
 
 CALLER: ContextVar[Memory] = ContextVar("worlddb_caller")

@@ -13,7 +13,7 @@ from worlddb.faces.http.access import Access, Token
 from worlddb.faces.http.callers import CALLER, CallerMemory, caller_memory
 from worlddb.faces.http.metrics import Tally
 from worlddb.faces.http.problems import RefusedError, problem_of
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 OPEN = frozenset(("/health", "/openapi.json"))
 """Paths that need no token: they tell nothing of what is remembered."""

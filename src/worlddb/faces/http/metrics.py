@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from worlddb import __version__
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -104,7 +104,7 @@ class Tally:
 
 def store_bytes(memory: Memory) -> int:
     """Return how much room the store's files take; nothing if it is in memory alone."""
-    path = memory.db._store.path
+    path = memory.db.engine.store.path
     return sum(
         os.path.getsize(name)
         for name in (path, f"{path}-wal", f"{path}-vectors")

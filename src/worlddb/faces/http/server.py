@@ -13,6 +13,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
+from worlddb.consolidate.background_consolidator import Background
 from worlddb.errors import StorageError, WorldDBError
 from worlddb.faces.config import Settings, open_memory
 from worlddb.faces.http.access import Access, is_loopback
@@ -21,8 +22,7 @@ from worlddb.faces.http.app import make_app
 from worlddb.faces.http.bodies import HEAD_BYTES_MAX
 from worlddb.faces.http.connection import ImpatientProtocol
 from worlddb.faces.http.tokens import SHORT_TOKEN_CHARS, doubts
-from worlddb.memory import Memory
-from worlddb.sleep.background import Background
+from worlddb.memory.memory import Memory
 
 CONNECTIONS_MAX = 1_000
 BACKLOG = 2_048
@@ -90,8 +90,8 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
     with ExitStack() as closing:
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = closing.enter_context(open_memory(settings, actor="http"))
-        if memory.db._store.read_only:
-            log.warning("%s: %s", settings.path, memory.db._store.why_read_only)
+        if memory.db.engine.store.read_only:
+            log.warning("%s: %s", settings.path, memory.db.engine.store.why_read_only)
         if settings.consolidate_every_s is not None:
             background = Background(memory.db, every_s=settings.consolidate_every_s)
             closing.callback(_tell_failures, background)

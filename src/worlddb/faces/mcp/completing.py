@@ -15,7 +15,7 @@ from mcp.types import (
     ResourceTemplateReference,
 )
 
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 from worlddb.model.scopes import ScopeKind
 
 KINDS: tuple[ScopeKind, ...] = get_args(ScopeKind)

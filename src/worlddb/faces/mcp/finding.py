@@ -12,7 +12,7 @@ from worlddb.faces.mcp.answers import Answer, remembered, shortened
 from worlddb.faces.mcp.registering import MemoryTool, tool_of
 from worlddb.faces.mcp.resources import memory_uri
 from worlddb.faces.mcp.tools import hints
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 TITLE_CHARS = 80
 RESULTS = 10

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from worlddb.errors import InvalidInputError, NotFoundError, WorldDBError
 from worlddb.faces.mcp import answers
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 from worlddb.model.scopes import ScopeIds, ScopeKind
 
 SCOPES_URI = "worlddb://scopes"

@@ -16,7 +16,7 @@ from worlddb.faces.mcp.finding import finding_tools
 from worlddb.faces.mcp.guide import INSTRUCTIONS, add_guide
 from worlddb.faces.mcp.resources import add_resources
 from worlddb.faces.mcp.tools import nine_tools
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 NAME = "worlddb"
 

@@ -16,7 +16,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from worlddb.errors import WorldDBError
 from worlddb.faces.mcp.server import LogLevel, make_server
 from worlddb.faces.mcp.wire import LAST_ANSWERS_S, Wire, standard_streams
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 
 ENDING_S_MAX = LAST_ANSWERS_S + 1.0
 

@@ -12,7 +12,7 @@ from worlddb.faces.mcp import answers
 from worlddb.faces.mcp import arguments as given
 from worlddb.faces.mcp.confirming import Asked, ask_to_purge, ask_to_retire_all, confirmation
 from worlddb.faces.mcp.registering import MemoryTool, tool_of
-from worlddb.memory import Memory
+from worlddb.memory.memory import Memory
 from worlddb.model.scopes import ScopeIds
 
 K_DEFAULT = 10

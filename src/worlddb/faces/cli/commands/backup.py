@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             progress.measure = lambda: _size(temporary)
             db.backup(temporary)
     size = os.path.getsize(target)
-    from worlddb.db import open as open_store
+    from worlddb.world_db import open as open_store
 
     # Read from the copy itself: what it holds is what was saved.
     with open_store(target, create=False) as copy:

@@ -104,7 +104,7 @@ def _measure(args: argparse.Namespace, path: str) -> tuple[dict[str, dict[str, f
     import random
 
     from worlddb.faces.cli.stores import chosen_embedder
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
 
     chance = random.Random(SEED)
     total = args.memories + args.recalls + 1

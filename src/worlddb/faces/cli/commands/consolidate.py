@@ -11,8 +11,8 @@ from worlddb.faces.cli.stores import open_to_read, store_path
 from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
 
 if TYPE_CHECKING:
+    from worlddb.consolidate.consolidation_run import ConsolidationReport
     from worlddb.model.drafts import Summarizer
-    from worlddb.sleep.report import ConsolidationReport
 
 PARTS = ("summaries", "closure", "conflicts")
 SUMMARIZERS = ("extractive", "llm")

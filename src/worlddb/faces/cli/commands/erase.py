@@ -15,7 +15,7 @@ from worlddb.faces.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from worlddb import Receipt
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
 
 
 def add_parser(subparsers: Subparsers) -> None:

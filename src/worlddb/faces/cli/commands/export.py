@@ -17,7 +17,7 @@ from worlddb.faces.cli.stores import open_to_read, store_path
 from worlddb.faces.cli.terminal import one_line, print_json
 
 if TYPE_CHECKING:
-    from worlddb.db import WorldDB
+    from worlddb.world_db import WorldDB
 
 STDOUT = "-"
 COMMIT = '{"commit":'

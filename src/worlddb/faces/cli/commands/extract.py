@@ -14,8 +14,8 @@ from worlddb.faces.cli.terminal import iso, one_line, preview, print_json, print
 if TYPE_CHECKING:
     from worlddb.bridge.chat import Chat
     from worlddb.bridge.extractor import LlmExtractor
-    from worlddb.db import WorldDB
     from worlddb.model.drafts import Extracted, Pending
+    from worlddb.world_db import WorldDB
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -108,7 +108,7 @@ def _checked(lines: Iterator[str]) -> Iterator[str]:
     Raises:
         FormatError: they do not.
     """
-    from worlddb.db import open as open_store
+    from worlddb.world_db import open as open_store
 
     first = next(lines, "")
     # That a first line alone is no whole export does not matter here.

@@ -13,9 +13,9 @@ from worlddb.faces.cli.stores import open_to_read
 from worlddb.faces.cli.terminal import paint, preview, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
-    from worlddb.db import WorldDB
     from worlddb.model.address import Id
     from worlddb.model.proof import Proof
+    from worlddb.world_db import WorldDB
 
 ATTEMPTS = 10
 

@@ -11,7 +11,7 @@ from worlddb.faces.cli.stores import open_memories
 from worlddb.faces.cli.terminal import clean, iso, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
     from worlddb.memory.results import Remembered
     from worlddb.model.address import Id
     from worlddb.model.records import Edge, Node

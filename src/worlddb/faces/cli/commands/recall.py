@@ -23,7 +23,7 @@ from worlddb.faces.cli.terminal import iso, one_line, paint, print_json
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
     from worlddb.model.address import Id
 
 WIDTH = 240

@@ -14,7 +14,7 @@ from worlddb.faces.cli.stores import open_memories
 from worlddb.faces.cli.told import print_retired
 
 if TYPE_CHECKING:
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
     from worlddb.memory.results import Retired
     from worlddb.model.scopes import ScopeIds
 

@@ -18,7 +18,7 @@ from worlddb.faces.cli.terminal import print_json
 from worlddb.faces.cli.told import print_written
 
 if TYPE_CHECKING:
-    from worlddb.memory import Memory
+    from worlddb.memory.memory import Memory
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -1,0 +1,1 @@
+"""Audit: check a store, export and replay its journal, read its history, prove nodes, restore."""

@@ -1,0 +1,111 @@
+"""Backup restore: put the contents of a backup in the place of a store, after checking them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import closing, suppress
+
+from worlddb.audit.history import log
+from worlddb.audit.store_check import check
+from worlddb.errors import CorruptionError, StorageError
+from worlddb.model.records import Commit
+from worlddb.store.sqlite.connection import MEMORY, refuse_bad_path
+from worlddb.store.sqlite.copying import copy_into, copy_out
+from worlddb.store.sqlite.store import SqliteStore
+
+BUSY_TIMEOUT_S = 5.0
+"""Nobody else opens the working copy, so a longer wait for its lock would not help."""
+FILE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+"""The files that SQLite may leave beside a database."""
+
+
+def restore(
+    backup: str | os.PathLike[str], path: str | os.PathLike[str], *, replace: bool = False
+) -> Commit:
+    """Replace a store by the contents of a backup; return the last commit of the backup.
+
+    The backup is copied, brought to the current format and checked completely. Only then is the
+    store overwritten, in one transaction. The backup itself is not changed.
+
+    Raises:
+        StorageError: there is a store at `path` and `replace` is not set, a path is not a file, or
+            the disk refused.
+        ConflictError: another program has the store at `path` open.
+        FormatError: the backup, or the file to be replaced, is not a store.
+        CorruptionError: the backup is damaged.
+    """
+    source, target = os.fspath(backup), os.fspath(path)
+    for given in (source, target):
+        if given == MEMORY:
+            raise StorageError(f"{given}: is no file; give the path of a file")
+        refuse_bad_path(given)
+    if not os.path.exists(source):
+        raise StorageError(f"{source}: does not exist; give the path of a backup")
+    is_new = not os.path.exists(target)
+    if not is_new and not replace:
+        raise StorageError(f"{target}: exists already; set `replace` to overwrite it")
+    folder, name = os.path.split(os.path.realpath(target))
+    copy = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    _remove_abandoned_copies(folder, name)
+    try:
+        # Only the owner may read the copy: the backup may be private.
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        copy_out(source, copy)
+        last = _last_commit_if_sound(copy, source)
+        copy_into(copy, target)
+        if is_new:
+            shutil.copymode(source, target)
+    finally:
+        for suffix in FILE_SUFFIXES:
+            with suppress(FileNotFoundError):
+                os.unlink(copy + suffix)
+    return last
+
+
+def _remove_abandoned_copies(folder: str, name: str) -> None:
+    """Remove the copies of restores that were killed: nobody would ever erase texts from them."""
+    pattern = re.compile(rf"{re.escape('.' + name)}\.(\d+)\.part({'|'.join(FILE_SUFFIXES)})")
+    for found in filter(None, map(pattern.fullmatch, os.listdir(folder))):
+        if not _is_running(int(found[1])):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, found[0]))
+
+
+def _is_running(process: int) -> bool:
+    if os.name == "nt":
+        return True  # os.kill would end the process there.
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True  # It belongs to another user.
+    return True
+
+
+def _last_commit_if_sound(copy: str, backup: str) -> Commit:
+    """Return the last commit of the copy of a backup, once everything in it was checked.
+
+    Raises:
+        CorruptionError: the check found a problem.
+    """
+    try:
+        store = SqliteStore(
+            copy,
+            clock=lambda: 0,  # Nothing is committed, so no time is needed.
+            read_only=False,
+            create=False,
+            durability="full",
+            busy_timeout_s=BUSY_TIMEOUT_S,
+        )
+        with closing(store):
+            problems = check(store)
+            if not problems:
+                with store.read() as reader:
+                    return log(reader, -1, 1, True)[0]
+    except CorruptionError as error:
+        raise CorruptionError(str(error).replace(copy, backup)) from error
+    first = f"{problems[0].place}: {problems[0].message}"
+    raise CorruptionError(f"{backup}: is damaged ({first}); restore another backup")

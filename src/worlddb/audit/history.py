@@ -1,0 +1,124 @@
+"""History: the journal as public values, and what it says was erased.
+
+The cost of `diff` depends on what changed between two commits, not on the size of the store.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.model.inputs import check_whole
+from worlddb.model.journal import GENESIS, decode_changes, has_erased
+from worlddb.model.records import Change, Commit, Diff, Node
+from worlddb.store.protocol import CommitRow, Reader, to_commit
+
+DIFF_NODES_PER_READ = 10_000
+"""Nodes that `diff` reads at once. Bounds the memory of one database call; not measured."""
+BEFORE_FIRST = CommitRow(
+    seq=-1,
+    time=0,
+    actor="",
+    root_state=b"",
+    hash=GENESIS,
+    nodes=0,
+    edges=0,
+    notes=0,
+    changes="[]",
+)
+"""What stands before commit 0, so that the first commit is counted like any other."""
+
+
+class Erasures(NamedTuple):
+    """What the journal says was erased: whole nodes, the metadata of edges, parts of commits."""
+
+    nodes: frozenset[bytes] = frozenset()
+    edges: frozenset[bytes] = frozenset()
+    commits: frozenset[int] = frozenset()
+
+
+def erasures(reader: Reader) -> Erasures:
+    """Return everything that any commit erased."""
+    nodes: set[bytes] = set()
+    edges: set[bytes] = set()
+    commits: set[int] = set()
+    for commit in reader.commits(-1, None, False):
+        if not has_erased(commit.changes):
+            continue
+        for change in decode_changes(commit.changes):
+            if change.kind == "erase":
+                nodes.add(bytes(change.id))
+                edges.update(map(bytes.fromhex, change.detail.get("edges", ())))
+                commits.update(change.detail.get("commits", ()))
+    return Erasures(frozenset(nodes), frozenset(edges), frozenset(commits))
+
+
+def log(reader: Reader, after: int, limit: int | None, newest_first: bool) -> list[Commit]:
+    """Return the commits above number `after`, oldest first unless `newest_first` is set.
+
+    Raises:
+        InvalidInputError: `after` or `limit` is not a whole number.
+    """
+    check_commit_number(after, "after")
+    last = reader.head().seq
+    if limit is not None:
+        limit = min(check_whole(limit, "limit", 0), last + 1)
+    if after >= last:
+        return []
+    rows = sorted(reader.commits(max(after, -1), limit, newest_first), key=lambda row: row.seq)
+    if not rows:
+        return []
+    first = rows[0].seq
+    before = commit_row(reader, first - 1) if first else BEFORE_FIRST
+    commits = [to_commit(row, previous) for previous, row in pairwise([before, *rows])]
+    return commits[::-1] if newest_first else commits
+
+
+def commit_row(reader: Reader, seq: int) -> CommitRow:
+    """Return the journal row of commit `seq`.
+
+    Raises:
+        NotFoundError: there is no such commit.
+    """
+    last = reader.head().seq
+    if not 0 <= seq <= last:
+        raise NotFoundError(f"there is no commit {seq}; the last is {last}")
+    return reader.commits(seq - 1, 1, False)[0]
+
+
+def diff(reader: Reader, first: int, last: int) -> Diff:
+    """Return what commits `first + 1` to `last` wrote and changed.
+
+    Raises:
+        InvalidInputError: `first` is after `last`, or one of them is not a whole number.
+        NotFoundError: there is no such commit.
+    """
+    for seq in (first, last):
+        check_commit_number(seq, "diff")
+    if first > last:
+        raise InvalidInputError(f"diff({first}, {last}): give the earlier commit first")
+    start, end = commit_row(reader, first), commit_row(reader, last)
+    nodes: list[Node] = []
+    for low in range(start.nodes + 1, end.nodes + 1, DIFF_NODES_PER_READ):
+        rows = range(low, min(low + DIFF_NODES_PER_READ, end.nodes + 1))
+        found = reader.nodes(rows, last)
+        nodes += [found[row] for row in rows]
+    edges = tuple(
+        item.edge for item in reader.edges_between(start.edges + 1, end.edges, known=last)
+    )
+    changes: list[Change] = []
+    if last > first:
+        for row in reader.commits(first, last - first, False):
+            changes += decode_changes(row.changes)
+    return Diff(nodes=tuple(nodes), edges=edges, changes=tuple(changes))
+
+
+def check_commit_number(given: object, parameter: str) -> None:
+    """Refuse what is not a commit number.
+
+    Raises:
+        InvalidInputError: not a whole number.
+    """
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise InvalidInputError(f"{parameter}: give a commit number, not {given!r}")

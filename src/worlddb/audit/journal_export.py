@@ -1,0 +1,506 @@
+"""Journal export: the whole journal as JSON Lines, and how a store is rebuilt from these lines.
+
+    {"worlddb": 1}
+    {"commit": 1, "time": …, "actor": …, "root_state": …, "hash": …, "nodes": 2, "edges": 1, …}
+    {"node": id, "type": …, "name": …, "content": …, "created_at": …, "parent": id, …}
+    {"edge": id, "type": …, "source": id, "target": id, "valid_from": …, "metadata": {…}, …}
+    {"note": node id, "kind": "alias", "source" or "metadata", "text": …}
+    {"end": 1}
+
+Each commit line is followed by its nodes, edges and notes as they were first written. What later
+commits changed about them is in the `changes` of those commits. Times are microseconds since 1970
+UTC. The texts of erased nodes are missing: such lines say "erased", and a commit line lists the
+states that the commit gave to worlds that were erased later.
+
+Replay does not run edge handlers again, because their effects are in the journal. Instead every
+commit must come out with the hash it had. The hash covers ids, both clocks and the root state. A
+line that was changed on the way makes the hash differ, and nothing of its commit is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from typing import Any
+
+from worlddb.audit.history import BEFORE_FIRST, Erasures, check_commit_number, erasures
+from worlddb.errors import (
+    ConflictError,
+    CorruptionError,
+    FormatError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+)
+from worlddb.model.address import ERASED, Id, edge_address, short_key
+from worlddb.model.inputs import Limits, encode_metadata, from_micros
+from worlddb.model.journal import edge_record
+from worlddb.model.records import Change, NodeDraft
+from worlddb.store.protocol import CommitRow, ConflictRow, ProposalRow, Reader, Store
+from worlddb.write.commit import Ledger, seal
+from worlddb.write.erasure import insert_erased, scrub
+from worlddb.write.node_rows import create_nodes
+from worlddb.write.reconcile import keep_premises
+
+EXPORT_VERSION = 1
+DAMAGED = (
+    NotFoundError,
+    InvalidInputError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    struct.error,
+)
+"""What writing a damaged record may raise."""
+LINES_PER_HOLD = 256
+"""Lines read under one hold of the store, so that closing it never waits long."""
+ROWS_PER_WRITE = 20_000
+"""Rows inserted at once: bounds the memory of a large commit."""
+BULK_ROWS_MIN = 50_000
+"""A commit with more rows is loaded without indexes, which are then built once at its end."""
+NO_LIMITS = Limits(
+    type_bytes_max=1 << 30,
+    name_bytes_max=1 << 30,
+    content_bytes_max=1 << 30,
+    metadata_bytes_max=1 << 30,
+    note_bytes_max=1 << 30,
+)
+"""An export may come from a store with higher limits and must still be replayed in full."""
+
+Record = dict[str, Any]
+
+
+# -- export ----------------------------------------------------------------------------------------
+
+
+def export(reader: Reader, after: int = -1) -> Iterator[str]:
+    """Yield the lines of an export of the commits above number `after`.
+
+    Raises:
+        InvalidInputError: `after` is not a whole number.
+    """
+    check_commit_number(after, "after")
+    yield _line({"worlddb": EXPORT_VERSION})
+    exporter = _Exporter(reader, erasures(reader))
+    last = -1
+    for before, commit in pairwise(_commits(reader)):
+        last = commit.seq
+        if last > after:
+            yield from map(_line, exporter.records(before, commit))
+    yield _line({"end": last})
+
+
+def _commits(reader: Reader) -> Iterator[CommitRow]:
+    """Yield what stands before the journal, then commit by commit: changes can be large."""
+    commit = BEFORE_FIRST
+    yield commit
+    while found := reader.commits(commit.seq, 1, False):
+        commit = found[0]
+        yield commit
+
+
+def _line(record: Record) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Exporter:
+    """Turns the rows of a commit into records, with the values they had when it wrote them."""
+
+    def __init__(self, reader: Reader, erased: Erasures) -> None:
+        self._reader = reader
+        self._erased = erased
+        self._ids: dict[int, str] = {}
+        self._first_values: dict[tuple[str, int], Any] = {}
+        for changed, row, _, was in reader.scan.history():
+            self._first_values.setdefault((changed, row), was)
+        self._states = _states_of_erased(reader, erased)
+
+    def records(self, before: CommitRow, commit: CommitRow) -> Iterator[Record]:
+        """Yield a commit, then its nodes, edges and notes; `before` is the commit it follows."""
+        scan, first = self._reader.scan, self._first_values
+        yield self._commit(before, commit)
+        for node in scan.nodes(before.nodes + 1, commit.nodes):
+            parent = first.get(("node.parent", node.row), node.parent)
+            self._ids[node.row] = node.id.hex()
+            yield {
+                "node": node.id.hex(),
+                "type": node.type,
+                "name": node.name,
+                "content": node.content,
+                "created_at": node.created_at,
+                "parent": None if parent is None else self._id(parent),
+                "valid_from": node.valid_from,
+                "valid_to": first.get(("node.valid_to", node.row), node.valid_to),
+                **({"erased": True} if node.created_at == ERASED else {}),
+            }
+        for edge in scan.edges(before.edges + 1, commit.edges):
+            yield {
+                "edge": edge.id.hex(),
+                "type": edge.type,
+                "source": self._id(edge.source),
+                "target": self._id(edge.target),
+                "valid_from": edge.valid_from,
+                "valid_to": first.get(("edge.valid_to", edge.row), edge.valid_to),
+                "metadata": json.loads(edge.metadata),
+                "generation": edge.generation,
+                **({"erased": True} if edge.id in self._erased.edges else {}),
+            }
+        for _, node_row, kind, text, _ in scan.notes(before.notes + 1, commit.notes):
+            yield {"note": self._id(node_row), "kind": kind, "text": text}
+
+    def _commit(self, before: CommitRow, commit: CommitRow) -> Record:
+        states = self._states.get(commit.seq)
+        return {
+            "commit": commit.seq,
+            "time": commit.time,
+            "actor": commit.actor,
+            "root_state": commit.root_state.hex(),
+            "hash": commit.hash.hex(),
+            "nodes": commit.nodes - before.nodes,
+            "edges": commit.edges - before.edges,
+            "notes": commit.notes - before.notes,
+            "changes": json.loads(commit.changes),
+            **({"erased": True} if commit.seq in self._erased.commits else {}),
+            **({"states": states} if states else {}),
+        }
+
+    def _id(self, row: int) -> str:
+        if row not in self._ids:
+            self._ids[row] = self._reader.world(row).id.hex()
+        return self._ids[row]
+
+
+def _states_of_erased(reader: Reader, erased: Erasures) -> dict[int, dict[str, str]]:
+    """Return the states that commits gave to worlds that were erased later, by commit.
+
+    The fields from which these states were hashed are gone. The commit hashes still cover them.
+    """
+    rows = {row for ident in erased.nodes if (row := reader.node_row(ident)) is not None}
+    past: dict[int, list[tuple[int, Any]]] = {}
+    for changed, row, seq, was in reader.scan.history() if rows else ():
+        if changed == "node.state" and row in rows:
+            past.setdefault(row, []).append((seq, was))
+    states: dict[int, dict[str, str]] = {}
+    for row, changes in past.items():
+        world = reader.world(row)
+        after = [was for _, was in changes[1:]] + [world.state]
+        for (seq, _), state in zip(changes, after, strict=True):
+            states.setdefault(seq, {})[world.id.hex()] = (state or world.id).hex()
+    return states
+
+
+# -- replay ----------------------------------------------------------------------------------------
+
+
+def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None]) -> int:
+    """Write the commits of an export into a store; return how many commits were added.
+
+    Commits that the store has already are compared and skipped, so an export can be continued.
+
+    Raises:
+        FormatError: the lines are not an export, or its version is newer.
+        CorruptionError: a commit does not come out with its hash. That commit and all later ones
+            are not written.
+        ConflictError: the store has a different history.
+    """
+    if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
+        raise InvalidInputError("give the lines of an export: an open file, or a list of texts")
+    with store.read():
+        pass  # Raises if the store is closed. Later this would be reported as a damaged export.
+    records = _ExportRecords(_parsed(lines))
+    records.read_header()
+    added = 0
+    last: int | None = None
+    for head in records:
+        if "end" in head:
+            records.check_end(head["end"], _unchanged_end(store, head["end"], last))
+            return added
+        try:
+            added += _replay_commit(store, head, records)
+            records.unconfirmed -= _erased_by(head["changes"])
+        except (FormatError, CorruptionError, ConflictError, StorageError):
+            raise
+        except DAMAGED as error:
+            raise CorruptionError(f"commit {head.get('commit')} is damaged: {error}") from error
+        last = head["commit"]
+        on_commit(head["commit"])
+    raise CorruptionError(
+        f"the export ends after commit {last} without an end line; it was cut off"
+    )
+
+
+@dataclass(slots=True)
+class _ExportRecords:
+    """The records of an export in order.
+
+    A record that says "erased" cannot be hashed. It is accepted, and kept in `unconfirmed` until a
+    later commit says that it erased this record.
+    """
+
+    records: Iterator[Record]
+    unconfirmed: set[str] = field(default_factory=set)
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        record = next(self.records)
+        if record.get("erased") is True:
+            kind = next((kind for kind in ("commit", "node", "edge") if kind in record), None)
+            if kind is None:
+                raise CorruptionError("a line cannot be marked as erased; the export was changed")
+            self.unconfirmed.add(f"{kind} {record[kind]}")
+        return record
+
+    def read_header(self) -> None:
+        """Read the first line.
+
+        Raises:
+            FormatError: the lines are not an export, or its version is newer.
+        """
+        header = next(self.records, None)
+        if header is None or "worlddb" not in header:
+            raise FormatError('this is not a WorldDB export: its first line must be {"worlddb": 1}')
+        if header["worlddb"] != EXPORT_VERSION:
+            raise FormatError(
+                f"export version {header['worlddb']!r} is not supported; this worlddb reads "
+                f"version {EXPORT_VERSION}"
+            )
+
+    def take(self, count: int, kind: str) -> Iterator[Record]:
+        """Yield exactly `count` records of a kind.
+
+        Raises:
+            CorruptionError: there are fewer.
+        """
+        for _ in range(count):
+            record = next(self, None)
+            if record is None or kind not in record:
+                raise CorruptionError(f"a {kind} is missing; the export was cut off or changed")
+            yield record
+
+    def check_end(self, end: Any, last: int | None) -> None:
+        """Compare the end line with the last commit.
+
+        Raises:
+            CorruptionError: commits are missing, or no commit erased a record that says "erased".
+        """
+        if end != last or next(self, None) is not None:
+            raise CorruptionError("commits are missing at the end of this export")
+        if self.unconfirmed:
+            raise CorruptionError(
+                f"{min(self.unconfirmed)} is marked as erased, but no commit erased it; the export "
+                "was changed, do not use this store"
+            )
+
+
+def _parsed(lines: Iterable[str]) -> Iterator[Record]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError, TypeError):
+                raise FormatError(f"line {number} is not JSON; the export is damaged") from None
+            if not isinstance(record, dict):
+                raise FormatError(f"line {number} is not a JSON object; the export is damaged")
+            yield record
+
+
+def _unchanged_end(store: Store, end: Any, last: int | None) -> int | None:
+    """Return the last commit of an export; if it has none, `end` if the store has that commit.
+
+    An export without commits is one that continues an earlier export and found nothing new.
+
+    Raises:
+        ConflictError: the store does not have that commit yet.
+    """
+    if last is not None or isinstance(end, bool) or not isinstance(end, int) or end < 0:
+        return last
+    with store.read() as reader:
+        seq = reader.head().seq
+    if seq < end:
+        raise ConflictError(f"commit {seq + 1} is missing in this export")
+    return end
+
+
+def _erased_by(changes: Iterable[tuple[str, str, Mapping[str, Any]]]) -> set[str]:
+    """Return the records that a commit says it has erased."""
+    found: set[str] = set()
+    for kind, ident, detail in changes:
+        if kind == "erase":
+            found.add(f"node {ident}")
+            found.update(f"edge {edge}" for edge in detail.get("edges", ()))
+            found.update(f"commit {seq}" for seq in detail.get("commits", ()))
+    return found
+
+
+def _replay_commit(store: Store, head: Record, records: _ExportRecords) -> int:
+    """Write one commit; return 1, or 0 if the store has that commit already."""
+    with store.read() as reader:
+        last = reader.head()
+        known = reader.commits(head["commit"] - 1, 1, False)
+    counts = {kind: head[f"{kind}s"] for kind in ("node", "edge", "note")}
+    if head["commit"] <= last.seq:
+        if known[0].hash.hex() != head["hash"]:
+            raise ConflictError(
+                f"this store has another commit {head['commit']}; import into a new store"
+            )
+        for kind, count in counts.items():
+            for _ in records.take(count, kind):
+                pass
+        return 0
+    if head["commit"] != last.seq + 1:
+        raise ConflictError(f"commit {last.seq + 1} is missing in this export")
+    with store.write() as writer:
+        writer.time = head["time"]
+        ledger = Ledger(writer, NO_LIMITS)
+        if counts["node"] + counts["edge"] > BULK_ROWS_MIN:
+            writer.defer_indexes()
+        _replay_nodes(ledger, records.take(counts["node"], "node"))
+        _replay_edges(ledger, records.take(counts["edge"], "edge"))
+        for record in records.take(counts["note"], "note"):
+            ident = Id(record["note"])
+            row, _, _ = ledger.place(ident)
+            ledger.add_notes(ident, row, record["kind"], (record["text"],), fresh=True)
+        for kind, ident, detail in head["changes"]:
+            _replay_change(ledger, Change(kind=kind, id=Id(ident), detail=detail))
+        ledger.given_states = {
+            bytes.fromhex(ident): bytes.fromhex(state)
+            for ident, state in head.get("states", {}).items()
+        }
+        # A commit that lost parts to an erasure cannot be hashed again; it is `unconfirmed`.
+        given = bytes.fromhex(head["hash"]) if head.get("erased") is True else None
+        sealed = seal(ledger, head["actor"], given)
+        if sealed.hash.hex() != head["hash"] or sealed.root_state.hex() != head["root_state"]:
+            raise CorruptionError(
+                f"commit {head['commit']} does not come out with its hash; the export was changed"
+            )
+    return 1
+
+
+def _replay_nodes(ledger: Ledger, records: Iterator[Record]) -> None:
+    batch: list[NodeDraft] = []
+    waiting: set[str] = set()
+
+    def write_batch() -> None:
+        create_nodes(ledger, batch)
+        batch.clear()
+        waiting.clear()
+
+    for record in records:
+        if record.get("erased") is True:
+            write_batch()
+            insert_erased(ledger, record)
+            continue
+        # A world must be written before the nodes that live in it.
+        if record["parent"] in waiting or len(batch) == ROWS_PER_WRITE:
+            write_batch()
+        waiting.add(record["node"])
+        ends = record["valid_to"]
+        batch.append(
+            NodeDraft(
+                type=record["type"],
+                name=record["name"],
+                content=record["content"],
+                parent=record["parent"],
+                created_at=from_micros(record["created_at"]),
+                valid_from=from_micros(record["valid_from"]),
+                valid_to=None if ends is None else from_micros(ends),
+            )
+        )
+    write_batch()
+
+
+def _replay_edges(ledger: Ledger, records: Iterator[Record]) -> None:
+    while batch := list(islice(records, ROWS_PER_WRITE)):
+        rows = []
+        metadata_of: dict[int, str] = {}
+        for record in batch:
+            source, target = Id(record["source"]), Id(record["target"])
+            type_, generation = record["type"], record["generation"]
+            valid_from, valid_to = record["valid_from"], record["valid_to"]
+            metadata = encode_metadata(record["metadata"], NO_LIMITS)
+            ident = edge_address(type_, source, target, valid_from, metadata.encode(), generation)
+            if record.get("erased") is True:
+                ident = Id(record["edge"])
+            source_row, world, _ = ledger.place(source)
+            target_row, _, _ = ledger.place(target)
+            ledger.edge_row += 1
+            ledger.edges_put[world].append(ident)
+            ledger.edges.update(edge_record(ident, valid_to))
+            metadata_of[ledger.edge_row] = metadata
+            rows.append(
+                (
+                    ledger.edge_row,
+                    short_key(ident),
+                    ident,
+                    type_,
+                    source_row,
+                    target_row,
+                    world,
+                    valid_from,
+                    valid_to,
+                    metadata,
+                    generation,
+                    ledger.writer.seq,
+                )
+            )
+        ledger.writer.insert_edges(rows)
+        for row, metadata in metadata_of.items():
+            keep_premises(ledger, row, metadata)
+
+
+def _replay_change(ledger: Ledger, change: Change) -> None:
+    """Repeat one recorded effect."""
+    writer, detail, kind = ledger.writer, change.detail, change.kind
+    ledger.changes.append(change)
+    if kind in ("erase", "close_node", "place", "register"):
+        row, _, _ = ledger.place(change.id)
+        if kind == "erase":
+            scrub(ledger, [row])
+        elif kind == "close_node":
+            writer.set_valid_to("node", row, detail["valid_to"])
+        elif kind == "place":
+            world, _, _ = ledger.place(Id(detail["world"]))
+            ledger.move(change.id, world)
+        else:
+            writer.put_registration(row, detail["type"], detail["version"], detail["functional"])
+        return
+    found = writer.edge_row(change.id)
+    if found is None:
+        raise CorruptionError(f"change {kind!r} names an edge that does not exist: {change.id}")
+    edge = writer.edges([found])[0]
+    low, high = sorted((edge.source, edge.target))
+    if kind == "close_edge":
+        writer.set_valid_to("edge", found, detail["valid_to"])
+    elif kind == "delete_edge":
+        writer.delete_edge(found)
+        ledger.edges_lost[edge.world].add(change.id)
+    elif kind == "propose":
+        staged = (detail["tier"], detail["score"], detail["evidence"])
+        writer.put_proposal(ProposalRow(found, low, high, "pending", *staged))
+    elif kind == "decide":
+        writer.set_status(found, detail["status"])
+    elif kind == "flag":
+        writer.put_conflict(ConflictRow(found, low, high, detail["reason"], None))
+    elif kind == "settle":
+        writer.settle_conflict(found)
+    else:
+        raise FormatError(f"unknown change {kind!r}; install a newer worlddb")
+
+
+def export_lines(store: Store, after: int) -> Iterator[str]:
+    """Yield the journal of a store as JSON Lines, on one snapshot."""
+    with store.snapshot() as reader:
+        lines = export(reader, after)
+        while True:
+            with store.using():
+                batch = list(islice(lines, LINES_PER_HOLD))
+            if not batch:
+                return
+            yield from batch

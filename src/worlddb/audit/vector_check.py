@@ -1,0 +1,251 @@
+"""Vector check: are nodes embedded as recorded, and worlds composed of their children?
+
+Texts are not embedded again. So a vector that was replaced by another well-formed one is found by
+the sums of the world around it; in the root world, which has no sums, it is not found. A model that
+has not yet followed the journal to the last commit has sums of earlier children; then its pools
+are only checked for consistency with themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from operator import itemgetter
+
+import numpy as np
+
+from worlddb.audit.store_image import StoreImage
+from worlddb.embed.compose import Pool, Pooling, Vector, attention, effective
+from worlddb.index.composed_worlds import STORED, SUMMED
+from worlddb.index.vectors import DIM as TOKEN_BYTES
+from worlddb.store.protocol import ROOT_ROW, Head, ModelRow, PoolRow, Reader
+
+VECTORS_PER_READ = 4096
+"""Vectors held at once. Bounds memory: 25 MB at 768 numbers each, in double precision."""
+DIM_MAX = 65_536
+"""Far above any embedding model; a larger number is damage, and would exhaust memory."""
+POOLINGS: tuple[Pooling, ...] = ("attention", "mean")
+HALF_PRECISION = 2e-3
+"""Tolerance for stored vectors: four roundings of half precision, 2**-11 each."""
+SUMS_DRIFT = 1e-6
+"""Rounding error of a running sum, for each child in it."""
+
+
+def check_vectors(reader: Reader, image: StoreImage) -> None:
+    """Report every model, vector and pool that is malformed or does not fit the nodes."""
+    models = reader.derived.models()
+    if models and [model.active for model in models] != [1] + [0] * (len(models) - 1):
+        image.report("models", "not exactly one of them is active")
+    sound: dict[int, ModelRow] = {}
+    for model in models:
+        if (wrong := _wrong_model(model, reader.head())) is None:
+            sound[model.number] = model
+        else:
+            image.report(_name(model), wrong)
+    known = {model.number for model in models}
+    _check_contents(reader, image, sound, known)
+    _check_tokens(reader, image, sound, known)
+    _check_pools(reader, image, sound, known)
+
+
+def _wrong_model(model: ModelRow, head: Head) -> str | None:
+    """Return what is wrong with the row of a model, if anything."""
+    if not model.id:
+        return "it has no name"
+    if not 1 <= model.dim <= DIM_MAX:
+        return f"its vectors have {model.dim} numbers"
+    if model.pooling not in POOLINGS:
+        return f"there is no pooling {model.pooling!r:.50}"
+    if not ROOT_ROW <= model.composed <= model.embedded <= head.nodes:
+        return "it claims more embedded or composed nodes than there are"
+    if not -1 <= model.seq <= head.seq:
+        return "it is composed at a commit that does not exist"
+    return None
+
+
+def _name(model: ModelRow) -> str:
+    return f"model {model.id!r:.80}"
+
+
+def _batches(items: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    left = iter(items)
+    while batch := list(islice(left, VECTORS_PER_READ)):
+        yield batch
+
+
+def _check_contents(
+    reader: Reader, image: StoreImage, models: dict[int, ModelRow], known: set[int]
+) -> None:
+    """Report missing vectors, vectors without an embedded node, and malformed vectors."""
+    waiting = dict(models)
+    for number, found in groupby(reader.derived.all_vectors(), key=itemgetter(0)):
+        if number in waiting:
+            _check_model(image, waiting.pop(number), ((node, body) for _, node, body in found))
+        elif number not in known:
+            image.report(f"vectors of model number {number}", "there is no such model")
+    for model in waiting.values():
+        _check_model(image, model, ())
+
+
+def _check_model(image: StoreImage, model: ModelRow, found: Iterable[tuple[int, bytes]]) -> None:
+    there = beyond = 0
+    for batch in _batches(found):
+        for node, _ in batch:
+            inside = ROOT_ROW < node <= model.embedded
+            there, beyond = there + inside, beyond + (not inside)
+        for node in _unsound(model, batch):
+            image.report(f"{_name(model)}, vector of node row {node}", "it is malformed")
+    missing = model.embedded - ROOT_ROW - there
+    if missing:
+        image.report(_name(model), f"{missing} nodes recorded as embedded have no vector")
+    if beyond:
+        image.report(_name(model), f"{beyond} vectors belong to nodes not recorded as embedded")
+
+
+def _unsound(model: ModelRow, batch: list[tuple[int, bytes]]) -> list[int]:
+    """Return the nodes whose vectors are of the wrong length, not finite, or not of unit length."""
+    size = model.dim * STORED.itemsize
+    short = [node for node, body in batch if len(body) != size]
+    whole = [(node, body) for node, body in batch if len(body) == size]
+    with np.errstate(all="ignore"):
+        matrix = np.frombuffer(b"".join(body for _, body in whole), dtype=STORED)
+        wide = matrix.astype(np.float64).reshape(len(whole), model.dim)
+        lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        # Written so that NaN, for which every comparison is false, counts as wrong.
+        right = (lengths == 0) | (np.abs(lengths - 1) <= HALF_PRECISION)
+    return short + [node for (node, _), fine in zip(whole, right, strict=True) if not fine]
+
+
+def _check_tokens(
+    reader: Reader, image: StoreImage, models: dict[int, ModelRow], known: set[int]
+) -> None:
+    """Report token vectors without a model or an embedded node, and malformed ones."""
+    for number, node, size in reader.derived.all_tokens():
+        model = models.get(number)
+        if number not in known:
+            image.report(f"token vectors of model number {number}", "there is no such model")
+        elif model is not None and not ROOT_ROW < node <= model.embedded:
+            image.report(_name(model), f"node row {node} has token vectors but is not embedded")
+        elif size == 0 or size % TOKEN_BYTES:
+            image.report(f"token vectors of node row {node}", "they are malformed")
+
+
+# -- composed worlds -------------------------------------------------------------------------------
+
+
+def _check_pools(
+    reader: Reader, image: StoreImage, models: dict[int, ModelRow], known: set[int]
+) -> None:
+    """Report malformed pools, and pools of up-to-date models that have wrong sums."""
+    last = reader.head().seq
+    children = _children(image) if models else {}
+    waiting = {
+        number: _PoolCheck(reader, image, model, children if model.seq == last else None)
+        for number, model in models.items()
+    }
+    for number, found in groupby(reader.derived.all_pools(), key=itemgetter(0)):
+        if number in waiting:
+            waiting.pop(number).check((seq, pool) for _, seq, pool in found)
+        elif number not in known:
+            image.report(f"pools of model number {number}", "there is no such model")
+    for pools in waiting.values():
+        pools.check(())
+
+
+def _children(image: StoreImage) -> dict[int, list[int]]:
+    """Return the children that count in each world now, embedded or not."""
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for row, node in image.nodes.items():
+        if node.parent is not None and node.parent != ROOT_ROW:
+            if ("node.valid_to", row) not in image.history:
+                found[node.parent].append(row)
+    return found
+
+
+class _PoolCheck:
+    """Checks the pools of one model.
+
+    `inside` has the children of each world; None if the model has not reached the last commit.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        image: StoreImage,
+        model: ModelRow,
+        inside: dict[int, list[int]] | None,
+    ) -> None:
+        self.derived = reader.derived
+        self.image = image
+        self.model = model
+        self.inside = inside
+        self.pooling: Pooling = "mean" if model.pooling == "mean" else "attention"
+
+    def check(self, found: Iterable[tuple[int, PoolRow]]) -> None:
+        """Report wrong pools, and worlds without the pool that they should have."""
+        there = set()
+        for seq, pool in found:
+            there.add(pool.node)
+            if (wrong := self._wrong(seq, pool)) is not None:
+                place = f"{_name(self.model)}, pool of world row {pool.node}"
+                self.image.report(place, wrong)
+        for world in (self.inside or {}).keys() - there:
+            if world <= self.model.composed and self._counted(world):
+                place = f"{_name(self.model)}, world row {world}"
+                self.image.report(place, "it has children but no pool")
+
+    def _counted(self, world: int) -> list[int]:
+        inside = self.inside or {}
+        return [row for row in inside.get(world, ()) if row <= self.model.composed]
+
+    def _wrong(self, seq: int, pool: PoolRow) -> str | None:
+        model = self.model
+        if not ROOT_ROW < pool.node <= model.composed:
+            return "its world is not composed yet"
+        if not 0 <= seq <= model.seq or pool.children < 0:
+            return "its commit or its number of children is impossible"
+        if len(pool.total) != model.dim * SUMMED.itemsize:
+            return "its sum is of the wrong length"
+        if _unsound(model, [(pool.node, pool.vector)]):
+            return "its vector is malformed"
+        anchor = self._vectors([pool.node], composed=False)
+        if anchor is None:
+            return None  # Already reported as a missing or malformed vector.
+        with np.errstate(all="ignore"):
+            total = np.frombuffer(pool.total, dtype=SUMMED)
+            sums = Pool(pool.children, pool.weight, total)
+            vector = np.frombuffer(pool.vector, dtype=STORED).astype(np.float64)
+            apart = np.abs(effective(anchor[0], sums, self.pooling) - vector)
+            if not (apart <= HALF_PRECISION).all():
+                return "its vector does not follow from its sums"
+            return None if self.inside is None else self._wrong_sums(anchor[0], sums, pool.node)
+
+    def _wrong_sums(self, anchor: Vector, pool: Pool, world: int) -> str | None:
+        """Sum the children again and return how the result differs, if it does."""
+        children = self._counted(world)
+        if len(children) != pool.children:
+            return f"it counts {pool.children} children, but there are {len(children)}"
+        weight, total = 0.0, np.zeros(self.model.dim)
+        for first in range(0, len(children), VECTORS_PER_READ):
+            vectors = self._vectors(children[first : first + VECTORS_PER_READ], composed=True)
+            if vectors is None:
+                return None
+            weights = attention(anchor, vectors, self.pooling)
+            weight += float(weights.sum())
+            total += weights @ vectors.astype(np.float64)
+        allowed = SUMS_DRIFT * (1 + pool.children)
+        near = abs(weight - pool.weight) <= allowed and (abs(total - pool.total) <= allowed).all()
+        return None if near else "its sums are not those of its children"
+
+    def _vectors(self, nodes: list[int], *, composed: bool) -> Vector | None:
+        """Return the vectors of nodes; None if one is missing or malformed."""
+        bodies = dict(self.derived.vectors(self.model.number, nodes))
+        if composed:
+            pools = self.derived.pools(self.model.number, nodes)
+            bodies.update((pool.node, pool.vector) for pool in pools)
+        size = self.model.dim * STORED.itemsize
+        if any(len(bodies.get(node, b"")) != size for node in nodes):
+            return None
+        joined = b"".join(bodies[node] for node in nodes)
+        return np.frombuffer(joined, STORED).reshape(len(nodes), -1).astype(np.float32)

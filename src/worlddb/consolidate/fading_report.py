@@ -1,0 +1,91 @@
+"""Fading report: which memories have a low retention, and why. Nothing is retired because of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nsmallest
+
+from worlddb.model.inputs import from_micros, to_micros
+from worlddb.model.records import Node, Plain
+from worlddb.model.retention import DAY_MICROS, RetentionSettings, idle_micros, retention, strength
+from worlddb.query.pipeline import SUMMARY
+from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.store.sweep import RecallRow
+from worlddb.view.visibility import Moment, interior, is_answer
+
+NODES_PER_READ = 1_000
+"""Bounds the memory of one database call: the whole store may be looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fading(Plain):
+    """A memory with a low retention, and the figures that the retention was computed from."""
+
+    node: Node
+    retention: float
+    age_days: float
+    idle_days: float
+    recalls: int
+    last_recalled: datetime | None
+    links: int
+    half_life_days: float
+
+    @property
+    def because(self) -> str:
+        """Why the memory is fading, in words."""
+        often = "never recalled"
+        if self.recalls:
+            often = f"recalled {self.recalls} times, last {self.idle_days:.0f} days ago"
+        return (
+            f"{self.age_days:.0f} days old, {often}, {self.links} links: "
+            f"half of it is gone every {self.half_life_days:.0f} days, {self.retention:.1%} is left"
+        )
+
+
+def fading(
+    reader: Reader,
+    moment: Moment,
+    *,
+    world: int,
+    limit: int,
+    below: float,
+    settings: RetentionSettings,
+) -> list[Fading]:
+    """Return the memories inside a world whose retention is `below` a bound, lowest first."""
+    now = to_micros(moment.now, "now")
+    rows = (
+        range(ROOT_ROW + 1, reader.head().nodes + 1)
+        if world == ROOT_ROW
+        else sorted(interior(reader, world, moment, members=True))
+    )
+    lowest: list[tuple[float, int, RecallRow]] = []
+    for start in range(0, len(rows), NODES_PER_READ):
+        chosen = [
+            body.row
+            for body in reader.bodies(rows[start : start + NODES_PER_READ])
+            if is_answer(body) and body.type != SUMMARY and body.row != ROOT_ROW
+            if body.valid_to is None or body.valid_to > now
+        ]
+        for item in reader.sweep.recalls(chosen):
+            kept = retention(item.created_at, item.last, item.recalls, item.links, now, settings)
+            if kept < below:
+                lowest.append((kept, item.row, item))
+        lowest = nsmallest(limit, lowest)
+    nodes = reader.nodes([row for _, row, _ in lowest])
+    return [_fading(nodes[row], kept, item, now, settings) for kept, row, item in lowest]
+
+
+def _fading(
+    node: Node, kept: float, item: RecallRow, now: int, settings: RetentionSettings
+) -> Fading:
+    return Fading(
+        node=node,
+        retention=kept,
+        age_days=max(0, now - item.created_at) / DAY_MICROS,
+        idle_days=idle_micros(item.created_at, item.last, now) / DAY_MICROS,
+        recalls=item.recalls,
+        last_recalled=None if item.last is None else from_micros(item.last),
+        links=item.links,
+        half_life_days=settings.half_life_days * strength(item.recalls, item.links, settings),
+    )

@@ -1,0 +1,242 @@
+"""Summary writer: bring the summaries of worlds up to date, inner worlds first, in batches.
+
+Each batch is read on one snapshot. The summarizer, which may ask a model, runs with no lock held.
+Then the batch is written in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from worlddb.consolidate.consolidation_run import ConsolidationRun, SummaryChange
+from worlddb.consolidate.summary_plan import MADE_BY, SummaryJob, plan_jobs, worlds_by_height
+from worlddb.errors import InvalidInputError, ProviderError, RejectedError
+from worlddb.model.address import Id
+from worlddb.model.drafts import Message, Summarizer
+from worlddb.model.inputs import Limits, from_micros
+from worlddb.model.records import EdgeDraft, Node
+from worlddb.query.pipeline import DERIVED, SUMMARY
+from worlddb.store.protocol import Reader
+from worlddb.write.transaction import Transaction
+
+WORLDS_PER_SNAPSHOT = 500
+"""Worlds that are planned on one snapshot: a longer read would keep the log from shrinking."""
+SUMMARIES_PER_COMMIT = 50
+"""What a kill can cost, and how long other writers may wait."""
+UNNAMED_SPEAKER = "user"
+
+
+class SummaryTask(NamedTuple):
+    """A job with everything that writing it needs, so that the store is not read again."""
+
+    job: SummaryJob
+    world: Node
+    old: Id | None
+    details: tuple[Id, ...]
+    messages: list[Message]
+
+    @property
+    def title(self) -> str:
+        """What the summary is about: the name of the world."""
+        return self.world.name or self.world.type
+
+    def change(self, made: Id | None) -> SummaryChange:
+        """Return the entry of the report; `made` is the summary that was written."""
+        return SummaryChange(
+            action=self.job.action,
+            world=self.world.id,
+            title=self.title,
+            details=len(self.job.units),
+            summary=self.old if self.job.action == "retired" else made,
+        )
+
+
+def write_summaries(run: ConsolidationRun) -> None:
+    """Bring the summaries of at most `worlds_max` worlds up to date."""
+    with run.store.read() as reader:
+        moment, _ = run.moment(reader)
+        levels = worlds_by_height(reader, run.scope(reader, moment))
+    groups = [
+        level[start : start + WORLDS_PER_SNAPSHOT]
+        for level in levels
+        for start in range(0, len(level), WORLDS_PER_SNAPSHOT)
+    ]
+    summarizer = run.options.summarizer or _default_summarizer()
+    room = run.options.worlds_max
+    coming: dict[int, bool] = {}
+    for group in groups:
+        seen, looked, tasks = _read_tasks(run, group, coming, room)
+        run.worlds += looked
+        room -= len({task.job.world for task in tasks})
+        if run.options.dry_run:
+            _report_dry_run(run, tasks, coming)
+        else:
+            _write_tasks(run, summarizer, seen, tasks)
+        if run.error is not None or room <= 0 or looked < len(group):
+            break
+    run.left = sum(map(len, groups)) - run.worlds
+
+
+def _default_summarizer() -> Summarizer:
+    # Imported here because its English rules are slow to import, and a model may be used instead.
+    from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
+
+    return ExtractiveSummarizer()
+
+
+# -- read ------------------------------------------------------------------------------------------
+
+
+def _read_tasks(
+    run: ConsolidationRun, group: Sequence[int], coming: dict[int, bool], room: int
+) -> tuple[int, int, list[SummaryTask]]:
+    """Return the commit of the snapshot, how many worlds were looked at, and the tasks."""
+    with run.store.read() as reader:
+        _, now = run.moment(reader)
+        nodes = reader.nodes(group)
+        oldest = from_micros(now - run.options.min_age_micros)
+        grown = [
+            row for row in group if nodes[row].created_at <= oldest and nodes[row].type != SUMMARY
+        ]
+        found = plan_jobs(reader, grown, now, coming)
+        chosen = list(found)[:room]
+        looked = len(group) if len(chosen) == len(found) else group.index(list(found)[room])
+        with_texts = not run.options.dry_run
+        tasks = [_task(reader, job, nodes[row], with_texts) for row in chosen for job in found[row]]
+        return reader.head().seq, looked, tasks
+
+
+def _task(reader: Reader, job: SummaryJob, world: Node, with_texts: bool) -> SummaryTask:
+    rows = sorted(job.rows)
+    ids = {row: Id(found.id) for row, found in reader.worlds(rows).items()} if rows else {}
+    old = None if job.old is None else Id(reader.world(job.old).id)
+    messages = _messages(reader, job) if with_texts and job.units else []
+    return SummaryTask(job, world, old, tuple(ids[row] for row in rows), messages)
+
+
+def _messages(reader: Reader, job: SummaryJob) -> list[Message]:
+    """Return the texts of the units, in the order of valid time."""
+    nodes = reader.nodes(job.rows)
+    messages = []
+    for unit in sorted(job.units, key=lambda unit: (nodes[unit.row].valid_from, unit.row)):
+        node = nodes[unit.row]
+        if node.content or not unit.summaries:
+            messages.append(_message(node))
+        for row in unit.summaries:
+            title = node.name or node.type
+            messages.append(Message(text=nodes[row].content, speaker=title, at=node.valid_from))
+    return messages
+
+
+def _message(node: Node) -> Message:
+    if node.type == "Turn":
+        speaker = node.name or UNNAMED_SPEAKER
+        return Message(text=node.content, speaker=speaker, at=node.valid_from)
+    text = ": ".join(part for part in (node.name, node.content) if part)
+    return Message(text=text, speaker=UNNAMED_SPEAKER, at=node.valid_from)
+
+
+def _report_dry_run(
+    run: ConsolidationRun, tasks: Iterable[SummaryTask], coming: dict[int, bool]
+) -> None:
+    """Report what would be written, and remember it for the outer worlds."""
+    for task in tasks:
+        run.summaries.append(task.change(None))
+        had = coming.get(task.job.world, False)
+        coming[task.job.world] = had or task.job.action != "retired"
+
+
+# -- ask and write ---------------------------------------------------------------------------------
+
+
+def _write_tasks(
+    run: ConsolidationRun, summarizer: Summarizer, seen: int, tasks: Sequence[SummaryTask]
+) -> None:
+    """Ask for the texts of tasks and write them, batch by batch, until an error.
+
+    `seen` is the commit that the tasks were read at. No world of a group holds another one of it,
+    so the commit of one batch changes nothing for the next.
+    """
+    for start in range(0, len(tasks), SUMMARIES_PER_COMMIT):
+        batch = tasks[start : start + SUMMARIES_PER_COMMIT]
+        texts = _texts(run, summarizer, batch)
+        made: list[SummaryChange] = []
+        try:
+            with run.transaction() as tx:
+                current = set(map(id, batch)) if tx.follows == seen else _current(run, batch)
+                for task, text in zip(batch, texts, strict=False):
+                    if id(task) in current:
+                        made.append(task.change(_write(tx, task, text, summarizer.name)))
+                    else:
+                        run.skipped.append(task.world.id)
+        except (RejectedError, InvalidInputError) as error:
+            run.error = f"{type(error).__name__}: {error}"
+            return
+        run.summaries += made
+        if run.record_commit(tx) and tx.follows == seen:
+            seen = run.commits[-1]
+        if run.error is not None:
+            return
+
+
+def _texts(
+    run: ConsolidationRun, summarizer: Summarizer, tasks: Sequence[SummaryTask]
+) -> list[str]:
+    """Return the summaries of tasks, in order, up to the first failure of the summarizer."""
+    texts: list[str] = []
+    for task in tasks:
+        try:
+            texts.append(_text(summarizer, task, run.limits) if task.job.units else "")
+        except ProviderError as error:
+            # The texts so far are written. A model that failed once will probably fail again.
+            run.error = f"{type(error).__name__}: {error}"
+            break
+    return texts
+
+
+def _text(summarizer: Summarizer, task: SummaryTask, limits: Limits) -> str:
+    """Return a summary that can be stored.
+
+    Raises:
+        ProviderError: the summarizer failed, or returned no text.
+    """
+    messages = [message for message in task.messages if message.text.strip()]
+    text = summarizer.summarize(task.title, messages) if messages else task.title
+    if not isinstance(text, str) or not text.strip():
+        raise ProviderError(
+            f"summarizer {summarizer.name!r} returned no text for {task.title!r:.80}"
+        )
+    data = text.strip().replace("\0", " ").encode("utf-8", "replace")
+    if len(data) > limits.content_bytes_max:
+        data = data[: limits.content_bytes_max]
+        data = data[: data.rfind(b"\n")] if b"\n" in data else data
+    return data.decode("utf-8", "ignore")
+
+
+def _current(run: ConsolidationRun, tasks: Sequence[SummaryTask]) -> set[int]:
+    """Return which tasks still fit their worlds. Called under the write lock."""
+    with run.store.read() as reader:
+        _, now = run.moment(reader)
+        found = plan_jobs(reader, sorted({task.job.world for task in tasks}), now, {})
+        jobs = {job for group in found.values() for job in group}
+        return {id(task) for task in tasks if task.job in jobs}
+
+
+def _write(tx: Transaction, task: SummaryTask, text: str, summarizer: str) -> Id | None:
+    """Write, replace or retire one summary; return the new one."""
+    if task.job.action == "retired":
+        assert task.old is not None
+        tx.retire(task.old)
+        return None
+    made = tx.create_node(
+        type=SUMMARY,
+        name=task.world.name,
+        content=text,
+        parent=task.world.id,
+        source=[f"{MADE_BY}{summarizer}", *task.job.sources],
+    )
+    tx.write_edges(DERIVED, [EdgeDraft(source=made.id, target=ident) for ident in task.details])
+    if task.old is not None:
+        tx.write_edge("supersedes", made.id, task.old)
+    return made.id

@@ -1,0 +1,100 @@
+"""Engine: the parts of one open store, and how they are opened. Frozen, no logic."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from worlddb.consolidate.recall_counter import RecallCounter
+from worlddb.index.search import Search
+from worlddb.ingest.background_queue import BackgroundQueue
+from worlddb.ingest.ingestion import Ingestion
+from worlddb.model.inputs import Limits
+from worlddb.ontology.protocol import EdgeHandler
+from worlddb.ontology.registry import Registry, check_handler, plugged_handlers
+from worlddb.store.protocol import Store
+from worlddb.store.sqlite.options import check_options
+from worlddb.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from worlddb.embed.protocol import Embedder
+
+
+def wall_clock() -> int:
+    """Return the machine's time in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """The parts of one open store."""
+
+    store: Store
+    registry: Registry
+    search: Search
+    recalls: RecallCounter
+    background: BackgroundQueue
+    ingestion: Ingestion
+    limits: Limits
+    clock: Callable[[], int]
+
+    def close(self) -> None:
+        """Close the parts, those that write first."""
+        self.background.close()
+        self.recalls.close()
+        self.search.close()
+        self.store.close()
+
+
+def open_engine(
+    path: str | os.PathLike[str],
+    *,
+    read_only: bool,
+    create: bool,
+    durability: str,
+    busy_timeout_s: float,
+    limits: Limits | None,
+    handlers: Iterable[EdgeHandler],
+    embedder: Embedder | str | None,
+    pooling: Literal["attention", "mean"],
+    models_dir: str | os.PathLike[str] | None,
+    clock: Callable[[], int],
+) -> Engine:
+    """Open a store and its parts; see `WorldDB` for the options and errors."""
+    check_options(path, durability, busy_timeout_s, limits, handlers, clock)
+    limits = limits or Limits()
+    registry = Registry(map(check_handler, handlers), plugged_handlers())
+    store = SqliteStore(
+        os.fspath(path),
+        clock=clock,
+        read_only=read_only,
+        create=create,
+        durability=durability,
+        busy_timeout_s=busy_timeout_s,
+    )
+    try:
+        search = Search(store, embedder, pooling, models_dir)
+    except BaseException:
+        store.close()
+        raise
+    background = BackgroundQueue()
+    return Engine(
+        store=store,
+        registry=registry,
+        search=search,
+        recalls=RecallCounter(store, clock),
+        background=background,
+        ingestion=Ingestion(
+            store=store,
+            registry=registry,
+            search=search,
+            limits=limits,
+            clock=clock,
+            background=background,
+        ),
+        limits=limits,
+        clock=clock,
+    )

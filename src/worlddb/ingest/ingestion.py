@@ -1,0 +1,396 @@
+"""Ingestion: the life of a write that is made from text.
+
+    messages ──extract──▶ draft ──prepare──▶ plan ──apply──▶ commit ──▶ recluster
+
+Extraction and tie-breaking, which may ask a person or a model, end before the transaction begins.
+`Memory.write`, `Memory.amend`, `db.ingest` and the extraction queue all take this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal, TypeAlias
+from unicodedata import normalize
+
+from worlddb.errors import InvalidInputError, ProviderError, RejectedError
+from worlddb.identity.match_values import ResolverSettings, Tiebreaker
+from worlddb.identity.store_resolver import SAME_MAX, name_index, resolver_in
+from worlddb.index.name_index import NameIndex, content_key
+from worlddb.index.search import Search
+from worlddb.ingest.apply import Outcome, apply
+from worlddb.ingest.background_queue import BackgroundQueue
+from worlddb.ingest.extraction_queue import (
+    MEMORY,
+    QueueEntry,
+    TakenError,
+    Waiting,
+    failure,
+    put_into_queue,
+    queue_entries,
+    remove_from_queue,
+    waiting_text,
+)
+from worlddb.ingest.messages import dated, same_text
+from worlddb.ingest.plan import Target, WorldDestination, WriteRequest, prepare
+from worlddb.ingest.recluster import Reclusterer
+from worlddb.model.address import ROOT_ID, Id
+from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
+from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
+from worlddb.model.records import NOW, Commit, Plain, Proposal
+from worlddb.ontology.registry import Registry
+from worlddb.store.protocol import ROOT_ROW, Reader, Store
+from worlddb.view.equivalence import proposals
+from worlddb.view.lookup import find
+from worlddb.view.visibility import moment_of
+from worlddb.write.transaction import Transaction, transact
+
+EXTRACT_ACTOR = "extract"
+FAILURES_IN_A_ROW_MAX = 3
+"""After so many the endpoint is taken to be down, and the rest is left for another run."""
+
+When: TypeAlias = Literal["later", "now", "off"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingested(Plain):
+    """What an ingest did: the memories, what was new, used again and proposed, and the commit.
+
+    `superseded` are the facts that ended because the text says otherwise now.
+    `commit` is None if everything was there already. `pending` is why the model's part of the
+    extraction waits (`db.pending()`), None if it does not.
+    """
+
+    memories: tuple[Id, ...]
+    created: tuple[Id, ...]
+    reused: tuple[Id, ...]
+    proposals: tuple[Proposal, ...]
+    commit: Commit | None
+    pending: str | None = None
+    superseded: tuple[Id, ...] = ()
+
+
+def ended_by(commit: Commit | None) -> tuple[Id, ...]:
+    """Return the nodes that a commit ended, each once."""
+    changes = commit.changes if commit is not None else ()
+    return tuple(dict.fromkeys(item.id for item in changes if item.kind == "close_node"))
+
+
+def check_when(recluster: str) -> None:
+    """Refuse a `recluster` option that is none.
+
+    Raises:
+        InvalidInputError: it is none of "later", "now" and "off".
+    """
+    if recluster not in ("later", "now", "off"):
+        raise InvalidInputError(f"recluster {recluster!r}: use 'later', 'now' or 'off'")
+
+
+def extractor_of(given: Extractor | str | None) -> Extractor:
+    """Return an extractor from its name, or as it was given; by default the rules.
+
+    Raises:
+        InvalidInputError: no extractor has that name.
+    """
+    if given == "llm":
+        raise InvalidInputError(
+            "extractor 'llm': the name does not say which model; pass LlmExtractor(Chat("
+            "ChatSettings(provider='openai', base_url=…, model=…))), or LlmExtractor(function) "
+            "with a function from messages to text"
+        )
+    if given is None or isinstance(given, str):
+        from worlddb.extract import extractor_named
+
+        return extractor_named(given or "rules")
+    return given
+
+
+def draft_or_wait(
+    extractor: Extractor, messages: Sequence[Message], at: datetime
+) -> tuple[Draft, Waiting | None]:
+    """Return the draft of some messages; if the model fails, the fallback's draft, and that it waits.
+
+    The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
+    extractor that says by `resting()` why it should not be asked now is not waited for. A message
+    without a time has the time of the one before it; the first has `at`.
+    """
+    messages = dated(messages, at)
+    resting: Callable[[], str | None] = getattr(extractor, "resting", lambda: None)
+    reason = resting()
+    if reason is not None:
+        waiting = failure(extractor, reason, attempts=0)
+    else:
+        try:
+            return extractor.extract(messages, at).merged(), None
+        except ProviderError as error:
+            waiting = failure(extractor, error)
+    fallback: Extractor | None = getattr(extractor, "fallback", None)
+    if fallback is None:
+        from worlddb.extract import extractor_named
+
+        fallback = extractor_named("verbatim")
+    return fallback.extract(messages, at).merged(), waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingestion:
+    """Takes text into one open store."""
+
+    store: Store
+    registry: Registry
+    search: Search
+    limits: Limits
+    clock: Callable[[], int]
+    background: BackgroundQueue
+
+    @property
+    def names(self) -> NameIndex:
+        """The index by which names, attributes and contents are found."""
+        return name_index(self.store)
+
+    @property
+    def reclusterer(self) -> Reclusterer:
+        """Looks again at the neighbourhoods of nodes."""
+        return Reclusterer(self.store, self.registry, self.search, self.limits, self.clock)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Reader]:
+        """Yield a snapshot for which the name index is up to date."""
+        with self.store.read() as reader:
+            if self.names.is_current(reader):
+                yield reader
+                return
+        self.names.catch_up()
+        with self.store.read() as reader:
+            yield reader
+
+    def transact(self, actor: str) -> AbstractContextManager[Transaction]:
+        """Open a write transaction."""
+        return transact(self.store, self.registry, actor=actor, bulk=False, limits=self.limits)
+
+    def draft(
+        self, messages: Sequence[Message], at: Instant | None, extractor: Extractor | str | None
+    ) -> tuple[Draft, Waiting | None]:
+        """Return what an extractor reads in messages that were said at a time (by default now)."""
+        when = self.clock() if at is None else to_micros(at, "at")
+        return draft_or_wait(extractor_of(extractor), messages, from_micros(when))
+
+    def spelled_as_known(
+        self, reader: Reader, messages: list[Message], target: Target
+    ) -> list[Message]:
+        """Return a single text in the spelling of the live memory that says the same.
+
+        Then what is read out of the text is the same again, to the place where it stands. A chat
+        is returned as it is.
+        """
+        row = target.home_row
+        if len(messages) != 1 or row is None:
+            return messages
+        text = messages[0].text
+        # The index ignores white space but not how accents are composed: ask for either spelling.
+        forms = {text, *(normalize(form, text) for form in ("NFC", "NFD"))}
+        keys = sorted(content_key(MEMORY, form, row) for form in forms)
+        found = reader.lookups.find(keys, SAME_MAX)
+        rows = [one for rows in found.values() for one in rows]
+        if not rows:
+            return messages
+        resolver = resolver_in(reader, row, self.clock(), within=target.within)
+        there = [
+            body.content
+            for body in reader.bodies(sorted(resolver.said.keep(rows)))
+            if (body.parent, body.type) == (row, MEMORY) and same_text(body.content, text)
+        ]
+        spelled = there[0] if there and text not in there else text
+        return [replace(messages[0], text=spelled)]
+
+    def commit(self, request: WriteRequest) -> tuple[Outcome, Commit | None, Target]:
+        """Write a request as one commit; return what became of it, and where it went.
+
+        The plan is made before anything is locked. If another writer has committed meanwhile, the
+        plan is made again inside the transaction, where nobody else can write.
+
+        Raises:
+            NotFoundError, ConflictError: the destination has ended.
+            RejectedError: an edge handler refused.
+            StorageError: the store cannot be written.
+        """
+        with self.snapshot() as reader:
+            plan = prepare(reader, request, self.clock())
+        if plan.target.written is not None:
+            return Outcome(), None, plan.target
+        with self.transact(request.actor) as tx:
+            if tx.follows != plan.commit:
+                with self.store.read() as reader:
+                    plan = prepare(reader, request, self.clock(), before=plan)
+            outcome = apply(tx, plan, self.names)
+        return outcome, tx.commit, plan.target
+
+    def ingest(
+        self,
+        messages: list[Message],
+        *,
+        world: bytes | str | None,
+        extractor: Extractor | str | None,
+        at: Instant | None,
+        source: str | Sequence[str] | None,
+        actor: str,
+        tiebreaker: Tiebreaker | None,
+        resolver: ResolverSettings | None,
+        recluster: When,
+        supersede: bool,
+    ) -> Ingested:
+        """Remember messages inside a world; see `WorldDB.ingest`."""
+        check_when(recluster)
+        if at is not None:
+            to_micros(at, "at")
+        with self.snapshot() as reader:
+            row = ROOT_ROW if world is None else find(reader, world, "nodes")
+            home = Id(reader.world(row).id)
+            target = Target(commit=reader.head().seq, home=home, home_row=row)
+            messages = self.spelled_as_known(reader, messages, target)
+        draft, waiting = self.draft(messages, at, extractor)
+        outcome, commit, _ = self.commit(
+            WriteRequest(
+                draft=draft,
+                memory=draft.nodes[0].key if draft.nodes else "",
+                destination=WorldDestination(target),
+                target=target,
+                actor=actor,
+                source=source,
+                waiting=waiting,
+                supersede=supersede,
+                resolver=resolver,
+                tiebreaker=tiebreaker,
+            )
+        )
+        self.look_again(target.home, outcome.created, recluster, resolver)
+        says = [node.key for node in draft.nodes if not node.resolvable]
+        return Ingested(
+            memories=tuple(outcome.ids[key] for key in says),
+            created=tuple(outcome.created),
+            reused=tuple(outcome.reused),
+            proposals=self.proposals_of(outcome),
+            commit=commit,
+            pending=None if waiting is None else waiting.error,
+            superseded=ended_by(commit),
+        )
+
+    def look_again(
+        self,
+        world: Id,
+        created: Sequence[Id],
+        when: When,
+        settings: ResolverSettings | None = None,
+    ) -> None:
+        """Resolve the neighbourhood of new nodes once more, in the background or at once."""
+        if not created or when == "off":
+            return
+        around = self.reclusterer
+        nodes = tuple(created)
+        if when == "now":
+            around.run([nodes], world, settings)
+            return
+        is_over = self.background.is_over
+        self.background.put(
+            (world, settings), nodes, lambda groups: around.run(groups, world, settings, is_over)
+        )
+
+    def proposals_of(self, outcome: Outcome) -> tuple[Proposal, ...]:
+        """Return the merge proposals that a write staged."""
+        if not outcome.proposed:
+            return ()
+        wanted = set(outcome.proposed)
+        with self.store.read() as reader:
+            moment = moment_of(reader, NOW, self.clock())
+            found = proposals(reader, None, moment)
+        return tuple(proposal for proposal in found if proposal.edge in wanted)
+
+    # -- the extraction queue ----------------------------------------------------------------------
+
+    def extract_pending(
+        self,
+        extractor: Extractor,
+        *,
+        limit: int | None,
+        actor: str,
+        recluster: When,
+        on_progress: Callable[[int, int], None],
+    ) -> Extracted:
+        """Extract what waits; see `WorldDB.extract_pending`."""
+        with self.store.read() as reader:
+            todo = queue_entries(reader)[:limit]
+        done: list[Id] = []
+        dropped: list[Id] = []
+        failures: list[Pending] = []
+        in_a_row = 0
+        for number, entry in enumerate(todo):
+            on_progress(number, len(todo))
+            try:
+                kept = self._extract_one(entry, extractor, actor, recluster)
+            except TakenError:
+                continue
+            except (ProviderError, InvalidInputError, RejectedError) as error:
+                failures.append(self._put_back(entry, extractor, error, actor))
+                in_a_row += 1
+                if in_a_row == FAILURES_IN_A_ROW_MAX:
+                    break
+                continue
+            in_a_row = 0
+            (done if kept else dropped).append(entry.pending.id)
+        on_progress(len(done) + len(dropped) + len(failures), len(todo))
+        with self.store.read() as reader:
+            left = len(queue_entries(reader))
+        return Extracted(
+            done=tuple(done), failed=tuple(failures), dropped=tuple(dropped), left=left
+        )
+
+    def _extract_one(
+        self, entry: QueueEntry, extractor: Extractor, actor: str, recluster: When
+    ) -> bool:
+        """Extract one; return False if the memory has ended and only leaves the queue."""
+        with self.store.read() as reader:
+            moment = moment_of(reader, NOW, self.clock())
+            text = waiting_text(reader, entry.pending.id, moment)
+            home = ROOT_ID if text is None or text.node.parent is None else text.node.parent
+            commit, row = reader.head().seq, reader.node_row(home)
+        if text is None:
+            with self.transact(actor) as tx:
+                remove_from_queue(tx, entry.edges)
+            return False
+        draft = extractor.extract(text.messages(), text.node.valid_from).merged()
+        anchors = text.anchors(draft)
+        # What was said is in the store already; the rest is written around it.
+        rest = tuple(node for node in draft.nodes if node.key not in anchors)
+        target = Target(
+            commit=commit, home=home, home_row=row, anchors=anchors, name_worlds=text.worlds
+        )
+        outcome, _, _ = self.commit(
+            WriteRequest(
+                draft=replace(draft, nodes=rest),
+                memory=next(iter(anchors), ""),
+                destination=WorldDestination(target),
+                target=target,
+                actor=actor,
+                source=text.node.provenance or None,
+                queue_edges=entry.edges,
+            )
+        )
+        self.look_again(home, outcome.created, recluster)
+        return True
+
+    def _put_back(
+        self, entry: QueueEntry, extractor: Extractor, error: Exception, actor: str
+    ) -> Pending:
+        """Note that an extraction failed once more; that moves it to the end of the queue."""
+        waiting = failure(extractor, error, entry.pending.attempts + 1)
+        with suppress(TakenError), self.transact(actor) as tx:
+            remove_from_queue(tx, entry.edges)
+            put_into_queue(tx, entry.pending.id, waiting)
+        return replace(
+            entry.pending,
+            extractor=waiting.extractor,
+            error=waiting.error,
+            attempts=waiting.attempts,
+        )

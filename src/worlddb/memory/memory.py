@@ -1,0 +1,383 @@
+"""Memory: the agent-facing calls over users, agents, apps and runs.
+
+write ─▶ scopes ─▶ ingest ─▶ commit          recall, list, read ─▶ scopes ─▶ what can be seen
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from worlddb.audit.erasure_receipt import Receipt
+from worlddb.errors import InvalidInputError
+from worlddb.ingest.ingestion import check_when
+from worlddb.ingest.messages import Chat, Input, either
+from worlddb.memory.endings import MemoryEnder
+from worlddb.memory.reads import MemoryReader
+from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written
+from worlddb.memory.scope_view import CallerScopes
+from worlddb.memory.writes import MemoryWriter
+from worlddb.model.drafts import Extractor
+from worlddb.model.inputs import Instant
+from worlddb.model.scopes import ScopeIds, ScopeKind, groups_of
+from worlddb.world_db import WorldDB
+
+if TYPE_CHECKING:
+    from worlddb.recall.hits import Recall
+    from worlddb.recall.recaller import RecallSettings
+
+
+class Memory:
+    """Memories of users, agents, apps and runs in one store.
+
+    `store` is a path, ":memory:" or an open WorldDB; `options` are those of `worlddb.open`. The
+    scope ids hold where a call does not name that kind of scope; if neither names any, the user is
+    "default". A call sees a memory that is in a scope of every kind that is meant.
+
+    `extractor` reads texts ("rules", "verbatim" or your own); `recluster` says when the
+    neighbourhood of what is new is resolved once more; `supersede` whether a memory ends the facts
+    that it surely replaces; `actor` signs the commits.
+
+    Raises:
+        InvalidInputError: a scope is badly named, or an option is wrong.
+        FormatError, StorageError, ConflictError: as `worlddb.open`.
+    """
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | WorldDB,
+        *,
+        extractor: Extractor | str | None = None,
+        recluster: Literal["later", "now", "off"] = "later",
+        supersede: bool = True,
+        actor: str = "memory",
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        app_id: str | None = None,
+        run_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        usual = groups_of(
+            {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
+        )
+        check_when(recluster)
+        if isinstance(store, WorldDB) and options:
+            raise InvalidInputError(f"{', '.join(options)}: the store is open already")
+        self._owns = not isinstance(store, WorldDB)
+        self.db = store if isinstance(store, WorldDB) else WorldDB(store, **options)
+        engine = self.db.engine
+        self._use(
+            MemoryWriter(
+                engine=engine,
+                scopes=CallerScopes(store=engine.store, clock=engine.clock, usual=usual),
+                actor=actor,
+                extractor=extractor,
+                recluster=recluster,
+                supersede=supersede,
+            )
+        )
+
+    def _use(self, writer: MemoryWriter) -> None:
+        """Write as this writer does, and read and end memories in its scopes."""
+        self._writer = writer
+        self._reader = MemoryReader(db=self.db, scopes=writer.scopes)
+        self._ender = MemoryEnder(db=self.db, scopes=writer.scopes, actor=writer.actor)
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether a write may wait for a model: the extractor is none of ours by name."""
+        return not isinstance(self._writer.extractor, str | None)
+
+    def bound(self, *, actor: str | None = None, **scope: Unpack[ScopeIds]) -> Memory:
+        """Return this memory for a caller who may not leave a scope, whatever a call names.
+
+        Raises:
+            InvalidInputError: no scope is named, or badly.
+            RejectedError: the scope is outside the bounds that there are already.
+        """
+        writer = self._writer
+        writer.scopes.named(scope, "bound")
+        made = Memory(self.db)
+        made._use(
+            replace(
+                writer,
+                actor=actor or writer.actor,
+                scopes=writer.scopes.bound(groups_of(scope)),
+            )
+        )
+        return made
+
+    def close(self) -> None:
+        """Close the store, unless it was given open. Calling it twice does nothing."""
+        if self._owns:
+            self.db.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Memory({self.db.path!r})"
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def write(
+        self,
+        text: Input | None = None,
+        *,
+        messages: Chat | None = None,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        extractor: Extractor | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written:
+        """Remember a text, or the messages of a chat, for the scopes that are given.
+
+        A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
+        known: one without has that of the one before. It may also be given as `text`.
+
+        The memory lives in the first scope (user before agent, app and run) and is a member of the
+        others. What is known already is not written twice: the memory that says so gets the
+        source, the metadata and the scopes. The same `idempotency_key` again does nothing. If the
+        extractor's model fails, the text is written all the same, and the rest waits (`pending`).
+
+        Raises:
+            InvalidInputError: nothing to remember, or an argument is wrong.
+            ConflictError: the key was used for another text, or the store is busy.
+            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
+            StorageError: the store cannot be written.
+        """
+        return self._writer.write(
+            either(text, messages),
+            at=at,
+            source=source,
+            metadata=metadata,
+            idempotency_key=idempotency_key,
+            extractor=extractor,
+            scope=scope,
+        )
+
+    def amend(
+        self,
+        id: bytes | str,
+        text: str,
+        *,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        extractor: Extractor | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written:
+        """Replace a memory: a new memory supersedes the old one, in the same scopes.
+
+        The old one ends when the new one begins (now, or `at`), and can still be read.
+
+        Raises:
+            InvalidInputError: not one id, a whole session, no text, or `at` is before it began.
+            NotFoundError: there is no such memory here.
+            ConflictError: the memory has ended already.
+            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
+            StorageError: the store cannot be written.
+        """
+        return self._writer.amend(
+            id,
+            text,
+            at=at,
+            source=source,
+            metadata=metadata,
+            extractor=extractor,
+            scope=scope,
+        )
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        max_tokens: int | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        include_retired: bool = False,
+        at: Instant | None = None,
+        settings: RecallSettings | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Recall:
+        """Return what is remembered about `query`, best first, each hit with its reasons.
+
+        A hit is inside every kind of scope that is given, and inside any of several values of one.
+        `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
+        is asked, for words like "last week".
+
+        Raises:
+            InvalidInputError: an empty or huge question, or an argument is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+            ProviderError: the embedder failed or is missing.
+        """
+        return self._reader.recall(
+            query,
+            k=k,
+            max_tokens=max_tokens,
+            as_of=as_of,
+            known_at=known_at,
+            types=types,
+            include_retired=include_retired,
+            at=at,
+            settings=settings,
+            scope=scope,
+        )
+
+    def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        include_retired: bool = False,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> MemoryPage:
+        """Return the memories directly in a scope, the latest first, a page at a time.
+
+        Raises:
+            InvalidInputError: an argument is wrong, or no page begins at that cursor.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        return self._reader.list(
+            limit=limit,
+            cursor=cursor,
+            include_retired=include_retired,
+            as_of=as_of,
+            known_at=known_at,
+            scope=scope,
+        )
+
+    def read(
+        self,
+        id: bytes | str,
+        *,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Remembered:
+        """Return one memory, retired or not, by its id or the first 4 or more digits of it.
+
+        With a scope, only a memory inside it is found.
+
+        Raises:
+            InvalidInputError: not an id, or the start of several.
+            NotFoundError: there is no such memory here.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        return self._reader.read(id, as_of=as_of, known_at=known_at, scope=scope)
+
+    def list_scopes(
+        self,
+        *,
+        kind: ScopeKind | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        include_retired: bool = False,
+    ) -> ScopePage:
+        """Return the users, agents, apps and runs, in the order they came, a page at a time.
+
+        Raises:
+            InvalidInputError: no such kind, or an argument is wrong.
+        """
+        return self._reader.list_scopes(
+            kind=kind, limit=limit, cursor=cursor, include_retired=include_retired
+        )
+
+    def warm(self) -> None:
+        """Load now what the first recall would wait for: the embedder and the usual scope.
+
+        Raises:
+            ProviderError: the embedder failed or is missing.
+        """
+        self._reader.warm()
+
+    # -- ending ------------------------------------------------------------------------------------
+
+    def retire(
+        self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired:
+        """End one memory, now or `at`, with what was derived from it alone.
+
+        Of a session, all turns end. A retired memory can still be read, and never comes back.
+
+        Raises:
+            InvalidInputError: not an id, the start of several, or a bad time.
+            NotFoundError: there is no such memory here.
+            RejectedError: the scope is outside the bounds of this memory.
+            ConflictError: the memory was superseded by a live one; or the store is busy.
+            StorageError: the store cannot be written.
+        """
+        return self._ender.retire(id, at=at, scope=scope)
+
+    def retire_all(
+        self,
+        *,
+        confirm: str | bool | None = None,
+        at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Retired:
+        """End every memory in a scope, as `retire` does; the scope stays.
+
+        `confirm`, if given, has to be True or the scope's value.
+
+        Raises:
+            InvalidInputError: no scope is named, or another scope is confirmed.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._ender.retire_all(confirm=confirm, at=at, scope=scope)
+
+    def purge_scope(
+        self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired:
+        """End a scope with every memory and every name in it, also of those in other scopes.
+
+        Nothing is deleted; to remove text from the file, erase it. A scope of the same name can be
+        written to again and begins empty.
+
+        Raises:
+            InvalidInputError: not exactly one scope is named, or it is not confirmed.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._ender.purge_scope(confirm=confirm, scope=scope)
+
+    def erase(
+        self,
+        id: bytes | str | None = None,
+        *,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Receipt:
+        """Remove the text of one memory for good, or everything that lives in a scope.
+
+        With an id: that memory, and what was derived from it. Without: the one scope that is named
+        and confirmed, with every memory and every name that lives in it, and its own name. What is
+        only a member of the scope lives elsewhere and stays. See `WorldDB.erase`.
+
+        Raises:
+            InvalidInputError: not an id, not exactly one scope, or it is not confirmed.
+            NotFoundError: there is no such memory or scope here.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._ender.erase(id, confirm=confirm, scope=scope)

@@ -1,0 +1,312 @@
+"""Edge types: the programs of the eleven types that ship.
+
+structure   contains, refers_to         what is inside a world, and what points out of it
+revision    supersedes, contradicts     how later facts meet earlier ones
+identity    same_as                     two nodes that may be one: staged, never merged in silence
+inference   implies, derived_from       what rests on what; a derivation falls with its premise
+taxonomy    instance_of, subtype_of     types as nodes, so a question for a type finds its subtypes
+order       causes, precedes            order in time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from worlddb.model.address import Id
+from worlddb.model.records import Edge, Query
+from worlddb.ontology.protocol import WriteContext
+
+
+def refuse_cycle(ctx: WriteContext, edge: Edge) -> None:
+    """Refuse an edge that would close a circle of its own type."""
+    if edge.source == edge.target or ctx.reaches(edge.target, edge.source, (edge.type,)):
+        ctx.refuse("this edge would close a circle")
+
+
+def refuse_circles(ctx: WriteContext, edges: Sequence[Edge]) -> None:
+    """Refuse a batch that closes a circle; one look at what lies downstream serves all of it."""
+    if ctx.has_circle({edge.source for edge in edges}, {edge.type for edge in edges}):
+        ctx.refuse("one of these edges would close a circle")
+
+
+def retire_inferred(ctx: WriteContext, edge: Edge) -> None:
+    """Delete the inferred edges that name `edge` among their premises.
+
+    What rests on a retired edge follows through that edge's own handler, so by the time the loop
+    comes to an edge it may be gone already.
+    """
+    for other in ctx.resting_on(edge.id):
+        if ctx.get_edge(other.id).known_to is None:
+            ctx.delete_edge(other.id)
+
+
+class Acyclic:
+    """What every relation has that must not run in circles and that inferences rest on."""
+
+    pierces = False
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Refuse an edge that closes a circle."""
+        refuse_cycle(ctx, edge)
+
+    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        """Refuse a batch that closes a circle."""
+        refuse_circles(ctx, edges)
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """Retire the inferred edges that rest on this one."""
+        retire_inferred(ctx, edge)
+
+
+class _Ordered(Acyclic):
+    """An acyclic relation in which the source may not begin after the target."""
+
+    type: str
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Refuse cycles, and an effect that is valid before its cause."""
+        super().on_insert(ctx, edge)
+        self._check_times(ctx, [edge])
+
+    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        """The same for a batch."""
+        super().on_insert_many(ctx, edges)
+        self._check_times(ctx, edges)
+
+    def _check_times(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        begins: dict[Id, datetime] = {}
+        for edge in edges:
+            for end in (edge.source, edge.target):
+                if end not in begins:
+                    begins[end] = ctx.get(end).valid_from
+            if begins[edge.target] < begins[edge.source]:
+                ctx.refuse("the target begins before the source; check both valid_from times")
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Order a traversal along this type by time."""
+        followed = any(op.kind == "traverse" and self.type in op.types for op in query.ops)
+        return replace(query, orders_by_time=True) if followed else query
+
+
+class Causes(_Ordered):
+    """`cause --causes--> effect`."""
+
+    type = "causes"
+
+
+class Precedes(_Ordered):
+    """`earlier --precedes--> later`."""
+
+    type = "precedes"
+
+
+# -- structure -----------------------------------------------------------------------------------
+
+
+class Contains:
+    """`world --contains--> node`: membership; the first one is where the node lives."""
+
+    type = "contains"
+    pierces = False
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Refuse a cycle; give a node that was made without a parent its parent."""
+        if ctx.encloses(edge.target, edge.source):
+            ctx.refuse("a world cannot contain itself, directly or through others")
+        if not ctx.is_placed(edge.target):
+            ctx.place(edge.target, edge.source)
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """End the membership; a node that lived there through this edge goes back to the root."""
+        if ctx.get(edge.target).parent != edge.source or not ctx.has_moved(edge.target):
+            return
+        holders = ctx.edges(edge.target, "in", (self.type,))
+        if not any(other.source == edge.source for other in holders):
+            ctx.place(edge.target, None)
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Let a world be read with its members."""
+        return replace(query, widens_to_members=True)
+
+
+class RefersTo:
+    """`node --refers_to--> node`: the one default type whose traversal may leave a world."""
+
+    type = "refers_to"
+    pierces = True
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Nothing follows from a reference."""
+
+    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        """Nothing follows from many."""
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """Nothing follows from its end."""
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Let traversals of this type cross the world's border."""
+        return replace(query, pierces=query.pierces | {self.type})
+
+
+# -- revision ------------------------------------------------------------------------------------
+
+
+class Supersedes:
+    """`new --supersedes--> old`: the old claim ends where the edge begins."""
+
+    type = "supersedes"
+    pierces = False
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Close the old node's validity; refuse self and cycles."""
+        if edge.source == edge.target:
+            ctx.refuse("a node cannot supersede itself")
+        if ctx.reaches(edge.target, edge.source, (self.type,)):
+            ctx.refuse("the old node already supersedes the new one")
+        # Closed, not deleted: a reader at an earlier known time still sees it as it was.
+        ctx.close_validity(edge.target, at=edge.valid_from)
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """Leave the validity closed: it only ever tightens."""
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Hide what has ended, unless the caller asked for it or named a valid time."""
+        return replace(query, hides_closed=not query.include_superseded)
+
+
+class Contradicts:
+    """`a --contradicts--> b`: both stay, and readers are told."""
+
+    type = "contradicts"
+    pierces = False
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Record the conflict."""
+        if edge.source == edge.target:
+            ctx.refuse("a node cannot contradict itself")
+        ctx.flag_conflict(edge, str(edge.metadata.get("reason", "")))
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """Mark the conflict as settled."""
+        ctx.settle_conflict(edge)
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Let results carry their conflicts."""
+        return replace(query, shows_conflicts=True)
+
+
+# -- identity ------------------------------------------------------------------------------------
+
+
+class SameAs:
+    """`a --same_as--> b`: a proposal that somebody accepts or rejects."""
+
+    type = "same_as"
+    pierces = False
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Stage one pending proposal for the unordered pair."""
+        if edge.source == edge.target:
+            ctx.refuse("a node is already the same as itself")
+        evidence = dict(edge.metadata)
+        tier = str(evidence.pop("tier", "given"))
+        score = evidence.pop("score", 1.0)
+        if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > 1:
+            ctx.refuse(f"the score must be a number from -1 to 1, not {score!r:.40}")
+        ctx.stage_merge(edge, tier=tier, score=score, evidence=evidence)
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """Withdraw a pending proposal, split an accepted one."""
+        ctx.drop_merge(edge)
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Let seeds and hops act on the accepted class."""
+        return replace(query, follows_classes=True)
+
+
+# -- inference -----------------------------------------------------------------------------------
+
+
+SUMMARY = "Summary"
+
+
+def _add_provenance(ctx: WriteContext, edges: Sequence[Edge]) -> None:
+    """Let what was derived come from where its details come from.
+
+    The sources of a summary are left out: they say who made it, and for what.
+    """
+    added: set[tuple[Id, str]] = set()
+    for edge in edges:
+        detail = ctx.get(edge.target)
+        for source in detail.provenance if detail.type != SUMMARY else ():
+            if (edge.source, source) not in added:
+                ctx.add_source(edge.source, source)
+                added.add((edge.source, source))
+
+
+class Implies(Acyclic):
+    """`a --implies--> b`: kept for the consolidator."""
+
+    type = "implies"
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """An implication does not change how a question is read."""
+        return query
+
+
+class DerivedFrom(Acyclic):
+    """`summary --derived_from--> detail`: where a node comes from, and with it its sources."""
+
+    type = "derived_from"
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Refuse an edge that closes a circle; add the target's sources to the source's."""
+        super().on_insert(ctx, edge)
+        _add_provenance(ctx, [edge])
+
+    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
+        """The same for a batch."""
+        super().on_insert_many(ctx, edges)
+        _add_provenance(ctx, edges)
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Let summaries stand for their details when the caller prefers them."""
+        if not query.prefer_summaries:
+            return query
+        return replace(query, summary_edges=query.summary_edges | {self.type})
+
+
+# -- taxonomy ------------------------------------------------------------------------------------
+
+
+class InstanceOf:
+    """`thing --instance_of--> type node`."""
+
+    type = "instance_of"
+    pierces = False
+
+    def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
+        """Refuse a thing that is its own type."""
+        if edge.source == edge.target:
+            ctx.refuse("a node cannot be an instance of itself")
+
+    def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
+        """Retire the inferred edges that rest on this one."""
+        retire_inferred(ctx, edge)
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Let `filter_type` include instances."""
+        return replace(query, type_edges=query.type_edges | {self.type})
+
+
+class SubtypeOf(Acyclic):
+    """`type node --subtype_of--> wider type node`."""
+
+    type = "subtype_of"
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        """Let `filter_type` include subtypes."""
+        return replace(query, type_edges=query.type_edges | {self.type})

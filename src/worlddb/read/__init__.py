@@ -1,1 +1,0 @@
-"""The life of a read: seed → ops → subgraph, on one snapshot. Never imports the write room."""

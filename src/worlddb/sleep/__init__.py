@@ -1,1 +1,0 @@
-"""The consolidator: what the engine does with memories while nobody asks. It closes no source."""

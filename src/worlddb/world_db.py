@@ -1,0 +1,687 @@
+"""WorldDB: the public calls on an open store. Each delegates to the room that answers it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from worlddb.audit import history
+from worlddb.audit.backup_restore import restore as restore
+from worlddb.audit.erasure_receipt import Receipt, erase_texts, replay_and_clean
+from worlddb.audit.journal_export import export_lines
+from worlddb.audit.proof_path import prove
+from worlddb.audit.store_check import check
+from worlddb.engine import open_engine, wall_clock
+from worlddb.errors import InvalidInputError
+from worlddb.ingest.background_queue import Reclustered
+from worlddb.ingest.extraction_queue import queue_entries
+from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
+from worlddb.ingest.messages import Input, messages_of
+from worlddb.model.address import ROOT_ID, Id
+from worlddb.model.drafts import Extracted, Extractor, Pending
+from worlddb.model.inputs import Instant, Limits, check_whole
+from worlddb.model.proof import Proof
+from worlddb.model.records import (
+    NOW,
+    AsOf,
+    Commit,
+    Conflict,
+    Diff,
+    Direction,
+    Edge,
+    Identity,
+    Node,
+    Problem,
+    Proposal,
+    ProposalStatus,
+)
+from worlddb.model.retention import RetentionSettings
+from worlddb.ontology.protocol import EdgeHandler
+from worlddb.query.query_builder import QueryBuilder, QuerySpec
+from worlddb.query.subgraph import Subgraph
+from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.view import equivalence, lookup
+from worlddb.view.visibility import Moment, moment_of
+from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact
+
+if TYPE_CHECKING:
+    from worlddb.consolidate.consolidation_run import ConsolidationReport
+    from worlddb.consolidate.fading_report import Fading
+    from worlddb.embed.protocol import Embedder
+    from worlddb.identity.match_values import ResolverSettings, Tiebreaker
+    from worlddb.model.drafts import Summarizer
+    from worlddb.recall.hits import Recall
+    from worlddb.recall.recaller import RecallSettings, Worlds
+
+
+class WorldDB:
+    """An open store; `worlddb.open(path)` makes one. Share it between threads, not processes.
+
+    `path` is a file, made if new, or ":memory:" for a store that is gone when closed.
+    `durability="full"` means that an acknowledged commit survives a power cut; `"normal"` may lose
+    the last commits then (never on a crash of the process) and writes faster. `embedder` is a name
+    (`worlddb models list`) or an object; by default the embedder that made the store's vectors, and
+    for a new store the one that needs no download. `"none"` does without. `pooling` is how worlds
+    get their vectors; `models_dir` is where installed models lie, if not in the usual place.
+
+    Raises:
+        FormatError: the file is no WorldDB store, or of a newer format.
+        StorageError: it cannot be opened or created.
+        InvalidInputError: an option is wrong.
+        ConflictError: the store's vectors are of another embedder.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        create: bool = True,
+        durability: str = "full",
+        busy_timeout_s: float = 30.0,
+        limits: Limits | None = None,
+        handlers: Iterable[EdgeHandler] = (),
+        embedder: Embedder | str | None = None,
+        pooling: Literal["attention", "mean"] = "attention",
+        models_dir: str | os.PathLike[str] | None = None,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self.engine = open_engine(
+            path,
+            read_only=read_only,
+            create=create,
+            durability=durability,
+            busy_timeout_s=busy_timeout_s,
+            limits=limits,
+            handlers=handlers,
+            embedder=embedder,
+            pooling=pooling,
+            models_dir=models_dir,
+            clock=clock,
+        )
+
+    def close(self) -> None:
+        """Close the store. Calling it twice does nothing."""
+        self.engine.close()
+
+    def __enter__(self) -> WorldDB:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"WorldDB({self.path!r})"
+
+    @property
+    def path(self) -> str:
+        """The file of this store, or ":memory:"."""
+        return self.engine.store.path
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def transaction(
+        self, actor: str = DEFAULT_ACTOR, *, bulk: bool = False
+    ) -> AbstractContextManager[Transaction]:
+        """Open a transaction: `with db.transaction(actor="me") as tx:` is one commit.
+
+        It lands when the block ends and is lost whole when the block raises. `bulk` builds
+        indexes once at the end: for loads that are large beside what is there already.
+
+        Raises:
+            StorageError: the store is read-only, or the disk refused.
+            ConflictError: another writer kept the lock longer than `busy_timeout_s`.
+            InvalidInputError: this thread already has a transaction open.
+        """
+        return transact(
+            self.engine.store,
+            self.engine.registry,
+            actor=actor,
+            bulk=bulk,
+            limits=self.engine.limits,
+        )
+
+    def ontology(self, world_id: bytes | str | None = None) -> Ontology:
+        """Return the edge types of a world (default: the root world), to register more.
+
+        Raises:
+            NotFoundError, InvalidInputError: no such world.
+        """
+        world = ROOT_ID if world_id is None else self._id(world_id)
+        return Ontology(self.engine.store, self.engine.registry, world, self.engine.limits)
+
+    def accept_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
+        """Unite the two ends of a `same_as` edge into one identity; both keep their rows.
+
+        Raises:
+            NotFoundError: no such proposal.
+            ConflictError: it was rejected or withdrawn.
+        """
+        return self._decide(edge_id, "accepted", actor)
+
+    def reject_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
+        """Decide that the two ends of a `same_as` edge are different.
+
+        Raises:
+            NotFoundError: no such proposal.
+            ConflictError: it was accepted or withdrawn.
+        """
+        return self._decide(edge_id, "rejected", actor)
+
+    def undo_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
+        """Take an accepted merge back; the proposal is pending again.
+
+        Raises:
+            NotFoundError: no such proposal.
+            ConflictError: it was not accepted.
+        """
+        return self._decide(edge_id, "pending", actor)
+
+    def _decide(self, edge_id: bytes | str, status: ProposalStatus, actor: str) -> Proposal:
+        with self.transaction(actor) as tx:
+            return tx.decide_merge(edge_id, status)
+
+    # -- taking text in ----------------------------------------------------------------------------
+
+    def ingest(
+        self,
+        text_or_messages: Input,
+        *,
+        world: bytes | str | None = None,
+        extractor: Extractor | str | None = None,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        actor: str = DEFAULT_ACTOR,
+        tiebreaker: Tiebreaker | None = None,
+        resolver: ResolverSettings | None = None,
+        recluster: Literal["later", "now", "off"] = "later",
+        supersede: bool = True,
+    ) -> Ingested:
+        """Remember a text or messages inside `world`, as one commit; say what that did.
+
+        `extractor` is "rules" (the default), "verbatim", or an object of your own that makes
+        a draft of it. Names are resolved: an exact match is used again, a likely one is proposed
+        with its evidence and never merged. The same text again in the same world is the same memory
+        with one source more. What the text surely replaces (where somebody lives, a phone number)
+        is superseded, with evidence, unless `supersede=False`. An extractor whose model fails loses
+        nothing: the text is written, and the rest waits for `extract_pending`. Afterwards the
+        neighbourhood of what is new is resolved again: by default in the background, which
+        `db.wait()` waits for and whose results are in `db.reclustered`.
+
+        Raises:
+            InvalidInputError: nothing to remember, or an argument is wrong.
+            NotFoundError: no such world.
+            RejectedError: an edge handler refused.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self.engine.ingestion.ingest(
+            messages_of(text_or_messages),
+            world=world,
+            extractor=extractor,
+            at=at,
+            source=source,
+            actor=actor,
+            tiebreaker=tiebreaker,
+            resolver=resolver,
+            recluster=recluster,
+            supersede=supersede,
+        )
+
+    def recluster(
+        self,
+        ids: Sequence[bytes | str],
+        *,
+        world: bytes | str | None = None,
+        resolver: ResolverSettings | None = None,
+    ) -> list[Proposal]:
+        """Resolve the named nodes within two hops of `ids` once more; propose what is found.
+
+        At most 200 nodes are looked at. A pair that was proposed before is not proposed again.
+        Names are compared by their vectors, too, if the store has any.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such node or world.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self.engine.ingestion.reclusterer.run([ids], world, resolver)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the work in the background is done; return whether it was in time."""
+        return self.engine.background.wait(timeout_s)
+
+    @property
+    def reclustered(self) -> list[Reclustered]:
+        """What the last hundred looks at a neighbourhood in the background found."""
+        return list(self.engine.background.done)
+
+    def pending(self) -> list[Pending]:
+        """Return what waits for extraction: what failed least often first, then the oldest."""
+        with self.engine.store.read() as reader:
+            return [entry.pending for entry in queue_entries(reader)]
+
+    def extract_pending(
+        self,
+        extractor: Extractor,
+        *,
+        limit: int | None = None,
+        actor: str = EXTRACT_ACTOR,
+        recluster: Literal["later", "now", "off"] = "later",
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Extracted:
+        """Extract what waits, at most `limit` memories, each as one commit; say what that did.
+
+        Three failures in a row end the run: the model is down. Nothing is lost by that, nor by
+        stopping it; call it again.
+
+        Raises:
+            InvalidInputError: the limit is no positive number.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        if limit is not None:
+            check_whole(limit, "limit", 1)
+        return self.engine.ingestion.extract_pending(
+            extractor, limit=limit, actor=actor, recluster=recluster, on_progress=on_progress
+        )
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def get(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> Node:
+        """Return a node by its id or a unique prefix of at least 4 hex digits.
+
+        Raises:
+            InvalidInputError: not an id, or the start of several.
+            NotFoundError: no such node at that time.
+        """
+        with self._at(as_of) as (reader, moment):
+            return lookup.find_node(reader, id_or_prefix, moment)[1]
+
+    def get_edge(self, id_or_prefix: bytes | str) -> Edge:
+        """Return an edge by its id or a unique prefix, deleted or not.
+
+        Raises:
+            InvalidInputError: not an id, or the start of several.
+            NotFoundError: no such edge.
+        """
+        with self.engine.store.read() as reader:
+            return reader.edges([lookup.find(reader, id_or_prefix, "edges")])[0].edge
+
+    def children(
+        self,
+        id_or_prefix: bytes | str | None = None,
+        *,
+        as_of: AsOf = NOW,
+        include_superseded: bool = False,
+    ) -> list[Node]:
+        """Return the nodes that live in a world (default: the root), in the order of writing.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such world at that time.
+        """
+        with self._at(as_of) as (reader, moment):
+            given = ROOT_ID if id_or_prefix is None else id_or_prefix
+            return list(lookup.children(reader, given, moment, include_superseded))
+
+    def edges(
+        self,
+        id_or_prefix: bytes | str,
+        direction: Direction = "out",
+        types: Iterable[str] | None = None,
+        *,
+        as_of: AsOf = NOW,
+        include_superseded: bool = False,
+    ) -> list[Edge]:
+        """Return the edges at a node that are not deleted, in the order of writing.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such node at that time.
+        """
+        with self._at(as_of) as (reader, moment):
+            return lookup.edges(
+                reader,
+                id_or_prefix,
+                moment,
+                direction=direction,
+                types=types,
+                include_superseded=include_superseded,
+            )
+
+    def query(self) -> QueryBuilder:
+        """Start a query: `db.query().seeds([id]).traverse("refers_to").execute()`."""
+        return QueryBuilder(
+            self.engine.store, self.engine.registry, self.engine.search, self.engine.clock
+        )
+
+    def run(self, spec: QuerySpec | Mapping[str, Any]) -> Subgraph:
+        """Run a query given as plain data: a spec, or the JSON object that it comes from.
+
+        Raises:
+            InvalidInputError, NotFoundError: the spec is wrong, or names what is not there.
+        """
+        if not isinstance(spec, QuerySpec):
+            spec = QuerySpec.from_dict(spec)
+        return spec.apply(self.query()).execute()
+
+    def recall(
+        self,
+        question: str,
+        *,
+        scope: Worlds | None = None,
+        within: Sequence[Worlds] = (),
+        k: int = 10,
+        max_tokens: int | None = None,
+        as_of: AsOf = NOW,
+        types: Sequence[str] | None = None,
+        include_superseded: bool = False,
+        explain: bool = True,
+        at: Instant | None = None,
+        settings: RecallSettings | None = None,
+    ) -> Recall:
+        """Return what is remembered about a question, best first, and why.
+
+        Lanes by words, by meaning and by names rank what can be seen inside `scope` (a world or
+        several; the whole store if not given), and their ranks are fused. `within` are further
+        worlds that a hit has to be inside of, one of each item, as well. At most `k` hits, of
+        together at most `max_tokens` tokens (a quarter of the characters). With `types`, only
+        nodes of these types, also those that are only a name; without, a name alone is no hit.
+        `at` is when the question is asked, for words like "last week"; it hides nothing, as
+        `as_of` does.
+
+        Raises:
+            InvalidInputError: an empty or huge question, or an option is wrong.
+            NotFoundError: a scope does not exist.
+            ProviderError: the embedder failed or is missing.
+        """
+        from worlddb.recall.recaller import recall
+
+        found = recall(
+            self.engine.store,
+            self.engine.registry,
+            self.engine.search,
+            self.engine.clock(),
+            question,
+            scope=scope,
+            within=within,
+            k=k,
+            max_tokens=max_tokens,
+            as_of=as_of,
+            types=types,
+            include_superseded=include_superseded,
+            explain=explain,
+            at=at,
+            settings=settings,
+        )
+        self.engine.recalls.note([hit.node.id for hit in found.hits])
+        return found
+
+    def reindex(
+        self,
+        embedder: Embedder | str | None = None,
+        *,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> str:
+        """Embed what has no vector yet, or everything by another embedder; return the model's name.
+
+        Searches do the first by themselves; after a large load it is better done at once. The
+        second can be stopped and goes on at the next call; until it is done, the old vectors serve.
+        Either makes again what was lost of what is derived: words, vectors, composed worlds, keys
+        of names, indexes of the database.
+
+        Raises:
+            ProviderError: the embedder failed.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self.engine.search.reindex(embedder, on_progress)
+
+    def conflicts(self, *, as_of: AsOf = NOW, include_settled: bool = False) -> list[Conflict]:
+        """Return the recorded contradictions.
+
+        Raises:
+            InvalidInputError: a time without a zone.
+        """
+        with self._at(as_of) as (reader, moment):
+            found = equivalence.conflicts(reader, moment)
+        return [item for item in found if include_settled or not item.settled]
+
+    def proposals(
+        self, status: ProposalStatus | None = "pending", *, as_of: AsOf = NOW
+    ) -> list[Proposal]:
+        """Return merge proposals; `status=None` for all of them.
+
+        Raises:
+            InvalidInputError: no such status, or a time without a zone.
+        """
+        with self._at(as_of) as (reader, moment):
+            return equivalence.proposals(reader, status, moment)
+
+    def equivalence_class(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> set[Id]:
+        """Return the ids of all nodes accepted as the same, this one among them.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such node at that time.
+        """
+        with self._at(as_of) as (reader, moment):
+            row, _ = lookup.find_node(reader, id_or_prefix, moment)
+            rows = equivalence.accepted_class(reader, {row}, moment)
+            return {node.id for node in reader.nodes(rows, moment.known).values()}
+
+    def export_identity(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> Identity:
+        """Return everything accepted as the same as a node: names, sources, and the merges.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such node at that time.
+        """
+        with self._at(as_of) as (reader, moment):
+            row, _ = lookup.find_node(reader, id_or_prefix, moment)
+            return equivalence.export(reader, row, moment)
+
+    # -- the store as a whole ----------------------------------------------------------------------
+
+    @property
+    def root_id(self) -> Id:
+        """The id of the root world; the same in every store."""
+        return ROOT_ID
+
+    @property
+    def root_state(self) -> Id:
+        """The address of everything in the store as of the last commit."""
+        with self.engine.store.read() as reader:
+            return Id(reader.head().root_state)
+
+    def prove(self, id_or_prefix: bytes | str) -> Proof:
+        """Return a proof that a node is in the store; check it with `worlddb.verify_proof`.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such node.
+        """
+        with self.engine.store.read() as reader:
+            return prove(reader, lookup.find(reader, id_or_prefix, "nodes"))
+
+    def log(
+        self, *, after: int = -1, limit: int | None = None, newest_first: bool = False
+    ) -> list[Commit]:
+        """Return the journal, oldest commit first.
+
+        Raises:
+            InvalidInputError: `after` or `limit` is no whole number.
+        """
+        with self.engine.store.read() as reader:
+            return history.log(reader, after, limit, newest_first)
+
+    def diff(self, seq_a: int, seq_b: int) -> Diff:
+        """Return what the commits after `seq_a` up to `seq_b` did.
+
+        Raises:
+            InvalidInputError: the later one was given first.
+            NotFoundError: there is no such commit.
+        """
+        with self.engine.store.read() as reader:
+            return history.diff(reader, seq_a, seq_b)
+
+    def check(self) -> list[Problem]:
+        """Hash everything again and compare it with every index and the journal.
+
+        Returns what does not fit; an empty list is a sound store.
+        """
+        return check(self.engine.store)
+
+    def export(self, *, after: int = -1) -> Iterator[str]:
+        """Yield the whole journal as JSON Lines, on one snapshot; `replay` takes it back in."""
+        return export_lines(self.engine.store, after)
+
+    def replay(
+        self, lines: Iterable[str], *, on_commit: Callable[[int], None] = lambda seq: None
+    ) -> int:
+        """Play an export into this store; return how many commits it added.
+
+        Ids, both clocks and the root state come out as they were, or the commit is refused. If it
+        erases anything, the file is cleaned.
+
+        Raises:
+            FormatError: no export, or a newer one.
+            CorruptionError: a commit was changed on the way.
+            ConflictError: this store has another history.
+        """
+        return replay_and_clean(self.engine.store, self.engine.search, lines, on_commit)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the store as of now to a new file, while others read and write.
+
+        Raises:
+            StorageError: the file exists already or cannot be written.
+        """
+        self.engine.store.backup(os.fspath(path))
+
+    def erase(
+        self, id: bytes | str | Sequence[bytes | str], *, actor: str = DEFAULT_ACTOR
+    ) -> Receipt:
+        """Remove a node's texts for good, with all inside it and all that was derived from it.
+
+        Name, content, time of creation, aliases, sources, metadata, words, keys and vectors go,
+        and what edges, proposals and conflicts at it say in words. Its id, type and validity stay,
+        so the tree still verifies. To end a memory without that, retire it. Backups and exports
+        that were made before are yours to erase.
+
+        Raises:
+            InvalidInputError: no id, the start of several, or the root.
+            NotFoundError: there is no such node.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return erase_texts(self.engine.store, self.engine.search, self.transaction(actor), id)
+
+    def clean(self) -> bool:
+        """Rewrite the file without what is no longer in it; return whether that is done.
+
+        Takes about as long as copying the file.
+
+        Raises:
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self.engine.store.clean()
+
+    # -- consolidation -----------------------------------------------------------------------------
+
+    def consolidate(
+        self,
+        world: bytes | str | None = None,
+        *,
+        summarizer: Summarizer | None = None,
+        min_age: timedelta | float = 0,
+        worlds_max: int = 1_000,
+        edges_max: int = 1_000,
+        dry_run: bool = False,
+        actor: str = "consolidator",
+        only: str | Iterable[str] = ("summaries", "closure", "conflicts"),
+    ) -> ConsolidationReport:
+        """Summarise worlds, infer what follows from edges, flag contradictions; say what was done.
+
+        Every world (inside `world`, or in the whole store, but never the root) that is at least
+        `min_age` old (a timedelta or seconds) and holds two details or more gets a `Summary`,
+        derived from each of them; one whose details have changed gets a newer one, and one with
+        nothing left to tell is retired. `causes` and `subtype_of` are closed: what follows is
+        written as inferred, with its premises. Sources with more than one target under a
+        functional edge type are flagged. `only` chooses some of these.
+
+        Nothing that was there is ever deleted or closed. A run is bounded (`worlds_max`,
+        `edges_max`), can be stopped anywhere, and a second one finds nothing to do. `dry_run`
+        writes nothing and reports the same decisions. The summarizer, which may ask a model, runs
+        outside any transaction; when it fails, the report has the error, and the rest goes on.
+
+        Raises:
+            InvalidInputError: an option is wrong.
+            NotFoundError: no such world.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        from worlddb.consolidate.consolidation_run import ConsolidationOptions
+        from worlddb.consolidate.consolidator import consolidate
+
+        options = ConsolidationOptions(
+            world=None if world is None else self._id(world),
+            summarizer=summarizer,
+            min_age=min_age,
+            worlds_max=worlds_max,
+            edges_max=edges_max,
+            dry_run=dry_run,
+            actor=actor,
+            only=only,
+        )
+        engine = self.engine
+        return consolidate(engine.store, engine.registry, engine.clock, engine.limits, options)
+
+    def fading(
+        self,
+        limit: int = 20,
+        *,
+        world: bytes | str | None = None,
+        below: float = 0.25,
+        settings: RetentionSettings | None = None,
+    ) -> list[Fading]:
+        """Return the memories (inside `world`, or anywhere) that are kept worst, worst first.
+
+        Retention falls from 1 towards 0 with the time since a memory was made or last recalled;
+        each recall and each link lengthens its half-life. Those `below` are told, with why. This
+        is a report: whether to retire one is yours to say (`tx.retire`).
+
+        Raises:
+            InvalidInputError: an option is wrong.
+            NotFoundError: no such world.
+        """
+        from worlddb.consolidate.fading_report import fading
+
+        check_whole(limit, "limit", 1)
+        is_number = isinstance(below, int | float) and not isinstance(below, bool)
+        if not is_number or not below > 0:
+            raise InvalidInputError(f"below: give a number above 0, not {below!r:.40}")
+        self.engine.recalls.flush()
+        with self._at(NOW) as (reader, moment):
+            row = ROOT_ROW if world is None else lookup.find(reader, world, "nodes")
+            return fading(
+                reader,
+                moment,
+                world=row,
+                limit=limit,
+                below=below,
+                settings=settings or RetentionSettings(),
+            )
+
+    @contextmanager
+    def _at(self, as_of: AsOf) -> Iterator[tuple[Reader, Moment]]:
+        """Yield a snapshot, and the moment that a question is asked at."""
+        with self.engine.store.read() as reader:
+            yield reader, moment_of(reader, as_of, self.engine.clock())
+
+    def _id(self, given: bytes | str) -> Id:
+        with self.engine.store.read() as reader:
+            return Id(reader.world(lookup.find(reader, given, "nodes")).id)
+
+
+open = WorldDB
+"""`worlddb.open(path)`: opening a store is making the object; one call, two names."""

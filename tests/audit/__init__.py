@@ -1,0 +1,1 @@
+"""Tests of check, export, replay, history, proofs and restore."""
