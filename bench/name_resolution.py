@@ -18,6 +18,8 @@ from pathlib import Path
 import worlddb
 from bench.percentiles import line, timed
 from worlddb import DraftNode, NodeDraft, WorldDB
+from worlddb.identity.store_resolver import name_index, resolver_in
+from worlddb.store.protocol import ROOT_ROW
 
 PAPER_MS = "5 to 15 ms at 10,000"
 SYLLABLES = "ba be bi bo da de di do fa fe ga ge ka ke ki la le li lo ma me mi mo na ne ni no ra re"
@@ -71,12 +73,12 @@ def measure(db: WorldDB, size: int, count: int) -> None:
     with db.transaction(actor="bench", bulk=True) as tx:
         tx.create_nodes(NodeDraft(type="Entity", name=name) for name in held)
     started = time.perf_counter()
-    db._catch_up()
+    name_index(db.engine.store).catch_up()
     print(f"{size:,} names, indexed in {time.perf_counter() - started:.1f} s")
     questions = asked(held, count)
     with db.engine.store.read() as reader:
-        resolving = db._resolving(reader, db.root_id, None, None)
-        taken = timed(lambda i: resolving.verdict(questions[i]), count)
+        resolver = resolver_in(reader, ROOT_ROW, db.engine.clock())
+        taken = timed(lambda i: resolver.verdict(questions[i]), count)
     print(line("one name, embedding not included", taken))
 
 
