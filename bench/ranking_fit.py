@@ -5,8 +5,9 @@ weights near the present ones are drawn at random, and each draw is scored on al
 engine's own ranker. What is printed is cross-validated: the weights of each fold (questions; of
 LoCoMo, whole conversations) are those, or the mean of those, that were best on the other folds.
 
-`--write` writes the best draw over all questions, which may be the present weights, into
-`src/worlddb/index/ranking.json`, with the digests of the files, the seed and the command.
+`--write` writes the best draw over all questions into `src/worlddb/index/ranking.json`, with the
+digests of the files, the seed and the command. The present weights stay if the best draw is not
+better beyond the interval of its gain.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from bench.ranking_data import FIGURES, RankedQuestion, figures, load_questions
 from worlddb import Weights
+from worlddb.evaluate.figure_summary import bootstrap
 from worlddb.evaluate.run_folder import file_digest
 from worlddb.index.ranking_numbers import PATH
 
@@ -45,7 +47,8 @@ def fitted_names(*, late: bool) -> list[str]:
 def compare(sets: Sets, tries: int) -> Weights:
     """Draw weights near the present ones; print what the best find, cross-validated.
 
-    Returns the best draw on everything; the present weights are one of the draws.
+    Returns the best draw on everything if what it gains is beyond its interval, else the present
+    weights: among many draws, one is always better by luck.
     """
     is_late = any(one.found.closely is not None for kept in sets.values() for one in kept)
     names = fitted_names(late=is_late)
@@ -85,7 +88,12 @@ def compare(sets: Sets, tries: int) -> Weights:
         for name, values in rows.items():
             print(f"{file}: {name}: {means_of(values)}")
     print(f"best {max(BEST_OF)} on everything:", best(None, max(BEST_OF)))
-    return best(None, 1)
+    chosen = best(None, 1)
+    number = drawn.index(chosen)
+    gains = [np.nanmean((made[number] - made[0])[:, columns], axis=1) for made in results.values()]
+    low, high = bootstrap(np.concatenate(gains).tolist())
+    print(f"the best draw gains {np.concatenate(gains).mean():+.4f} [{low:+.4f}, {high:+.4f}]")
+    return chosen if low > 0 else Weights()
 
 
 def means_of(values: Any) -> dict[str, float]:

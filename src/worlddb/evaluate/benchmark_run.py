@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import (
@@ -188,7 +189,7 @@ def _follow_parent() -> None:
         parent = parent_process()
         if parent is not None:
             parent.join()
-            os._exit(1)
+            os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="worlddb-parent", daemon=True).start()
 
