@@ -108,7 +108,11 @@ def write(best: Weights, sets: Sets, files: list[str], args: argparse.Namespace)
         ranking["weights"][name]["value"] = round(getattr(best, name), 4)
     names = [f"{given.partition(':')[0]}:{Path(given).name}" for given in files]
     ranking["provenance"] = {
-        "command": f"python -m bench.ranking_fit {' '.join(names)} --tries {args.tries} --write",
+        "command": f"python -m bench.ranking_fit {' '.join(names)} --cache candidates "
+        f"--tries {args.tries} --write",
+        "outcome": "the weights from before stay: no draw was better beyond its interval"
+        if best == Weights()
+        else "the best draw",
         "seed": SEED,
         "draws": args.tries + 1,
         "embedder": args.embedder or "the default",

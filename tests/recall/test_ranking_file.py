@@ -49,6 +49,7 @@ def test_the_file_says_where_it_comes_from_and_nothing_of_a_machine() -> None:
     assert told["command"].startswith("python -m bench.ranking_fit ")
     assert isinstance(told["seed"], int)
     assert told["draws"] > 1
+    assert told["outcome"]
     for data in told["data"]:
         assert set(data) == {"file", "format", "sha256", "questions"}
         assert len(bytes.fromhex(data["sha256"])) == 32
@@ -59,9 +60,7 @@ def test_the_file_says_where_it_comes_from_and_nothing_of_a_machine() -> None:
     assert "/" not in "".join(data["file"] for data in told["data"])
 
 
-@pytest.mark.parametrize(
-    "module", [ranker, recaller, ranking_numbers, question, held_world]
-)
+@pytest.mark.parametrize("module", [ranker, recaller, ranking_numbers, question, held_world])
 def test_no_fraction_is_written_into_the_code_of_the_ranking(module: Any) -> None:
     """A weight is a fraction; limits and sizes are whole numbers."""
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
