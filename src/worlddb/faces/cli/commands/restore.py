@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     refuse_store(backup, path)
     if os.path.exists(path) and not args.force:
         raise StorageError(f"{path}: exists already; give --force to replace what it holds")
-    from worlddb.world_db import restore
+    from worlddb.audit.backup_restore import restore
 
     with Progress("restoring"):
         last = restore(backup, roomy_store(path), replace=args.force)
