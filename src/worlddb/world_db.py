@@ -457,10 +457,7 @@ class WorldDB(OpenStore):
             return history.diff(reader, seq_a, seq_b)
 
     def check(self) -> list[Problem]:
-        """Hash everything again and compare it with every index and the journal.
-
-        Returns what does not fit; an empty list is a sound store.
-        """
+        """Hash everything and compare it with indexes and journal; an empty list is a sound store."""
         return check(self.engine.store)
 
     def export(self, *, after: int = -1) -> Iterator[str]:
@@ -507,9 +504,7 @@ class WorldDB(OpenStore):
         return erase_texts(self.engine.store, self.engine.search, self.transaction(actor), id)
 
     def clean(self) -> bool:
-        """Rewrite the file without what is no longer in it; return whether that is done.
-
-        Takes about as long as copying the file.
+        """Rewrite the file without what was erased; return whether that is done. Copies the file.
 
         Raises:
             StorageError, ConflictError: the store cannot be written.
@@ -603,5 +598,4 @@ class WorldDB(OpenStore):
             return Id(reader.world(lookup.find(reader, given, "nodes")).id)
 
 
-open = WorldDB
-"""`worlddb.open(path)`: opening a store is making the object; one call, two names."""
+open = WorldDB  # `worlddb.open(path)`: opening a store is making the object.

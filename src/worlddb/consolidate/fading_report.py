@@ -7,7 +7,7 @@ from datetime import datetime
 from heapq import nsmallest
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.inputs import from_micros, to_micros
+from worlddb.model.inputs import check_whole, from_micros, to_micros
 from worlddb.model.records import Node, Plain
 from worlddb.model.retention import DAY_MICROS, RetentionSettings, idle_micros, retention, strength
 from worlddb.query.pipeline import SUMMARY
