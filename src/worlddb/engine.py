@@ -155,3 +155,18 @@ class OpenStore:
     def path(self) -> str:
         """The file of this store, or ":memory:"."""
         return self.engine.store.path
+
+    @property
+    def why_read_only(self) -> str | None:
+        """Why the store cannot be written; None if it can."""
+        return self.engine.store.why_read_only if self.engine.store.read_only else None
+
+    def check_file(self) -> None:
+        """Check that the file of the store is still in its place, and can be read.
+
+        Raises:
+            StorageError: the file was deleted, moved or replaced, or cannot be read.
+        """
+        self.engine.store.refuse_lost()
+        with self.engine.store.read() as reader:
+            reader.head()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.faces.cli.agreeing import agreed, paid
-from worlddb.faces.cli.options import wants_json
+from worlddb.faces.cli.command_options import wants_json
 from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.roles import make_roles, reading_of, turned
 from worlddb.faces.cli.terminal import GAP, paint, print_json, width
