@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, ProviderError
+from worlddb.faces.cli.command_options import wants_json
 from worlddb.faces.cli.evaluation_models import (
     agreed,
     make_roles,
@@ -20,7 +21,6 @@ from worlddb.faces.cli.evaluation_models import (
     paid,
     reading_of,
 )
-from worlddb.faces.cli.options import wants_json
 from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.terminal import GAP, paint, print_json, width
 

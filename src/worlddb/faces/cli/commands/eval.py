@@ -6,8 +6,14 @@ import argparse
 import sys
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.confirming import add_yes_option
-from worlddb.faces.cli.options import Parser, Subparsers, add_command, add_embedder_option, count
+from worlddb.faces.cli.command_options import (
+    Parser,
+    Subparsers,
+    add_command,
+    add_embedder_option,
+    add_yes_option,
+    count,
+)
 
 FORMATS = ("longmemeval", "locomo", "dmr")
 WHAT = (*FORMATS, "retrieval", "ablate")
