@@ -88,12 +88,12 @@ def compare(sets: Sets, tries: int) -> Weights:
         for name, values in rows.items():
             print(f"{file}: {name}: {means_of(values)}")
     print(f"best {max(BEST_OF)} on everything:", best(None, max(BEST_OF)))
-    chosen = best(None, 1)
-    number = drawn.index(chosen)
+    winner = best(None, 1)
+    number = drawn.index(winner)
     gains = [np.nanmean((made[number] - made[0])[:, columns], axis=1) for made in results.values()]
     low, high = bootstrap(np.concatenate(gains).tolist())
     print(f"the best draw gains {np.concatenate(gains).mean():+.4f} [{low:+.4f}, {high:+.4f}]")
-    return chosen if low > 0 else Weights()
+    return winner if low > 0 else Weights()
 
 
 def means_of(values: Any) -> dict[str, float]:
