@@ -33,7 +33,7 @@ from worlddb import Weights, WorldDB
 from worlddb.embed.late import DIM
 from worlddb.evaluate.cases import asked_at, load_cases
 from worlddb.evaluate.retrieval import ingest, is_measured
-from worlddb.index.vectors import read_closely
+from worlddb.index.vectors import late_interaction_scores
 from worlddb.recall.ranker import READ_CLOSELY, Candidates, Scores
 
 Matrix = NDArray[np.float32]
@@ -136,7 +136,7 @@ def weigh(path: str, held_out: str, tries: int) -> None:
 
 def _reading(trainer: Any, number: int, matrix: Matrix) -> Scores:
     """Return what the engine reads in the texts of a question, had it this projection."""
-    return read_closely(*trainer.tokens_of(number, matrix))
+    return late_interaction_scores(*trainer.tokens_of(number, matrix))
 
 
 def _with_reading(one: Question, reading: Scores) -> Weighed:

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from worlddb.errors import StorageError
 from worlddb.index.composed_worlds import STORED
 from worlddb.index.held_world import K1, B
-from worlddb.index.hnsw import saved_stamp
-from worlddb.index.nearest import Nearest
+from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.vectors import Vectors
 from worlddb.language.words import words
 from worlddb.store.protocol import ModelRow, Reader, Store

@@ -17,7 +17,7 @@ import numpy as np
 
 from worlddb.embed.compose import Pool, Pooling, Vector, attention, effective
 from worlddb.index.composed_worlds import STORED, SUMMED
-from worlddb.index.vectors import DIM as TOKEN_BYTES
+from worlddb.index.vectors import TOKEN_DIM as TOKEN_BYTES
 from worlddb.read.check_rows import Rows
 from worlddb.store.protocol import ROOT_ROW, Head, ModelRow, PoolRow, Reader
 
