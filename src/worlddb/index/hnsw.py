@@ -24,8 +24,8 @@ from worlddb.index.vector_slots import Bools, Floats, Ints
 
 M = 16  # links per entry, the usual choice: more cost memory and gain little recall
 EF_CONSTRUCTION = 200  # depth of the search while building, the usual choice for this M
-# Least depth of a search in each part. Two parts at 48 find as much as one graph of everything at 64
-# with text vectors, and more with synthetic ones. Long vectors need more for equal recall.
+# Least depth of a search in each part. With text vectors, two parts at 48 find as much as one graph
+# at 64, with synthetic vectors more. Long vectors need more for equal recall.
 EF_SHORT = 48
 EF_LONG = 96  # twice as deep
 LONG_DIM = 64  # vectors from this length on are long
@@ -222,7 +222,7 @@ def _part_of(vectors: Floats) -> npt.NDArray[np.uint32]:
 
 
 def _distinct(vectors: Floats) -> tuple[Ints, Ints, Ints]:
-    """Return the positions of first occurrences, of repeated ones, and of the firsts they repeat."""
+    """Return the positions of first occurrences, of repetitions, and of the firsts they repeat."""
     folded = np.bitwise_xor.reduce(vectors.view(np.uint32), axis=1)
     keys = (_bit_sums(vectors).astype(np.uint64) << np.uint64(32)) | folded
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)

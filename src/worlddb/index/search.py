@@ -86,8 +86,8 @@ class Search:
             return self._made(DEFAULT if recorded is None else recorded)
         except InvalidInputError as error:
             raise ProviderError(
-                f"{self._store.path}: its vectors were made by {recorded!r}, which WorldDB does not "
-                "know; pass that one as embedder=…, or embed anew with db.reindex(…)"
+                f"{self._store.path}: its vectors were made by {recorded!r}, which WorldDB does "
+                "not know; pass that one as embedder=…, or embed anew with db.reindex(…)"
             ) from error
 
     def _recorded(self) -> str | None:

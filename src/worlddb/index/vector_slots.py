@@ -1,8 +1,8 @@
 """Where the vector of each row is kept in memory, and who may use it at a time.
 
-`checked_put` checks rows and vectors and scales the vectors to length 1. `VectorSlots` keeps them in
-one growing block. A row that is put again or removed leaves its slot empty (its entry in `rows` is
-GONE). A slot is never given to another row, so a slot number is a stable label in the graph.
+`checked_put` checks rows and vectors and scales the vectors to length 1. `VectorSlots` keeps them
+in one growing block. A row that is put again or removed leaves its slot empty (its entry in `rows`
+is GONE). A slot is never given to another row, so a slot number is a stable label in the graph.
 `ReadWriteLock` lets many readers or one writer work on them.
 """
 
