@@ -41,15 +41,9 @@ _DIGITS = re.compile(r"\d+")
 
 # What each kind of match takes from the weight of a pair of words.
 _LOSS = {
-    "same": 0.0,
-    "variant": 1.0,
-    "spoken": 1.5,
-    "nickname": 2.5,
-    "cousins": 3.5,
-    "typo": 2.0,
-    "initial": 0.5,
-    "sound": 3.5,
-}
+    "same": 0.0, "initial": 0.5, "variant": 1.0, "spoken": 1.5, "typo": 2.0, "nickname": 2.5,
+    "cousins": 3.5, "sound": 3.5,
+}  # fmt: skip
 _INITIAL_MAX = 2.7  # one in fifteen names begins with a given letter
 _BOTH_KNOWN = 3.0  # both spellings are words of several names here: hardly a slip
 _KNOWN_MIN = 3  # "several names" for the rule above

@@ -82,6 +82,13 @@ class Likeness(NamedTuple):
         return bool(self.more_left and self.more_right)
 
     @property
+    def unequal(self) -> tuple[list[str], list[str]]:
+        """The words of each name without an equal partner."""
+        pairs = [pair for pair in self.pairs if pair.left != pair.right]
+        left = [*self.more_left, *(pair.left for pair in pairs)]
+        return left, [*self.more_right, *(pair.right for pair in pairs)]
+
+    @property
     def unpaired(self) -> int:
         """How many words have no partner."""
         return len(self.more_left) + len(self.more_right)

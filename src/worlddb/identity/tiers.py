@@ -1,14 +1,13 @@
 """The tiers: the ways in which an option is found to be the candidate, from sure to vague.
 
-A tier is a function of one option. It returns a match, or None. A *guard* is a function of two
-names that keeps them apart however alike they look; it returns the reason, or an empty text. The
-guards come from known errors of systems that merge by similarity: GPT-4 with GPT-4o, North with
-South Korea, a father with his son. A match with such a veto neither reuses nor proposes a node; it
-explains a `New`.
+A tier is a function of one option. It returns a match, or None. A *veto* keeps two names apart
+however alike they look. The vetoes come from known errors of systems that merge by similarity:
+GPT-4 with GPT-4o, North with South Korea, a father with his son. A match with a veto neither reuses
+nor proposes a node; it explains a `New`.
 
-G1  A guard is symmetric.
-G2  Equal names pass every guard.
-G3  No similarity, sound or vector overrides a guard.
+G1  Vetoes are symmetric.
+G2  Equal names have no veto.
+G3  No similarity, sound or vector overrides a veto.
 """
 
 from __future__ import annotations
@@ -39,8 +38,6 @@ COSINE_STEP = 0.04  # an increase of the cosine by this much raises the log odds
 LOOKS_ALIKE = 0.92  # words that are less alike than this match by sound, not by letters
 _PHONETIC = frozenset({"spoken", "sound"})
 
-Guard = Callable[[Name, Name, Likeness, bool], str]
-
 
 def is_sentence(name: Name, settings: ResolverSettings) -> bool:
     """Tell whether a text is too long for a name, or reads like a sentence."""
@@ -56,43 +53,54 @@ def is_short(name: Name, settings: ResolverSettings) -> bool:
     return sum(map(len, (*name.words, *name.numbers))) <= settings.short_letters_max
 
 
-def numbers(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Numbers, versions, years and dates agree: iPhone 14 is no iPhone 15, nor the iPhone."""
-    return "numbers differ" if left.numbers != right.numbers else ""
+def vetoes_of(left: Name, right: Name, likeness: Likeness, person: bool) -> list[str]:
+    """Return the reasons that keep two names apart."""
+    if left.key == right.key:
+        return []
+    unpossessed = (left.possessed - set(right.words)) | (right.possessed - set(left.words))
+    vetoes: tuple[tuple[str, object], ...] = (
+        # Numbers, versions, years and dates agree: iPhone 14 is no iPhone 15, nor the iPhone.
+        ("numbers differ", left.numbers != right.numbers),
+        ("generations differ", _generations_differ(left, right, person)),
+        ("marks differ", _marks_differ(left, right, likeness, person)),
+        ("opposites", _has_opposites(likeness)),
+        # Mr and Mrs Chen are two.
+        ("titles differ", left.gender and right.gender and left.gender != right.gender),
+        # My manager is not your manager, and a manager without an owner is neither.
+        ("owners differ", left.owner != right.owner),
+        # Wendy's is not Wendy; McDonald's and McDonalds are one.
+        ("possessives differ", unpossessed),
+        # Ms. Delgado is not Delgado Inc.
+        ("a person and a firm", (left.legal and right.titles) or (right.legal and left.titles)),
+        # The University of Washington is not Washington University.
+        ("order differs", likeness.turned and (left.ordered or right.ordered)),
+        ("a letter is no word", _has_no_initial(left, right, likeness, person)),
+    )
+    return [reason for reason, holds in vetoes if holds]
 
 
-def generations(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
+def _generations_differ(left: Name, right: Name, person: bool) -> bool:
     """Jr. and Sr., II and III are two. Without any, a person may be either, a work is the first."""
     one, other = (name.generation or name.ordinal for name in (left, right))
-    if one == other or (person and not (one and other)):
-        return ""
-    return "generations differ"
+    return one != other and not (person and not (one and other))
 
 
-def marks(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
+def _marks_differ(left: Name, right: Name, likeness: Likeness, person: bool) -> bool:
     """Distinguishing words are the same on both sides: North and South Korea, pro and anti."""
-    apart = {*likeness.more_left, *likeness.more_right}
-    for pair in likeness.pairs:
-        if pair.left != pair.right:
-            apart.update((pair.left, pair.right))
     if not likeness.pairs and not (MARKS.issuperset(left.words) or MARKS.issuperset(right.words)):
-        return ""  # No word in common: the Big Apple, New York City.
+        return False  # No word in common: the Big Apple, New York City.
+    ones, others = likeness.unequal
     # Max, April and West are also names of people.
-    told = [word for word in apart & MARKS if not (person and is_name(word))]
-    return "marks differ" if told else ""
+    return any(not (person and is_name(word)) for word in MARKS & {*ones, *others})
 
 
-def opposites(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
+def _has_opposites(likeness: Likeness) -> bool:
     """No word is the opposite of a word of the other name: legal, illegal; import, export."""
-    ones, others = list(likeness.more_left), list(likeness.more_right)
-    for pair in likeness.pairs:
-        if pair.left != pair.right:
-            ones.append(pair.left)
-            others.append(pair.right)
-    return "opposites" if any(_opposed(one, other) for one in ones for other in others) else ""
+    ones, others = likeness.unequal
+    return any(_are_opposed(one, other) for one in ones for other in others)
 
 
-def _opposed(one: str, other: str) -> bool:
+def _are_opposed(one: str, other: str) -> bool:
     shorter, longer = sorted((one, other), key=len)
     if len(shorter) > 4 and longer.endswith(shorter):
         return longer.removesuffix(shorter) in NEGATING
@@ -105,57 +113,17 @@ def _opposed(one: str, other: str) -> bool:
     return False
 
 
-def genders(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Mr and Mrs Chen are two."""
-    return "titles differ" if left.gender and right.gender and left.gender != right.gender else ""
-
-
-def owners(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """My manager is not your manager, and a manager without an owner is neither."""
-    return "owners differ" if left.owner != right.owner else ""
-
-
-def possessives(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Wendy's is not Wendy; McDonald's and McDonalds are one."""
-    apart = (left.possessed - set(right.words)) | (right.possessed - set(left.words))
-    return "possessives differ" if apart else ""
-
-
-def kinds(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Ms. Delgado is not Delgado Inc."""
-    firm = (left.legal and right.titles) or (right.legal and left.titles)
-    return "a person and a firm" if firm else ""
-
-
-def order(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """The University of Washington is not Washington University."""
-    return "order differs" if likeness.turned and (left.ordered or right.ordered) else ""
-
-
-def initials(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
+def _has_no_initial(left: Name, right: Name, likeness: Likeness, person: bool) -> bool:
     """Initials occur in the names of people only, and at the end only with a full stop.
 
     Vitamin C is not Vitamin Complex, nor is Jay Z Jay Zimmer.
     """
     if "initial" not in likeness.kinds:
-        return ""
+        return False
     undotted = any(
         len(name.words[-1]) == 1 and not name.text.rstrip().endswith(".") for name in (left, right)
     )
-    return "a letter is no word" if (undotted and not likeness.turned) or not person else ""
-
-
-GUARDS: tuple[Guard, ...] = (
-    *(numbers, generations, marks, opposites, genders),
-    *(owners, possessives, kinds, order, initials),
-)
-
-
-def vetoes_of(left: Name, right: Name, likeness: Likeness, person: bool) -> list[str]:
-    """Return the reasons that keep two names apart."""
-    if left.key == right.key:
-        return []
-    return [reason for guard in GUARDS if (reason := guard(left, right, likeness, person))]
+    return (undotted and not likeness.turned) or not person
 
 
 # -- what the tiers work with ----------------------------------------------------------------------

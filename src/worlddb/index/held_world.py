@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.name_index import first_name, name_key
-from worlddb.index.vectors import Scores, Vectors
+from worlddb.index.vectors import Vectors
 from worlddb.language.form import Form, form_of
 from worlddb.language.question import weights_of
 from worlddb.language.words import asked, words
@@ -51,6 +51,7 @@ FOREVER = np.iinfo(np.int64).max
 MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
 
 Mask = NDArray[np.bool_]
+Scores = NDArray[np.float64]
 
 
 class Bm25:

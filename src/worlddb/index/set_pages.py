@@ -51,11 +51,6 @@ class PageSource(Protocol):
         """Return one page of a world's set: whether it is a fork, and its bytes."""
 
 
-def fork_body(digests: list[bytes], sizes: list[int]) -> bytes:
-    """Return a fork page."""
-    return b"".join(digests) + _SIZES.pack(*sizes)
-
-
 def members_of(body: bytes, width: int) -> list[bytes]:
     """Return the members of a leaf page."""
     return [body[i : i + width] for i in range(0, len(body), width)]
@@ -103,7 +98,7 @@ def digest_and_pages(members: Sequence[bytes], path: str = "") -> tuple[bytes, P
         digests.append(digest)
         sizes.append(len(part))
         pages.update(below)
-    pages[path] = (1, fork_body(digests, sizes))
+    pages[path] = (1, b"".join(digests) + _SIZES.pack(*sizes))
     return fork_digest(digests), pages
 
 

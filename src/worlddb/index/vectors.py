@@ -37,13 +37,12 @@ PATIENCE_S = 0.25
 """How long a search waits for another writer before it keeps its vectors in memory."""
 
 Tokens: TypeAlias = NDArray[np.int8]
-Scores: TypeAlias = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 """Called with how many nodes are embedded, and how many there are."""
 
 
-def late_interaction_scores(question: Tokens, texts: Sequence[Tokens]) -> Scores:
-    """Return how well each text answers: its best cosine for each word of the question, summed.
+def late_interaction_scores(question: Tokens, texts: Sequence[Tokens]) -> NDArray[np.float64]:
+    """Return how well each text answers: its best match for each word of the question, summed.
 
     A word of the question counts by how far its best text is above the mean, so a word that all
     texts or no texts have decides nothing. All products are of whole numbers and exact.
@@ -57,7 +56,7 @@ def late_interaction_scores(question: Tokens, texts: Sequence[Tokens]) -> Scores
     near = np.maximum.reduceat(question.astype(np.float32) @ flat.T, starts, axis=1)
     above = near.astype(np.float64) - near.mean(axis=1, dtype=np.float64)[:, None]
     # Summed word by word: a matrix product would round a text by its position.
-    score: Scores = (above * above.max(axis=1)[:, None]).sum(axis=0)
+    score: NDArray[np.float64] = (above * above.max(axis=1)[:, None]).sum(axis=0)
     return score
 
 

@@ -1,4 +1,4 @@
-"""Interior: a world held in memory follows the store, and answers as if it were read afresh."""
+"""Held world: a world held in memory follows the store, and answers as if it were read afresh."""
 
 from __future__ import annotations
 

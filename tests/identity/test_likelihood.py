@@ -1,4 +1,4 @@
-"""Judge: odds from names, counts and attributes."""
+"""Likelihood: odds from names, counts and attributes."""
 
 from __future__ import annotations
 

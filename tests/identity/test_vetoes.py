@@ -1,4 +1,4 @@
-"""Guards: pairs that other systems merged, and that nothing may bring together here."""
+"""Vetoes: pairs that other systems merged, and that nothing may bring together here."""
 
 from __future__ import annotations
 
