@@ -1,4 +1,4 @@
-"""Store search: worlds too large to be held are searched through the store's indexes, with equal answers.
+"""Store search: worlds too large to be held are searched in the store, with equal answers.
 
 The same stores are asked twice: held in memory, and wide. What must agree is said in each test.
 Scores of words need not: held, a world's own statistics say what is rare; wide, the store's.

@@ -227,11 +227,11 @@ class HeldWorld:
         elif not has_expired:
             self._add(reader, new, moment)
         for change in changes:
-            if change.kind == "close_node":
-                self._close(reader, change.id, int(change.detail["valid_to"]))
-            elif change.kind == "place":
-                self._move(reader, change.id)
-        self._note_aliases(reader, before)
+            if change.kind in ("close_node", "place"):
+                self._end_or_move(reader, change)
+        for row, alias in reader.aliases_after(before.notes):
+            if row in self.place:
+                self._name(alias, self.place[row])
         return len(self) <= most
 
     def _new_rows(
@@ -305,30 +305,22 @@ class HeldWorld:
             if place not in places:
                 places.append(place)
 
-    def _note_aliases(self, reader: Reader, before: Head) -> None:
-        for row, alias in reader.aliases_after(before.notes):
-            if row in self.place:
-                self._name(alias, self.place[row])
-
     def _touch(self, row: int) -> None:
         """Mark the composed vectors of a world and of all worlds around it as stale."""
         while row in self.place and row not in self._stale:
             self._stale.add(row)
             row = self.parents[self.place[row]]
 
-    def _close(self, reader: Reader, ident: bytes, valid_to: int) -> None:
-        row = reader.node_row(ident)
-        if row in self.place:
-            place = self.place[row]
-            self.ends[place] = min(self.ends[place], valid_to)
-            self._touch(self.parents[place])
-
-    def _move(self, reader: Reader, ident: bytes) -> None:
-        """Read the present parent world of a node."""
-        row = reader.node_row(ident)
-        if row in self.place:
-            place = self.place[row]
-            self._touch(self.parents[place])
+    def _end_or_move(self, reader: Reader, change: Change) -> None:
+        """Apply the end of a node's validity, or its move to another world."""
+        row = reader.node_row(change.id)
+        if row not in self.place:
+            return
+        place = self.place[row]
+        self._touch(self.parents[place])
+        if change.kind == "close_node":
+            self.ends[place] = min(self.ends[place], int(change.detail["valid_to"]))
+        else:
             self.parents[place] = reader.parents([row])[row] or 0
             self._touch(self.parents[place])
 
@@ -471,7 +463,9 @@ class HeldWorlds:
                 if not fits:
                     # Too large, or stopped half-way and unusable.
                     self._held.pop(key, None)
-                while self._is_crowded():
+                while len(self._held) > 1 and (
+                    len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
+                ):
                     self._held.popitem(last=False)
         if not fits:
             with self._lock:
@@ -479,11 +473,6 @@ class HeldWorlds:
                     self._too_large.clear()
                 self._too_large[key] = reader.head().nodes + self._held_max // 2
         return fits
-
-    def _is_crowded(self) -> bool:
-        if len(self._held) <= 1:
-            return False
-        return len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
 
 
 def text_scores(interior: HeldWorld, question: str) -> Scores:
