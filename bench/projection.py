@@ -42,7 +42,7 @@ from worlddb.embed.late import DIM
 from worlddb.evaluate.case_recall import ingest
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.vectors import read_closely
+from worlddb.index.vectors import late_interaction_scores
 from worlddb.recall.ranker import Candidates, Scores
 from worlddb.recall.ranker import weigh as rank
 
@@ -137,7 +137,7 @@ def weigh(path: str, held_out: str, tries: int) -> None:
 
 def _reading(trainer: Any, number: int, matrix: Matrix) -> Scores:
     """Return what the engine reads in the texts of a question, had it this projection."""
-    return read_closely(*trainer.tokens_of(number, matrix))
+    return late_interaction_scores(*trainer.tokens_of(number, matrix))
 
 
 def _with_reading(one: Question, reading: Scores) -> RankedQuestion:

@@ -226,7 +226,7 @@ class Trainer:
         return loss + _surprise(scores, given["turns"]) if len(given["turns"]) else loss
 
     def _late(self, number: int, matrices: torch.Tensor) -> torch.Tensor:
-        """Return what `read_closely` gives, before rounding; see there."""
+        """Return what `late_interaction_scores` gives, before rounding; see there."""
         given = self._sets[number]
         asked = normalize(self._asked[number] @ matrices, dim=-1)
         said = normalize(self._flat[given["tokens"]].float() @ matrices, dim=-1)

@@ -18,7 +18,7 @@ import numpy as np
 from worlddb.audit.store_image import StoreImage
 from worlddb.embed.compose import Pool, Pooling, Vector, attention, effective
 from worlddb.index.composed_worlds import STORED, SUMMED
-from worlddb.index.vectors import DIM as TOKEN_BYTES
+from worlddb.index.vectors import TOKEN_DIM as TOKEN_BYTES
 from worlddb.store.protocol import ROOT_ROW, Head, ModelRow, PoolRow, Reader
 
 VECTORS_PER_READ = 4096

@@ -16,8 +16,8 @@ from worlddb.claims.standing import claiming
 from worlddb.extract.asking import asked_claims
 from worlddb.index.held_world import HeldWorld, Mask, Scores
 from worlddb.index.name_index import NAME_WORDS_MAX, first_name, name_key, said_firsts, said_words
-from worlddb.index.store_search import CANDIDATES_MAX, LED_TO_MAX, Found, StoreSearch
-from worlddb.index.vectors import Tokens, Vectors, read_closely
+from worlddb.index.store_search import CANDIDATES_MAX, LINKED_NODES_MAX, Found, StoreSearch
+from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
 from worlddb.language.words import folded, words
 from worlddb.store.protocol import Reader
 from worlddb.view.equivalence import accepted_class
@@ -42,7 +42,7 @@ class Closely:
     def read(self, places: Sequence[int]) -> Scores:
         """Return how well each of some candidates answers."""
         rows = [self._rows[place] for place in places]
-        return read_closely(self._asked, self._vectors.load_tokens(self._reader, rows))
+        return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))
 
 
 def graph_scores(
@@ -143,8 +143,8 @@ def store_graph(wide: StoreSearch, view: View, question: str, classes: bool, mos
         edges = reader.edges_at(rows, "in", REFERENCES, moment.known)
         found = {item.source for item in edges if moment.holds(item.edge)}
         for row in rows:
-            found.update(reader.children(row, moment.known, limit=LED_TO_MAX))
-        found = view.keep(sorted(found - rows)[-LED_TO_MAX:])
+            found.update(reader.children(row, moment.known, limit=LINKED_NODES_MAX))
+        found = view.keep(sorted(found - rows)[-LINKED_NODES_MAX:])
         for row in found:
             scores[row] = scores.get(row, 0.0) + 1.0 / np.log2(1 + len(found))
     ids = {body.row: body.id for body in reader.bodies(scores)}

@@ -15,7 +15,7 @@ from typing import Any
 from blake3 import blake3
 
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.index.set_pages import Laid, change, digest_of, lay_out, merge
+from worlddb.index.set_pages import SetLayout, change, digest_of, lay_out, merge
 from worlddb.model.address import ERASED, ROOT_ID, Id, erased_state, node_address
 from worlddb.model.inputs import Limits, from_micros
 from worlddb.model.journal import commit_hash, encode_changes, note_record, state_digest
@@ -142,7 +142,7 @@ def update(
     kind: int,
     put: list[bytes],
     drop: Iterable[bytes],
-    laid: Laid | None = None,
+    laid: SetLayout | None = None,
 ) -> bytes:
     """Change a set in the transaction's view of its pages, and return its digest."""
     digest, changed = change(writer, world, kind, put, drop, laid)
@@ -163,7 +163,7 @@ def catch_up(writer: Writer) -> None:
 
 
 LAY_OUT_MIN = 10_000
-Ahead = dict[tuple[int, int], Laid]
+Ahead = dict[tuple[int, int], SetLayout]
 """Sets worked out ahead, by world and kind."""
 
 
@@ -315,7 +315,7 @@ class _Work:
         return self._change(row, EDGES, idents, lost, laid)
 
     def _change(
-        self, row: int, kind: int, put: list[bytes], lost: Iterable[bytes], laid: Laid | None
+        self, row: int, kind: int, put: list[bytes], lost: Iterable[bytes], laid: SetLayout | None
     ) -> bytes:
         writer = self.ledger.writer
         self.sets.append(SetChange(writer.seq, row, kind, put, list(lost)))

@@ -1,4 +1,4 @@
-"""Lookups: the index of names says the same, whether it follows each write or is made anew."""
+"""Name index: it says the same, whether it follows each write or is made anew."""
 
 from __future__ import annotations
 

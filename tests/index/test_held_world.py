@@ -1,4 +1,4 @@
-"""Interior: a world held in memory follows the store, and answers as if it were read afresh."""
+"""Held world: a world held in memory follows the store, and answers as if it were read afresh."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from recall.search_stage import (
     delete,
     edge,
     fact,
-    found,
     lanes,
     open_for,
     open_store,

@@ -1,4 +1,4 @@
-"""Nearby: the vector index of a large store, saved beside it, never trusted further than it goes.
+"""The nearest-neighbour index of a large store, saved beside it and checked before it is used.
 
 Nearest vectors are compared with those of a store that has no saved index, and builds are counted:
 a file that is used saves one, and a file that is not changes no answer.

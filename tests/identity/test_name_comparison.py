@@ -1,4 +1,4 @@
-"""Compare: which words of two names are one, and in which way."""
+"""Name comparison: which words of two names are one, and in which way."""
 
 from __future__ import annotations
 

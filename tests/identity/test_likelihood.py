@@ -1,15 +1,26 @@
-"""Judge: odds from names, counts and attributes."""
+"""Likelihood: odds from names, counts and attributes."""
 
 from __future__ import annotations
 
-from worlddb.identity.likelihood import NOTHING, Corroboration, Judgement, judge, probability
+from worlddb.identity.likelihood import (
+    NO_CORROBORATION,
+    Corroboration,
+    Judgement,
+    judge,
+    probability,
+)
 from worlddb.identity.match_values import DEFAULT_SETTINGS, Population
 from worlddb.identity.name_comparison import compare
 from worlddb.language.person_names import read_name
 
 
 def judged(
-    left: str, right: str, said: Corroboration = NOTHING, *, names: int = 5_000, holding: int = 5
+    left: str,
+    right: str,
+    said: Corroboration = NO_CORROBORATION,
+    *,
+    names: int = 5_000,
+    holding: int = 5,
 ) -> Judgement:
     one, other = read_name(left), read_name(right)
     population = Population(names, lambda word: holding)

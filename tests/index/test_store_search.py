@@ -1,4 +1,4 @@
-"""Wide: worlds too large to be held are searched through the store's indexes, with equal answers.
+"""Store search: worlds too large to be held are searched in the store, with equal answers.
 
 The same stores are asked twice: held in memory, and wide. What must agree is said in each test.
 Scores of words need not: held, a world's own statistics say what is rare; wide, the store's.
@@ -29,7 +29,7 @@ from recall.search_stage import (
     open_store,
 )
 from worlddb import AsOf, Id, Recall, RecallSettings, WorldDB
-from worlddb.index import store_search as wide
+from worlddb.index import store_search
 
 HELD, WIDE = 1 << 20, 0
 ALL = 100_000
@@ -182,7 +182,7 @@ def test_names_alone_do_not_crowd_out_the_answers(monkeypatch: pytest.MonkeyPatc
 def test_common_words_are_looked_for_where_nothing_has_the_rare_one(
     monkeypatch: pytest.MonkeyPatch, rare: str
 ) -> None:
-    monkeypatch.setattr(wide, "CANDIDATES_MAX", 10)
+    monkeypatch.setattr(store_search, "CANDIDATES_MAX", 10)
     db = hold_at_most(open_store(), WIDE)
     world = fact(db, "", type="Scope", name="world")
     apples = facts(db, ("an apple" for _ in range(20)), parent=world)
@@ -202,7 +202,7 @@ def test_common_words_are_looked_for_where_nothing_has_the_rare_one(
 def test_a_question_of_common_words_is_answered_from_the_newest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wide, "CANDIDATES_MAX", 10)
+    monkeypatch.setattr(store_search, "CANDIDATES_MAX", 10)
     db = hold_at_most(open_store(), WIDE)
     world = fact(db, "", type="Scope", name="world")
     inside = facts(db, ("an apple and a pear" for _ in range(40)), parent=world)
@@ -216,7 +216,7 @@ def test_a_question_of_common_words_is_answered_from_the_newest(
 
 
 def test_common_words_reorder_what_rare_words_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wide, "CANDIDATES_MAX", 10)
+    monkeypatch.setattr(store_search, "CANDIDATES_MAX", 10)
     db = hold_at_most(open_store(), WIDE)
     facts(db, ("an apple" for _ in range(20)))
     plain, both = facts(db, ["a quince to eat", "a quince and apple"])
@@ -322,6 +322,6 @@ def test_who_may_be_seen_is_asked_once_of_each_however_deep_a_search_goes() -> N
         asked.extend(some)
         return {row for row in some if row % 100 == 99}
 
-    found = wide._until_enough(lambda deep: rows[:deep], keep, 3, 10)
+    found = store_search._until_enough(lambda deep: rows[:deep], keep, 3, 10)
     assert [row for row, _ in found] == [99, 199, 299, 399, 499, 599]
     assert asked == list(range(640))

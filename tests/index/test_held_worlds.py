@@ -1,4 +1,4 @@
-"""Interiors: worlds are held at one commit each, while time passes and others write."""
+"""Held worlds: each is held at one commit, while time passes and others write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from recall.search_stage import (
 from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
 from worlddb.embed.deterministic import HashEmbedder
 from worlddb.embed.protocol import Vectors
-from worlddb.index import held_world as interiors
+from worlddb.index import held_world
 from worlddb.index.held_world import HeldWorld
 from worlddb.store.protocol import BodyRow
 
@@ -213,7 +213,7 @@ def kept_worlds(db: WorldDB) -> dict[Any, HeldWorld]:
 def test_worlds_that_had_to_go_are_read_again(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     db = open_store()
     scopes = [fact(db, "", type="Scope", name=f"scope {number}") for number in range(6)]
-    monkeypatch.setattr(interiors, limit, 3)
+    monkeypatch.setattr(held_world, limit, 3)
     rng, inside = random.Random(1), {scope: set[Id]() for scope in scopes}
     for number in range(80):
         scope = rng.choice(scopes)

@@ -1,19 +1,19 @@
-"""Guards: pairs that other systems merged, and that nothing may bring together here."""
+"""Vetoes: pairs that other systems merged, and that nothing may bring together here."""
 
 from __future__ import annotations
 
 import pytest
 
 from identity.people import acted, named, person, resolve
-from worlddb.identity import tiers as guards
 from worlddb.identity.match_values import New
 from worlddb.identity.name_comparison import compare
+from worlddb.identity.tiers import vetoes_of
 from worlddb.language.person_names import read_name
 
 
 def reasons(left: str, right: str, *, is_person: bool = False) -> list[str]:
     one, other = read_name(left), read_name(right)
-    return guards.vetoes_of(one, other, compare(one, other, 0.8), is_person)
+    return vetoes_of(one, other, compare(one, other, 0.8), is_person)
 
 
 @pytest.mark.parametrize(
