@@ -19,7 +19,7 @@ import worlddb
 from bench.percentiles import line, timed
 from worlddb import DraftNode, NodeDraft, WorldDB
 from worlddb.identity.store_resolver import name_index, resolver_in
-from worlddb.store.protocol import ROOT_ROW
+from worlddb.store.rows import ROOT_ROW
 
 PAPER_MS = "5 to 15 ms at 10,000"
 SYLLABLES = "ba be bi bo da de di do fa fe ga ge ka ke ki la le li lo ma me mi mo na ne ni no ra re"

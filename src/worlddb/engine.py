@@ -16,9 +16,8 @@ from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, plugged_handlers
-from worlddb.store.protocol import Store
-from worlddb.store.sqlite.options import check_options
-from worlddb.store.sqlite.store import SqliteStore
+from worlddb.store.backends import check_options, open_store
+from worlddb.store.interface import Store
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
@@ -68,7 +67,7 @@ def open_engine(
     check_options(path, durability, busy_timeout_s, limits, handlers, clock)
     limits = limits or Limits()
     registry = Registry(map(check_handler, handlers), plugged_handlers())
-    store = SqliteStore(
+    store = open_store(
         os.fspath(path),
         clock=clock,
         read_only=read_only,

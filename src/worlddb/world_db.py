@@ -39,7 +39,8 @@ from worlddb.model.records import (
 from worlddb.model.retention import RetentionSettings
 from worlddb.query.query_builder import QueryBuilder, QuerySpec
 from worlddb.query.subgraph import Subgraph
-from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view import equivalence, lookup
 from worlddb.view.visibility import Moment, moment_of
 from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact

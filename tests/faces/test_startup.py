@@ -15,7 +15,15 @@ from worlddb.faces.cli import commands
 
 from .command import environment
 
-HEAVY = {"apsw", "blake3", "numpy", "worlddb.db", "worlddb.store", "worlddb.read", "worlddb.write"}
+HEAVY = {
+    "apsw",
+    "blake3",
+    "numpy",
+    "worlddb.world_db",
+    "worlddb.store",
+    "worlddb.view",
+    "worlddb.write",
+}
 HEAVY |= {"mcp", "starlette", "pydantic", "tomllib", "worlddb.memory", "worlddb.faces.config"}
 
 

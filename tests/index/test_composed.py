@@ -15,8 +15,8 @@ import worlddb
 from worlddb import Id, NodeDraft, RejectedError, WorldDB
 from worlddb.embed.compose import Pooling
 from worlddb.index import composed_worlds, vectors
-from worlddb.store.protocol import PoolRow
-from worlddb.store.sqlite.derived import Derived
+from worlddb.store.rows import PoolRow
+from worlddb.store.sqlite.derived_tables import EmbeddingTables as Derived
 
 from .exact_texts import ExactEmbedder, exact
 from .recomposed import Floats, assert_composed, half, model_row, stored_vectors, stored_worlds

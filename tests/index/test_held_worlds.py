@@ -28,7 +28,7 @@ from worlddb.embed.deterministic import HashEmbedder
 from worlddb.embed.protocol import Vectors
 from worlddb.index import held_world
 from worlddb.index.held_world import HeldWorld
-from worlddb.store.protocol import BodyRow
+from worlddb.store.rows import BodyRow
 
 # -- time passes -----------------------------------------------------------------------------------
 

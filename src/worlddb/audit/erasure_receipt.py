@@ -12,7 +12,7 @@ from worlddb.index.search import Search
 from worlddb.model.address import Id
 from worlddb.model.journal import has_erased
 from worlddb.model.records import Commit, Plain
-from worlddb.store.protocol import Store
+from worlddb.store.interface import Store
 from worlddb.write.transaction import Transaction
 
 

@@ -11,8 +11,8 @@ from worlddb.model.inputs import check_whole, from_micros, to_micros
 from worlddb.model.records import Node, Plain
 from worlddb.model.retention import DAY_MICROS, RetentionSettings, idle_micros, retention, strength
 from worlddb.query.pipeline import SUMMARY
-from worlddb.store.protocol import ROOT_ROW, Reader
-from worlddb.store.sweep import RecallRow
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, RecallRow
 from worlddb.view.visibility import Moment, interior, is_answer
 
 NODES_PER_READ = 1_000

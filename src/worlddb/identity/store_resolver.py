@@ -55,7 +55,8 @@ from worlddb.model.address import Id
 from worlddb.model.drafts import DraftNode
 from worlddb.model.records import NOW
 from worlddb.resolve.known import formal_names
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import NOWHERE, View, moment_of
 
 KEY_WORDS_MAX = 3  # the longest words of a name are the rarest; more keys make the index larger

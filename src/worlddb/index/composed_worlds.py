@@ -19,7 +19,8 @@ import numpy as np
 from worlddb.embed.compose import Pool, Pooling, Vector, changed, effective, empty_pool
 from worlddb.errors import CorruptionError
 from worlddb.model.journal import decode_changes
-from worlddb.store.protocol import ROOT_ROW, ModelRow, PoolRow, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, ModelRow, PoolRow
 
 COMPOSE_BATCH = 4096  # nodes composed at a time: bounds the vectors in memory
 STORED = np.dtype("<f2")

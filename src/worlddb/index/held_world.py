@@ -33,7 +33,8 @@ from worlddb.language.words import asked, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.journal import decode_changes
 from worlddb.model.records import Change, Edge
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_door
 
 COUNT_BITS = 16  # of a posting hold the count, the others the number of the document

@@ -25,7 +25,8 @@ from worlddb.language.fold import fold
 from worlddb.language.person_names import ALSO_WORDS, read_name
 from worlddb.language.words import folded
 from worlddb.resolve.known import is_given, is_name
-from worlddb.store.protocol import ROOT_ROW, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW
 
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 NAME_CHARS_MAX = 120  # a longer name is a sentence; the resolver reads no more than 100 letters

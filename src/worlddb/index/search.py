@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from worlddb.errors import ConflictError, InvalidInputError, ProviderError
 from worlddb.model.inputs import encode_text
-from worlddb.store.protocol import Reader, Store
+from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import Moment
 
 if TYPE_CHECKING:
@@ -159,11 +159,12 @@ class Search:
             if self._wide is not None:
                 self._wide.forget()
             self._interiors = self._wide = None
-        if self._store.path != ":memory:":
-            from worlddb.index.store_search import SUFFIX
+        from worlddb.index.store_search import SUFFIX
 
+        saved = self._store.side_file(SUFFIX)
+        if saved is not None:
             with suppress(FileNotFoundError):
-                os.remove(f"{self._store.path}{SUFFIX}")
+                os.remove(saved)
 
     def close(self) -> None:
         """Save the nearest-neighbour index, if there is one."""

@@ -27,7 +27,8 @@ from worlddb.model.address import (
     nibble,
     split,
 )
-from worlddb.store.protocol import CHILDREN, EDGES, Reader, SetChange
+from worlddb.store.interface import Reader
+from worlddb.store.rows import CHILDREN, EDGES, SetChange
 
 WIDTH = {CHILDREN: 64, EDGES: 32}
 """Bytes of a member: a child is its id and its state, an edge its id."""

@@ -28,7 +28,8 @@ from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.words import words
-from worlddb.store.protocol import ModelRow, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ModelRow
 
 CANDIDATES_MAX = 1_200
 """About how many nodes the database ranks for one question; more would take too long."""
@@ -53,7 +54,7 @@ class NearestIndex:
     """The nearest-neighbour index of one open store, kept up with its vectors."""
 
     def __init__(self, store: Store) -> None:
-        self._path = None if store.path == ":memory:" else f"{store.path}{SUFFIX}"
+        self._path = store.side_file(SUFFIX)
         self._lock = threading.Lock()
         self._index: Nearest | None = None
         self._model: ModelRow | None = None
@@ -260,7 +261,9 @@ class StoreSearch:
         self._nearby.close()
 
 
-def _until_enough(look: Callable[[int], Found], keep: Keep, most: int, deep: int) -> Found:
+def _until_enough(
+    look: Callable[[int], Sequence[tuple[int, float]]], keep: Keep, most: int, deep: int
+) -> Found:
     """Search deeper until `most` of the found rows are visible, or there are no more."""
     kept: set[int] = set()
     judged: set[int] = set()

@@ -28,7 +28,8 @@ from worlddb.errors import (
     WorldDBError,
 )
 from worlddb.index.composed_worlds import STORED, compose, compose_held, damaged, stored
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 
 TOKEN_DIM = 128  # numbers of a token vector; one byte each
 TOKEN_DTYPE = np.dtype("<i1")

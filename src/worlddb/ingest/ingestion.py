@@ -41,7 +41,8 @@ from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
 from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import ROOT_ROW, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.equivalence import proposals
 from worlddb.view.lookup import find
 from worlddb.view.visibility import moment_of

@@ -19,8 +19,8 @@ from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Conflict, Direction, Edge, Node, Op, Query
 from worlddb.ontology.registry import Registry
 from worlddb.query.subgraph import Subgraph
-from worlddb.store.protocol import ROOT_ROW, EdgeRow, Reader
-from worlddb.store.sweep import InsideRow
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, EdgeRow, InsideRow
 from worlddb.view.equivalence import accepted_class, conflict_values
 from worlddb.view.visibility import Moment, View, inside, interior, moment_of, rewrite, shows_ended
 

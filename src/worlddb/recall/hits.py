@@ -13,7 +13,7 @@ from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Conflict, Node, Plain, node_line
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.view.equivalence import accepted_class
 from worlddb.view.visibility import Moment
 

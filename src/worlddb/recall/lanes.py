@@ -19,7 +19,7 @@ from worlddb.index.name_index import NAME_WORDS_MAX, first_name, name_key, said_
 from worlddb.index.store_search import CANDIDATES_MAX, LINKED_NODES_MAX, Found, StoreSearch
 from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
 from worlddb.language.words import folded, words
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.view.equivalence import accepted_class
 from worlddb.view.visibility import Moment, View
 

@@ -30,7 +30,7 @@ from worlddb.language.question import speakers_of
 from worlddb.language.telling import DONE, NOTHING, wants_question
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
 Scores = NDArray[np.float64]

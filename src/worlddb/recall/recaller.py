@@ -55,7 +55,8 @@ from worlddb.recall.ranker import (
     weigh,
     with_retention,
 )
-from worlddb.store.protocol import ROOT_ROW, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.equivalence import conflict_values
 from worlddb.view.lookup import find
 from worlddb.view.visibility import View, moment_of, rewrite, shows_ended

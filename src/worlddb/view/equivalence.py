@@ -8,7 +8,8 @@ from typing import get_args
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.records import Conflict, Identity, Proposal, ProposalStatus
-from worlddb.store.protocol import ConflictRow, EdgeRow, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ConflictRow, EdgeRow
 from worlddb.view.visibility import Moment
 
 

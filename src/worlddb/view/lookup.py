@@ -8,7 +8,7 @@ from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.model.address import ID_BYTES, Id, parse_prefix
 from worlddb.model.inputs import check_direction, check_words
 from worlddb.model.records import Direction, Edge, Node
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
 AMBIGUOUS_SHOWN = 3

@@ -20,7 +20,17 @@ from worlddb.model.address import ERASED, ROOT_ID, Id, erased_state, node_addres
 from worlddb.model.inputs import Limits, from_micros
 from worlddb.model.journal import commit_hash, encode_changes, note_record, state_digest
 from worlddb.model.records import Change
-from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, CommitRow, SetChange, World, Writer
+from worlddb.store.interface import Writer
+from worlddb.store.rows import (
+    CHILDREN,
+    EDGES,
+    ROOT_ROW,
+    CommitRow,
+    NoteRow,
+    SetChange,
+    StateChange,
+    World,
+)
 from worlddb.view.lookup import whole_id
 
 
@@ -114,7 +124,7 @@ class Ledger:
         for text in texts:
             if fresh or not self.writer.has_note(row, kind, text):
                 self.note_row += 1
-                rows.append((self.note_row, row, kind, text, self.writer.seq))
+                rows.append(NoteRow(self.note_row, row, kind, text, self.writer.seq))
                 self.notes.update(note_record(ident, kind, text))
         if rows:
             self.writer.insert_notes(rows)
@@ -277,7 +287,7 @@ class _Work:
         self.ledger = ledger
         self.ahead = ahead
         self.states: dict[bytes, bytes] = {}
-        self.changes: list[tuple[int, bytes | None, bytes]] = []
+        self.changes: list[StateChange] = []
         self.sets: list[SetChange] = []
 
     def restate(self, world: World, restated: dict[bytes, bytes]) -> bytes | None:
@@ -293,7 +303,7 @@ class _Work:
         if state == (world.state or world.id):
             return None
         self.states[world.id] = state
-        self.changes.append((world.row, world.state, state))
+        self.changes.append(StateChange(world.row, world.state, state))
         return state
 
     def _children(self, row: int, restated: dict[bytes, bytes]) -> bytes:

@@ -13,7 +13,8 @@ from typing import Any
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import ERASED, Id, short_key
 from worlddb.model.journal import node_record
-from worlddb.store.protocol import ROOT_ROW, Writer
+from worlddb.store.interface import Writer
+from worlddb.store.rows import ROOT_ROW, NewNode, NewText
 from worlddb.write.commit import Ledger
 from worlddb.write.handler_context import close_validity
 
@@ -107,6 +108,8 @@ def insert_erased(ledger: Ledger, record: Mapping[str, Any]) -> None:
     ledger.places[ident] = (row, world, valid_from)
     ledger.children_put[world].append(ident)
     times = (ERASED, world, valid_from, valid_to, ledger.writer.seq)
-    ledger.writer.insert_nodes([(row, short_key(ident), ident, record["type"], "", "", *times)])
-    ledger.writer.insert_texts([(row, "", "")])
+    ledger.writer.insert_nodes(
+        [NewNode(row, short_key(ident), ident, record["type"], "", "", *times)]
+    )
+    ledger.writer.insert_texts([NewText(row, "", "")])
     ledger.nodes.update(node_record(ident, Id(record["parent"]), valid_from, valid_to))

@@ -19,7 +19,8 @@ from worlddb.model.inputs import (
     to_micros,
 )
 from worlddb.model.records import Direction, Edge, EdgeDraft, Node, NodeDraft, Proposal
-from worlddb.store.protocol import ROOT_ROW, ConflictRow, ProposalRow, Writer
+from worlddb.store.interface import Writer
+from worlddb.store.rows import ROOT_ROW, ConflictRow, ProposalRow
 from worlddb.write.commit import Ledger
 from worlddb.write.node_rows import create_nodes, refuse_erased
 

@@ -9,7 +9,7 @@ import json
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.model.records import Proposal, ProposalStatus
-from worlddb.store.protocol import ProposalRow
+from worlddb.store.rows import ProposalRow
 from worlddb.write.commit import Ledger
 from worlddb.write.reconcile import Reconciler
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import ROOT_ID, Id, node_address, short_key, trusted_id
 from worlddb.model.inputs import check_notes, check_type, encode_text, from_micros, to_micros
 from worlddb.model.journal import node_record
 from worlddb.model.records import Node, NodeDraft
-from worlddb.store.protocol import ROOT_ROW
+from worlddb.store.rows import ROOT_ROW, NewNode, NewText
 from worlddb.write.commit import Ledger
 
 BATCH = 20_000
@@ -60,7 +60,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
     if ledger.head.nodes > ROOT_ROW:
         ledger.place_all([item[0] for item in ready])
     _check_homes(ledger, ready)
-    rows: list[tuple[Any, ...]] = []
+    rows: list[NewNode] = []
     records, notes, ids = [], [], []
     places, children, seq = ledger.places, ledger.children_put, ledger.writer.seq
     for item in ready:
@@ -75,7 +75,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
         places[ident] = (row, world, valid_from)
         children[world].append(ident)
         rows.append(
-            (
+            NewNode(
                 row,
                 short_key(ident),
                 ident,
@@ -96,7 +96,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[Id]:
         ledger.last_node = item
     ledger.nodes.update(b"".join(records))
     ledger.writer.insert_nodes(rows)
-    ledger.writer.insert_texts([(row[0], row[4], row[5]) for row in rows])
+    ledger.writer.insert_texts([NewText(new.row, new.name, new.content) for new in rows])
     for item, row, fresh in notes:
         ledger.add_notes(item.ident, row, "alias", item.notes[0], fresh=fresh)
         ledger.add_notes(item.ident, row, "source", item.notes[1], fresh=fresh)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import overload
 
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.address import (
@@ -32,7 +32,7 @@ from worlddb.model.journal import edge_record
 from worlddb.model.records import Edge, EdgeDraft
 from worlddb.ontology.protocol import EdgeHandler
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import ROOT_ROW, EdgeRow
+from worlddb.store.rows import ROOT_ROW, EdgeRow, NewEdge
 from worlddb.view.lookup import whole_id
 from worlddb.write.commit import Ledger
 from worlddb.write.handler_context import Context
@@ -48,7 +48,7 @@ class Reconciler:
         self.ledger = ledger
         self.registry = registry
         self._chain = 0
-        self._last: tuple[Any, ...] = ()
+        self._last: NewEdge | None = None
         self._noted: set[str] = set()
 
     # -- writing -----------------------------------------------------------------------------------
@@ -78,17 +78,18 @@ class Reconciler:
 
     def _new_edge(self, draft: EdgeDraft) -> Edge:
         """Return the edge that was just written, without asking the store for it."""
-        _, _, ident, type_, _, _, _, valid_from, valid_to, metadata, _, _ = self._last
+        new = self._last
+        assert new is not None
         return Edge(
-            id=trusted_id(ident),
-            type=type_,
+            id=trusted_id(new.id),
+            type=new.type,
             source=self.ledger.resolve(draft.source),
             target=self.ledger.resolve(draft.target),
-            valid_from=from_micros(valid_from),
-            valid_to=None if valid_to is None else from_micros(valid_to),
+            valid_from=from_micros(new.valid_from),
+            valid_to=None if new.valid_to is None else from_micros(new.valid_to),
             known_from=self.ledger.now,
             known_to=None,
-            metadata={} if metadata == "{}" else json.loads(metadata),
+            metadata={} if new.metadata == "{}" else json.loads(new.metadata),
         )
 
     def write_many(self, type_: str, drafts: Iterable[EdgeDraft]) -> int:
@@ -149,7 +150,7 @@ class Reconciler:
         old_nodes = ledger.head.nodes if ledger.head.edges else 0
         head, seq = edge_head(type_), ledger.writer.seq
         tails: dict[int, bytes] = {}
-        rows: list[tuple[Any, ...]] = []
+        rows: list[NewEdge] = []
         row = 0
         for draft in drafts:
             source_id, target_id = draft.source, draft.target
@@ -181,7 +182,7 @@ class Reconciler:
             ledger.edge_row = seen[key] = row = ledger.edge_row + 1
             ledger.edges_put[source[1]].append(ident)
             rows.append(
-                (
+                NewEdge(
                     row,
                     key,
                     ident,
@@ -210,12 +211,13 @@ class Reconciler:
                 raise InvalidInputError("valid_to is before valid_from; swap them")
         return valid_from, valid_to, encode_metadata(draft.metadata, self.ledger.limits)
 
-    def _flush(self, rows: list[tuple[Any, ...]]) -> None:
+    def _flush(self, rows: list[NewEdge]) -> None:
         if rows:
-            self.ledger.edges.update(b"".join([edge_record(row[2], row[8]) for row in rows]))
+            records = [edge_record(edge.id, edge.valid_to) for edge in rows]
+            self.ledger.edges.update(b"".join(records))
             self.ledger.writer.insert_edges(rows)
-            for row in [row for row in rows if row[9] != "{}"]:
-                keep_premises(self.ledger, row[0], row[9])
+            for edge in [edge for edge in rows if edge.metadata != "{}"]:
+                keep_premises(self.ledger, edge.row, edge.metadata)
             self._last = rows[-1]
             rows.clear()
 

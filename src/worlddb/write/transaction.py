@@ -28,7 +28,8 @@ from worlddb.ontology.registry import (
     check_handler,
     version_of,
 )
-from worlddb.store.protocol import CommitRow, Reader, Store, to_commit
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import CommitRow, to_commit
 from worlddb.write.commit import Ledger, seal
 from worlddb.write.erasure import erase
 from worlddb.write.handler_context import close_validity

@@ -269,8 +269,8 @@ def test_a_write_does_not_name_the_scopes_of_others(shop: Shop) -> None:
     done = shop.site.as_("bob").post(f"/v1/memories/{shared}/amend", text="The shed is open").data
     assert done["scopes"] == [{"kind": "user", "value": "bob"}]
     assert {scope.value for scope in shop.memory.read(done["id"]).scopes} == {"ada", "bob"}
-    key = {"text": "The shared gate is shut", "idempotency_key": "gate"}
-    whole = shop.site.as_("root").post("/v1/memories", user_id=["ada", "bob"], **key).data
+    key = {"text": "The shared gate is shut", "idempotency_key": "gate", "user_id": ["ada", "bob"]}
+    whole = shop.site.as_("root").post("/v1/memories", **key).data  # type: ignore[arg-type]
     assert [one["value"] for one in whole["scopes"]] == ["ada", "bob"]
 
 

@@ -1,4 +1,4 @@
-"""Hold: keeps another SQLite in this very process from closing the store under us.
+"""File locks: keep another SQLite in this very process from closing the store under us.
 
 SQLite learns who else has a file open from locks that belong to processes. So a second copy of
 SQLite in our own process (Python's `sqlite3` beside the one we use) does not learn of us: it would
@@ -8,6 +8,10 @@ closing it; then other processes do not learn of us either.
 
 Locks that belong to an open file do not have that weakness. We hold two, on the bytes that SQLite
 asks for before it does either. They keep nobody from reading or writing.
+
+`FileWatch` notices that the file under an open store was deleted, moved or replaced. SQLite goes on
+writing to the file it has opened, whatever its path leads to by now. Nobody would find what was
+written there, so it must not be acknowledged.
 """
 
 from __future__ import annotations
@@ -24,13 +28,15 @@ try:
 except ImportError:  # Windows, where locks belong to open files anyway.
     fcntl = None  # type: ignore[assignment]
 
+from worlddb.errors import StorageError
+
 ALONE_BYTE = 0x40000002
 """In the file: a byte that has to be free for the one who takes the log away."""
 USED_BYTE = 128
 """In the index of the log: the byte that has to be free for the one who begins it anew."""
 
 
-class Hold:
+class FileLocks:
     """The locks on one file, for all the stores that this process has open on it."""
 
     def __init__(self) -> None:
@@ -78,11 +84,11 @@ def _lock_byte(file: int, byte: int, kind: int) -> None:
     fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi0q", kind, os.SEEK_SET, byte, 1, 0))
 
 
-class Holds:
+class LockedFiles:
     """All files that this process holds, by what they are: two paths may lead to one file."""
 
     def __init__(self) -> None:
-        self._by_file: dict[tuple[int, int], Hold] = {}
+        self._by_file: dict[tuple[int, int], FileLocks] = {}
         self._opening = 0
         # A store that is dropped lets go wherever its thread happens to be, also in here.
         self._lock = RLock()
@@ -110,7 +116,7 @@ class Holds:
         about = os.stat(real)
         key = about.st_dev, about.st_ino
         with self._lock:
-            self._by_file.setdefault(key, Hold()).take(real)
+            self._by_file.setdefault(key, FileLocks()).take(real)
         return key
 
     def release(self, key: tuple[int, int] | None) -> None:
@@ -144,6 +150,42 @@ class Holds:
         self._lock = RLock()
 
 
-HOLDS = Holds()
+LOCKED_FILES = LockedFiles()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=HOLDS.begin_anew)
+    os.register_at_fork(after_in_child=LOCKED_FILES.begin_anew)
+
+
+class FileWatch:
+    """A path, and the file that it led to when the store was opened."""
+
+    def __init__(self, path: str, file: str | None) -> None:
+        self._path = path
+        self._file = file
+        self._found = None if file is None else _identity(file)
+
+    def refuse_lost(self) -> None:
+        """Refuse to go on if the path leads to another file by now, or to none.
+
+        Raises:
+            StorageError: it does.
+        """
+        if self._file is None or self._found is None:
+            return
+        try:
+            if _identity(self._file) == self._found:
+                return
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError:
+            return  # A folder that we may not look into any more says nothing about the file.
+        raise StorageError(
+            f"{self._path}: was deleted, moved or replaced while it was open here, so nothing is "
+            "written any more; put the right file in its place (a backup, by 'worlddb restore') "
+            "and start this program again"
+        )
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    """Return what tells a file from others; None on a file system that numbers none."""
+    about = os.stat(file)
+    return (about.st_dev, about.st_ino) if about.st_ino else None

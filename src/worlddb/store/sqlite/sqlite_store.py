@@ -19,10 +19,11 @@ from typing import Any
 import apsw
 
 from worlddb.errors import StorageError
-from worlddb.store.protocol import Head
+from worlddb.store.sqlite.backup import copy_pages, land
 from worlddb.store.sqlite.checkpoint import Checkpointer
-from worlddb.store.sqlite.connection import (
+from worlddb.store.sqlite.database_file import (
     MEMORY,
+    SYNCHRONOUS,
     check_format,
     connect,
     connect_immutable,
@@ -33,18 +34,16 @@ from worlddb.store.sqlite.connection import (
     translated,
     why_read_only,
 )
-from worlddb.store.sqlite.copying import copy_pages, land
+from worlddb.store.sqlite.file_locks import LOCKED_FILES, FileWatch
 from worlddb.store.sqlite.gate import Gate
-from worlddb.store.sqlite.hold import HOLDS
-from worlddb.store.sqlite.kept import KeptPages
-from worlddb.store.sqlite.mending import lost_rows, lost_tables
-from worlddb.store.sqlite.options import SYNCHRONOUS
-from worlddb.store.sqlite.place import Place
-from worlddb.store.sqlite.reader import SqliteReader
 from worlddb.store.sqlite.schema import teach_words
-from worlddb.store.sqlite.writer import SqliteWriter
+from worlddb.store.sqlite.set_pages_table import PageCache
+from worlddb.store.sqlite.sql_session import SqlSession, StatementCount
+from worlddb.store.sqlite.sqlite_sessions import SqliteReader, SqliteWriter
+from worlddb.store.sqlite.table_audit import lost_rows, lost_tables
 
 IDLE_READERS_MAX = 8
+"""How many connections wait for the next reader; each has a page cache of its own."""
 
 
 def _we_write(*_: Any) -> int:
@@ -75,23 +74,24 @@ class SqliteStore:
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
         self._local = threading.local()
-        self._idle: list[apsw.Connection] = []
+        self._idle: list[SqliteReader] = []
+        self._count = StatementCount()
         self._immutable = False
-        self._pending_time = 0
-        self._kept = KeptPages()
+        self._pages = PageCache()
         self._gate = Gate(path, busy_timeout_s)
         refuse_bad_path(path)
         # The process may change its folder while the store is open.
         self._file = MEMORY if path == MEMORY else os.path.abspath(path)
         if read_only and path == MEMORY:
             raise StorageError(":memory: is new and empty; open it to write")
-        with HOLDS.opening(), translated(path):
+        with LOCKED_FILES.opening(), translated(path):
             self._writer = self._open_writer(read_only, create, durability)
             in_file = path != MEMORY and not self._immutable
-            hold = HOLDS.take(self._file) if in_file else None
-            self._place = Place(path, self._file if in_file else None)
+            locked = LOCKED_FILES.take(self._file) if in_file else None
+            self._watch = FileWatch(path, self._file if in_file else None)
+        self._transaction = SqliteWriter(self._writer, self._count, self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
-        self._hold = weakref.finalize(self, HOLDS.drop, hold)
+        self._lock = weakref.finalize(self, LOCKED_FILES.drop, locked)
         keeps_log = path != MEMORY and not self.read_only
         self._checkpointer = (
             Checkpointer(self._file, self._writer, self._gate) if keeps_log else None
@@ -129,6 +129,11 @@ class SqliteStore:
             raise
         return con
 
+    @property
+    def statements(self) -> int:
+        """How many SQL statements this store has run; a statement for many rows counts once."""
+        return self._count.total
+
     # -- sessions ----------------------------------------------------------------------------------
 
     @contextmanager
@@ -146,42 +151,44 @@ class SqliteStore:
             return
         if self.path == MEMORY:
             with self._gate.alone(), translated(self.path):
-                reader = SqliteReader(self._writer)
-                reader.time = self._pending_time
-                reader.is_uncommitted = self._writer.in_transaction
-                yield reader
+                yield SqliteReader(
+                    SqlSession(self._writer, self._count, time=self._transaction.time),
+                    is_uncommitted=self._writer.in_transaction,
+                )
             return
         with self._gate.reading(), translated(self.path):
-            con = self._take()
+            reader = self._take()
             try:
-                con.execute("BEGIN")
-                self._local.reader = SqliteReader(con)
-                yield self._local.reader
+                reader.session.execute("BEGIN")
+                self._local.reader = reader
+                yield reader
             finally:
                 self._local.reader = None
-                self._give_back(con)
+                self._give_back(reader)
 
-    def _take(self) -> apsw.Connection:
+    def _take(self) -> SqliteReader:
         with suppress(IndexError):
             return self._idle.pop()
-        return self._connect_to_read()
+        return SqliteReader(SqlSession(self._connect_to_read(), self._count))
 
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
             return connect_immutable(self.path)
-        self._place.refuse_lost()  # Another file would be read beside the one that is open.
+        self._watch.refuse_lost()  # Another file would be read beside the one that is open.
         return connect(
             self._file, read_only=True, busy_timeout_s=self._busy_timeout_s, create=False
         )
 
-    def _give_back(self, con: apsw.Connection) -> None:
+    def _give_back(self, reader: SqliteReader) -> None:
+        session, con = reader.session, reader.con
+        session.forget()
         # Rolled back, not committed: that also drops what FTS5 remembers of its own structure,
         # which would be stale once somebody else has written.
         with suppress(apsw.Error):
             if con.in_transaction:
-                con.execute("ROLLBACK")
+                session.execute("ROLLBACK")
         if len(self._idle) < IDLE_READERS_MAX and not con.in_transaction:
-            self._idle.append(con)
+            self._idle.append(reader)
         else:
             con.close()
 
@@ -192,17 +199,18 @@ class SqliteStore:
         In memory a reader would keep writers from committing, so there it is a copy.
         """
         if self.path == MEMORY:
-            con = apsw.Connection(MEMORY)
+            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._count))
             with self.read() as reader:
-                _copy(reader, con)
+                _copy(reader, snapshot.con)
         else:
             with self.using():
-                con = self._take()
-                con.execute("BEGIN")
-                SqliteReader(con).head()
+                snapshot = self._take()
+                snapshot.session.execute("BEGIN")
+                snapshot.head()  # Only the first read takes the snapshot.
+        con = snapshot.con
         self._gate.adopt(con)
         try:
-            yield SqliteReader(con)
+            yield snapshot
         finally:
             self._gate.drop(con)
             con.close()
@@ -228,12 +236,10 @@ class SqliteStore:
         """
         self._refuse_read_only()
         with self._gate.writing(), translated(self.path):
-            with self._landing() as con:
-                head = SqliteReader(con).head()
-                self._pending_time = self._next_time(head)
-                self._kept.begin(head)
-                yield SqliteWriter(con, head, self._pending_time, self._kept)
-            self._kept.landed()
+            with self._landing():
+                self._transaction.begin(self._clock)
+                yield self._transaction
+            self._pages.landed()
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[SqliteReader]:
@@ -254,7 +260,7 @@ class SqliteStore:
             con.set_busy_timeout(int(patience_s * 1000))
             try:
                 with self._landing():
-                    yield SqliteReader(con)
+                    yield SqliteReader(SqlSession(con, self._count))
             finally:
                 con.set_busy_timeout(int(self._busy_timeout_s * 1000))
                 con.pragma("synchronous", durable)
@@ -265,7 +271,7 @@ class SqliteStore:
         Raises:
             StorageError: it was.
         """
-        self._place.refuse_lost()
+        self._watch.refuse_lost()
 
     def _refuse_read_only(self) -> None:
         if self.read_only:
@@ -275,8 +281,9 @@ class SqliteStore:
     def _landing(self) -> Iterator[apsw.Connection]:
         """Yield the writing connection inside a transaction that lands whole or not at all."""
         con = self._writer
-        self._place.refuse_lost()
+        self._watch.refuse_lost()
         try:
+            self._count.total += 2
             con.execute("BEGIN IMMEDIATE")
             yield con
             con.execute("COMMIT")
@@ -285,10 +292,6 @@ class SqliteStore:
                 with suppress(apsw.Error):
                     con.execute("ROLLBACK")
             raise
-
-    def _next_time(self, head: Head) -> int:
-        """Return the commit's time: the clock's, but always after the last commit's."""
-        return max(self._clock(), head.time + 1)
 
     # -- the whole file ----------------------------------------------------------------------------
 
@@ -305,7 +308,7 @@ class SqliteStore:
             if found:
                 with self.derive() as session:
                     for statement, values in lost(session.con):
-                        session.con.execute(statement, values)
+                        session.session.execute(statement, values)
                 is_mended = True
         return is_mended
 
@@ -314,12 +317,12 @@ class SqliteStore:
         sql = "PRAGMA integrity_check(100)"
         if self.path == MEMORY:
             with self.read() as reader:
-                found = [str(row[0]) for row in reader.con.execute(sql)]
+                found = [str(line) for (line,) in reader.session.execute(sql)]
         else:
             # A connection of its own: FTS5 checks by what a connection remembers of the index, and
             # one that searched before the last commit remembers what is gone.
             with self.using(), closing(self._connect_to_read()) as con:
-                found = [str(row[0]) for row in con.execute(sql)]
+                found = [str(line) for (line,) in con.execute(sql)]
         return [] if found == ["ok"] else found
 
     def clean(self) -> bool:
@@ -367,6 +370,17 @@ class SqliteStore:
                 target.close()
                 Path(partial).unlink(missing_ok=True)
 
+    def side_file(self, suffix: str) -> str | None:
+        """Return the path for a file of derived data beside the store; None in memory."""
+        return None if self.path == MEMORY else f"{self.path}{suffix}"
+
+    def size_bytes(self) -> int:
+        """Return the size of the file and its log; 0 in memory."""
+        if self.path == MEMORY:
+            return 0
+        files = (self._file, f"{os.path.realpath(self._file)}-wal")
+        return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
+
     def close(self) -> None:
         """Wait for what is under way, then close every connection. Twice does nothing.
 
@@ -374,15 +388,15 @@ class SqliteStore:
             InvalidInputError: this thread has a transaction open.
         """
         left = self._gate.close()
-        hold = self._hold.detach()
-        if hold is not None:
-            HOLDS.release(*hold[2])
+        lock = self._lock.detach()
+        if lock is not None:
+            LOCKED_FILES.release(*lock[2])
         for con in left:
             con.close()
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop().con.close()
         if self._checkpointer is not None:
             self._checkpointer.stop()
         self._writer.close()
-        if hold is not None:
-            HOLDS.forget(*hold[2])
+        if lock is not None:
+            LOCKED_FILES.forget(*lock[2])

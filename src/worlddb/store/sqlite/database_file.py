@@ -1,4 +1,4 @@
-"""Connections: how a store file is opened, and what SQLite's errors mean here."""
+"""Database file: how a store's file is opened, and what SQLite's errors mean here."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIO
 
 MEMORY = ":memory:"
 CACHE_KIB = 262_144
+"""The page cache of a connection: a store of a million nodes fits; unused pages cost nothing."""
 SMALLEST_BYTES = 512
+"""The smallest page of SQLite: a shorter file is none of its databases."""
 BUSY_PAUSE_S = 0.005
+"""Between two attempts to switch the journal's mode: much shorter than anybody notices."""
+SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+"""What `durability` means to SQLite."""
 
 
 Meaning = tuple[type[Exception] | tuple[type[Exception], ...], type[WorldDBError], str]

@@ -1,4 +1,4 @@
-"""Copying: a store to a new file, and a copy back into the place of a store.
+"""Backup: a store to a new file, and a copy back into the place of a store.
 
 Both go through SQLite, page by page in one transaction: whoever has a file open keeps a sound one,
 logs that a crash left behind are dealt with, and what does not come to its end changes nothing.
@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 from worlddb.errors import ConflictError, FormatError, StorageError
-from worlddb.store.sqlite.connection import (
+from worlddb.store.sqlite.database_file import (
     check_format,
     connect_somehow,
     refuse_bad_path,
@@ -22,10 +22,13 @@ from worlddb.store.sqlite.connection import (
 from worlddb.store.sqlite.schema import APPLICATION_ID
 
 PAGES_AT_ONCE = 4_096
+"""16 MiB: few steps, and an interrupt does not wait long."""
 BUSY_S = 5.0
+"""How long to wait for a store that another program is just writing."""
 MAGIC = b"SQLite format 3\0"
 APPLICATION_ID_AT = 68
 HEAD_BYTES = 100
+"""The header of a SQLite file, and where the number is in it that says whose file it is."""
 
 
 def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
