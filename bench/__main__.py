@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.timing import machine
+from bench.percentiles import machine
 
 
 def main() -> None:
@@ -19,12 +19,12 @@ def main() -> None:
             ["small", store],
             ["sets"],
             ["vectors"],
-            ["composing"],
-            ["reading", store],
-            ["resolving"],
+            ["composition"],
+            ["searches", store],
+            ["name_resolution"],
             ["summaries"],
             ["mcp_stdio"],
-            ["serving"],
+            ["http_load"],
         ):
             print(f"\n$ python -m bench.{' '.join(program)}", flush=True)
             subprocess.run([sys.executable, "-m", f"bench.{program[0]}", *program[1:]], check=True)

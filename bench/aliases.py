@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from worlddb.identity.match_values import Match, Named, Population, acted_on
+from worlddb.identity.match_values import Match, NamedNode, Population, acted_on
 from worlddb.identity.resolver import Resolver
 from worlddb.identity.store_resolver import block_keys
 from worlddb.language.person_names import read_name
@@ -21,8 +21,8 @@ class Case:
     """A candidate, the options, and the option it is."""
 
     kind: str
-    candidate: Named
-    options: tuple[Named, ...]
+    candidate: NamedNode
+    options: tuple[NamedNode, ...]
     right: str
 
 
@@ -63,10 +63,10 @@ def cases() -> Iterator[Case]:
             yield Case(kind, _named(candidate, "candidate"), tuple(named), right)
 
 
-def _named(text: str, key: object) -> Named:
+def _named(text: str, key: object) -> NamedNode:
     head, sep, tail = text.partition(": ")
     type_, names = (head, tail) if sep and head.isalpha() else ("Entity", text)
-    return Named(key=key, type=type_, names=tuple(names.split(" = ")))
+    return NamedNode(key=key, type=type_, names=tuple(names.split(" = ")))
 
 
 def run(case: Case, resolver: Resolver) -> Result:
@@ -86,5 +86,5 @@ def _is_blocked(case: Case) -> bool:
     return any(asked & _keys(item) for item in case.options if item.names[0] == case.right)
 
 
-def _keys(named: Named) -> set[str]:
+def _keys(named: NamedNode) -> set[str]:
     return {key for name in named.names for key in block_keys(name)}

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from bench import aliases
-from bench.timing import line, machine, timed
-from worlddb.identity.match_values import DEFAULT_SETTINGS, Named, Population, acted_on
+from bench.percentiles import line, machine, timed
+from worlddb.identity.match_values import DEFAULT_SETTINGS, NamedNode, Population, acted_on
 from worlddb.identity.resolver import Resolver
 from worlddb.identity.store_resolver import attribute_keys, block_keys
 from worlddb.language.person_names import read_name
@@ -64,7 +64,7 @@ def gold_pairs(rows: Sequence[Record]) -> Pairs:
 class Index:
     """Stands in for the store's name index: keys, the rows filed under them, word counts."""
 
-    def __init__(self, named: Sequence[Named], *, with_attributes: bool = False) -> None:
+    def __init__(self, named: Sequence[NamedNode], *, with_attributes: bool = False) -> None:
         self.named = named
         self._with_attributes = with_attributes
         hashes: list[int] = []
@@ -80,12 +80,12 @@ class Index:
         self._rows = np.array(rows, dtype=np.int32)[order]
         self.population = Population(len(named), lambda word: counts.get(word, 0))
 
-    def keys(self, item: Named) -> set[str]:
+    def keys(self, item: NamedNode) -> set[str]:
         """Return what `item` is filed under."""
         found = {key for name in item.names for key in block_keys(name)}
         return found | attribute_keys(item.attributes) if self._with_attributes else found
 
-    def options(self, item: Named) -> list[Named]:
+    def options(self, item: NamedNode) -> list[NamedNode]:
         """Return what shares most keys with `item`; keys that too many share are skipped."""
         most = DEFAULT_SETTINGS.key_names_max
         found: Counter[int] = Counter()
@@ -113,7 +113,7 @@ def acted_pairs(index: Index) -> tuple[Pairs, Pairs]:
     return acted, blocked
 
 
-def _row(named: Named) -> int:
+def _row(named: NamedNode) -> int:
     assert isinstance(named.key, int)
     return named.key
 
@@ -149,12 +149,12 @@ def people(path: Path) -> None:
     names = [full_name(row) for row in rows]
     print(f"\n{path.name}: {len(rows):,} records, {len(gold):,} pairs of one person")
     print(f"  names, Jaro-Winkler alone          {figures(plain_pairs(names), gold)}")
-    bare = [Named(key=i, type="Person", names=known(name)) for i, name in enumerate(names)]
+    bare = [NamedNode(key=i, type="Person", names=known(name)) for i, name in enumerate(names)]
     acted, blocked = acted_pairs(Index(bare))
     print(f"  names, resolver                    {figures(acted, gold)}")
     print(f"    recall of blocking {len(blocked & gold) / len(gold):.3f}")
     full = [
-        Named(
+        NamedNode(
             key=i,
             type="Person",
             names=known(name),
@@ -183,7 +183,7 @@ def nicknames(path: Path) -> None:
         found = 0
         for one, other in pairs:
             left, right = (
-                Named(key=name, type="Person", names=(f"{name} Fairweather",))
+                NamedNode(key=name, type="Person", names=(f"{name} Fairweather",))
                 for name in (one, other)
             )
             found += any(True for _ in acted_on(resolver.resolve(left, [right])))
@@ -221,10 +221,10 @@ def speed(rows: Sequence[Record], count: int) -> None:
     given = [row["given_name"] for row in rows if row["given_name"]]
     surnames = [row["surname"] for row in rows if row["surname"]]
     names = [f"{rng.choice(given)} {rng.choice(surnames)}" for _ in range(count)]
-    named = [Named(key=i, type="Person", names=(name,)) for i, name in enumerate(names)]
+    named = [NamedNode(key=i, type="Person", names=(name,)) for i, name in enumerate(names)]
     index = Index(named)
     asked = [
-        Named(key="candidate", type="Person", names=(mistyped(rng.choice(names), rng),))
+        NamedNode(key="candidate", type="Person", names=(mistyped(rng.choice(names), rng),))
         for _ in range(QUERIES)
     ]
     resolver = Resolver()

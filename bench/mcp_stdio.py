@@ -19,7 +19,7 @@ from typing import Any
 
 import worlddb
 from bench.corpus import drafts
-from bench.timing import line, machine, percentile, timed
+from bench.percentiles import line, machine, percentile, timed
 from worlddb import NodeDraft
 
 READY_MS_MAX = 1_200

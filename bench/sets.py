@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 import worlddb
-from bench.timing import line, percentile, timed
+from bench.percentiles import line, percentile, timed
 from worlddb import NodeDraft
 
 

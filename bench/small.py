@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import worlddb
-from bench.timing import line, percentile, timed
+from bench.percentiles import line, percentile, timed
 from worlddb import Id, NodeDraft, WorldDB
 
 PAPER_HOP_P95_US = 12_800

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import worlddb
-from bench.timing import line, percentile, timed
+from bench.percentiles import line, percentile, timed
 from worlddb import Id, NodeDraft, WorldDB
 
 PEOPLE = ("Sarah Chen", "Tom Baker", "Ines Duarte", "Kofi Mensah", "Mara Lindt")

@@ -19,7 +19,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from bench.timing import line, percentile, timed
+from bench.percentiles import line, percentile, timed
 from worlddb.index.nearest import Nearest
 
 Floats = npt.NDArray[np.float32]

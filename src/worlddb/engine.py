@@ -1,4 +1,4 @@
-"""Engine: the parts of one open store, and how they are opened. Frozen, no logic."""
+"""Engine: the parts of one open store, frozen and without logic; how they are opened and closed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
 
 from worlddb.consolidate.recall_counter import RecallCounter
 from worlddb.index.search import Search
@@ -15,9 +16,8 @@ from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, package_handlers
-from worlddb.store.protocol import Store
-from worlddb.store.sqlite.options import check_options
-from worlddb.store.sqlite.store import SqliteStore
+from worlddb.store.backends import check_options, open_store
+from worlddb.store.interface import Store
 
 if TYPE_CHECKING:
     from worlddb.embed.protocol import Embedder
@@ -67,7 +67,7 @@ def open_engine(
     check_options(path, durability, busy_timeout_s, limits, handlers, clock)
     limits = limits or Limits()
     registry = Registry(map(check_handler, handlers), package_handlers())
-    store = SqliteStore(
+    store = open_store(
         os.fspath(path),
         clock=clock,
         read_only=read_only,
@@ -98,3 +98,74 @@ def open_engine(
         limits=limits,
         clock=clock,
     )
+
+
+class OpenStore:
+    """A store that is open: its parts, its path, and how it is closed."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        create: bool = True,
+        durability: str = "full",
+        busy_timeout_s: float = 30.0,
+        limits: Limits | None = None,
+        handlers: Iterable[EdgeHandler] = (),
+        embedder: Embedder | str | None = None,
+        pooling: Literal["attention", "mean"] = "attention",
+        models_dir: str | os.PathLike[str] | None = None,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self.engine = open_engine(
+            path,
+            read_only=read_only,
+            create=create,
+            durability=durability,
+            busy_timeout_s=busy_timeout_s,
+            limits=limits,
+            handlers=handlers,
+            embedder=embedder,
+            pooling=pooling,
+            models_dir=models_dir,
+            clock=clock,
+        )
+
+    def close(self) -> None:
+        """Close the store. Calling it twice does nothing."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r})"
+
+    @property
+    def path(self) -> str:
+        """The file of this store, or ":memory:"."""
+        return self.engine.store.path
+
+    @property
+    def why_read_only(self) -> str | None:
+        """Why the store cannot be written; None if it can."""
+        return self.engine.store.why_read_only if self.engine.store.read_only else None
+
+    def check_file(self) -> None:
+        """Check that the file of the store is still in its place, and can be read.
+
+        Raises:
+            StorageError: the file was deleted, moved or replaced, or cannot be read.
+        """
+        self.engine.store.refuse_lost()
+        with self.engine.store.read() as reader:
+            reader.head()

@@ -6,24 +6,21 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from worlddb.audit import history
-from worlddb.audit.backup_restore import restore as restore
 from worlddb.audit.erasure_receipt import Receipt, erase_texts, replay_and_clean
 from worlddb.audit.journal_export import export_lines
 from worlddb.audit.proof_path import prove
 from worlddb.audit.store_check import check
-from worlddb.engine import open_engine, wall_clock
-from worlddb.errors import InvalidInputError
+from worlddb.engine import OpenStore
 from worlddb.ingest.background_queue import Reclustered
 from worlddb.ingest.extraction_queue import queue_entries
 from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
 from worlddb.ingest.messages import Input, messages_of
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.drafts import Extracted, Extractor, Pending
-from worlddb.model.inputs import Instant, Limits, check_whole
+from worlddb.model.drafts import Extracted, Extractor, Pending, Summarizer
+from worlddb.model.inputs import Instant, check_whole
 from worlddb.model.proof import Proof
 from worlddb.model.records import (
     NOW,
@@ -40,10 +37,10 @@ from worlddb.model.records import (
     ProposalStatus,
 )
 from worlddb.model.retention import RetentionSettings
-from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import QueryBuilder, QuerySpec
-from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view import lookup
 from worlddb.view.visibility import Moment, moment_of
 from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact
@@ -53,13 +50,12 @@ if TYPE_CHECKING:
     from worlddb.consolidate.fading_report import Fading
     from worlddb.embed.protocol import Embedder
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
-    from worlddb.model.drafts import Summarizer
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
     from worlddb.view.lookup import Worlds
 
 
-class WorldDB:
+class WorldDB(OpenStore):
     """An open store; `worlddb.open(path)` makes one. Share it between threads, not processes.
 
     `path` is a file, made if new, or ":memory:" for a store that is gone when closed.
@@ -75,60 +71,6 @@ class WorldDB:
         InvalidInputError: an option is wrong.
         ConflictError: the store's vectors are of another embedder.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        read_only: bool = False,
-        create: bool = True,
-        durability: str = "full",
-        busy_timeout_s: float = 30.0,
-        limits: Limits | None = None,
-        handlers: Iterable[EdgeHandler] = (),
-        embedder: Embedder | str | None = None,
-        pooling: Literal["attention", "mean"] = "attention",
-        models_dir: str | os.PathLike[str] | None = None,
-        clock: Callable[[], int] = wall_clock,
-    ) -> None:
-        self.engine = open_engine(
-            path,
-            read_only=read_only,
-            create=create,
-            durability=durability,
-            busy_timeout_s=busy_timeout_s,
-            limits=limits,
-            handlers=handlers,
-            embedder=embedder,
-            pooling=pooling,
-            models_dir=models_dir,
-            clock=clock,
-        )
-
-    def close(self) -> None:
-        """Close the store. Calling it twice does nothing."""
-        self.engine.close()
-
-    def __enter__(self) -> WorldDB:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"WorldDB({self.path!r})"
-
-    @property
-    def path(self) -> str:
-        """The file of this store, or ":memory:"."""
-        return self.engine.store.path
-
-    # -- writing -----------------------------------------------------------------------------------
 
     def transaction(
         self, actor: str = DEFAULT_ACTOR, *, bulk: bool = False
@@ -191,8 +133,6 @@ class WorldDB:
         with self.transaction(actor) as tx:
             return tx.decide_merge(edge_id, status)
 
-    # -- taking text in ----------------------------------------------------------------------------
-
     def ingest(
         self,
         text_or_messages: Input,
@@ -209,14 +149,12 @@ class WorldDB:
     ) -> Ingested:
         """Remember a text or messages inside `world`, as one commit; say what that did.
 
-        `extractor` is "rules" (the default), "verbatim", or an object of your own that makes
-        a draft of it. Names are resolved: an exact match is used again, a likely one is proposed
-        with its evidence and never merged. The same text again in the same world is the same memory
-        with one source more. What the text surely replaces (where somebody lives, a phone number)
-        is superseded, with evidence, unless `supersede=False`. An extractor whose model fails loses
-        nothing: the text is written, and the rest waits for `extract_pending`. Afterwards the
-        neighbourhood of what is new is resolved again: by default in the background, which
-        `db.wait()` waits for and whose results are in `db.reclustered`.
+        `extractor` is "rules" (the default), "verbatim", or your own. A name that matches exactly is
+        used again; a likely match is proposed with its evidence and never merged. The same text
+        again in the same world is the same memory with one source more. What the text surely
+        replaces is superseded, unless `supersede=False`. If the extractor's model fails, the text
+        is written, and the rest waits for `extract_pending`. Afterwards the neighbourhood of what
+        is new is resolved again, by default in the background (`db.wait()`, `db.reclustered`).
 
         Raises:
             InvalidInputError: nothing to remember, or an argument is wrong.
@@ -292,8 +230,6 @@ class WorldDB:
         return self.engine.ingestion.extract_pending(
             extractor, limit=limit, actor=actor, recluster=recluster, on_progress=on_progress
         )
-
-    # -- reading -----------------------------------------------------------------------------------
 
     def get(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> Node:
         """Return a node by its id or a unique prefix of at least 4 hex digits.
@@ -389,12 +325,10 @@ class WorldDB:
         """Return what is remembered about a question, best first, and why.
 
         Lanes by words, by meaning and by names rank what can be seen inside `scope` (a world or
-        several; the whole store if not given), and their ranks are fused. `within` are further
-        worlds that a hit has to be inside of, one of each item, as well. At most `k` hits, of
-        together at most `max_tokens` tokens (a quarter of the characters). With `types`, only
-        nodes of these types, also those that are only a name; without, a name alone is no hit.
-        `at` is when the question is asked, for words like "last week"; it hides nothing, as
-        `as_of` does.
+        several; by default the whole store), and inside one world of each item of `within`. At most
+        `k` hits, together at most `max_tokens` tokens (a quarter of the characters). With `types`,
+        only nodes of these types, also those that are only a name. `at` is when the question is
+        asked, for words like "last week"; unlike `as_of` it hides nothing.
 
         Raises:
             InvalidInputError: an empty or huge question, or an option is wrong.
@@ -431,10 +365,9 @@ class WorldDB:
     ) -> str:
         """Embed what has no vector yet, or everything by another embedder; return the model's name.
 
-        Searches do the first by themselves; after a large load it is better done at once. The
-        second can be stopped and goes on at the next call; until it is done, the old vectors serve.
-        Either makes again what was lost of what is derived: words, vectors, composed worlds, keys
-        of names, indexes of the database.
+        Searches embed what is missing by themselves; after a large load it is better done at once.
+        Changing the embedder can be stopped and goes on at the next call; until it is done, the old
+        vectors serve. Either call also rebuilds every derived index that was lost.
 
         Raises:
             ProviderError: the embedder failed.
@@ -484,8 +417,6 @@ class WorldDB:
             row, _ = lookup.find_node(reader, id_or_prefix, moment)
             return lookup.export_identity(reader, row, moment)
 
-    # -- the store as a whole ----------------------------------------------------------------------
-
     @property
     def root_id(self) -> Id:
         """The id of the root world; the same in every store."""
@@ -528,10 +459,7 @@ class WorldDB:
             return history.diff(reader, seq_a, seq_b)
 
     def check(self) -> list[Problem]:
-        """Hash everything again and compare it with every index and the journal.
-
-        Returns what does not fit; an empty list is a sound store.
-        """
+        """Hash everything and compare it with indexes and journal; an empty list is a sound store."""
         return check(self.engine.store)
 
     def export(self, *, after: int = -1) -> Iterator[str]:
@@ -566,10 +494,9 @@ class WorldDB:
     ) -> Receipt:
         """Remove a node's texts for good, with all inside it and all that was derived from it.
 
-        Name, content, time of creation, aliases, sources, metadata, words, keys and vectors go,
-        and what edges, proposals and conflicts at it say in words. Its id, type and validity stay,
-        so the tree still verifies. To end a memory without that, retire it. Backups and exports
-        that were made before are yours to erase.
+        Name, content, creation time, aliases, sources, metadata, words, keys and vectors go, and
+        the texts of its edges, proposals and conflicts. Its id, type and validity stay, so the tree
+        still verifies. Backups and exports that were made before are yours to erase.
 
         Raises:
             InvalidInputError: no id, the start of several, or the root.
@@ -579,16 +506,12 @@ class WorldDB:
         return erase_texts(self.engine.store, self.engine.search, self.transaction(actor), id)
 
     def clean(self) -> bool:
-        """Rewrite the file without what is no longer in it; return whether that is done.
-
-        Takes about as long as copying the file.
+        """Rewrite the file without what was erased; return whether that is done. Copies the file.
 
         Raises:
             StorageError, ConflictError: the store cannot be written.
         """
         return self.engine.store.clean()
-
-    # -- consolidation -----------------------------------------------------------------------------
 
     def consolidate(
         self,
@@ -606,15 +529,12 @@ class WorldDB:
 
         Every world (inside `world`, or in the whole store, but never the root) that is at least
         `min_age` old (a timedelta or seconds) and holds two details or more gets a `Summary`,
-        derived from each of them; one whose details have changed gets a newer one, and one with
-        nothing left to tell is retired. `causes` and `subtype_of` are closed: what follows is
-        written as inferred, with its premises. Sources with more than one target under a
-        functional edge type are flagged. `only` chooses some of these.
-
-        Nothing that was there is ever deleted or closed. A run is bounded (`worlds_max`,
-        `edges_max`), can be stopped anywhere, and a second one finds nothing to do. `dry_run`
-        writes nothing and reports the same decisions. The summarizer, which may ask a model, runs
-        outside any transaction; when it fails, the report has the error, and the rest goes on.
+        derived from each of them. `causes` and `subtype_of` are closed: what follows is written as
+        inferred, with its premises. Sources with more than one target under a functional edge type
+        are flagged. `only` chooses some of these. No source is deleted or closed. A run is bounded
+        (`worlds_max`, `edges_max`) and can be stopped anywhere; a second one finds nothing to do.
+        `dry_run` reports the decisions and writes nothing. If the summarizer fails, the report has
+        the error, and the rest goes on.
 
         Raises:
             InvalidInputError: an option is wrong.
@@ -648,19 +568,15 @@ class WorldDB:
         """Return the memories (inside `world`, or anywhere) that are kept worst, worst first.
 
         Retention falls from 1 towards 0 with the time since a memory was made or last recalled;
-        each recall and each link lengthens its half-life. Those `below` are told, with why. This
-        is a report: whether to retire one is yours to say (`tx.retire`).
+        each recall and each link lengthens its half-life. This is a report: nothing is retired.
 
         Raises:
             InvalidInputError: an option is wrong.
             NotFoundError: no such world.
         """
-        from worlddb.consolidate.fading_report import fading
+        from worlddb.consolidate.fading_report import check_fading, fading
 
-        check_whole(limit, "limit", 1)
-        is_number = isinstance(below, int | float) and not isinstance(below, bool)
-        if not is_number or not below > 0:
-            raise InvalidInputError(f"below: give a number above 0, not {below!r:.40}")
+        check_fading(limit, below)
         self.engine.recalls.flush()
         with self._at(NOW) as (reader, moment):
             row = ROOT_ROW if world is None else lookup.find(reader, world, "nodes")
@@ -684,5 +600,4 @@ class WorldDB:
             return Id(reader.world(lookup.find(reader, given, "nodes")).id)
 
 
-open = WorldDB
-"""`worlddb.open(path)`: opening a store is making the object; one call, two names."""
+open = WorldDB  # `worlddb.open(path)`: opening a store is making the object.

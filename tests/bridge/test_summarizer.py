@@ -12,7 +12,7 @@ import pytest
 from worlddb.bridge.summarizer import LlmSummarizer
 from worlddb.bridge.tiebreaker import LlmTiebreaker
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.identity.match_values import Ambiguous, Match, Named, New, Resolved
+from worlddb.identity.match_values import Ambiguous, Match, NamedNode, New, Resolved
 from worlddb.identity.resolver import Resolver
 from worlddb.model.drafts import Message, Summarizer
 
@@ -67,8 +67,8 @@ def test_a_summary_needs_text_and_an_answer() -> None:
 # -- ties ------------------------------------------------------------------------------------------
 
 
-def named(key: int, *names: str) -> Named:
-    return Named(key=key, type="Entity", names=names)
+def named(key: int, *names: str) -> NamedNode:
+    return NamedNode(key=key, type="Entity", names=names)
 
 
 ANNA = named(0, "Anna Berg")

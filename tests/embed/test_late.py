@@ -11,7 +11,7 @@ import worlddb
 from worlddb.embed.late import DIM, LateEmbedder, projection
 from worlddb.embed.names import embedder_named
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.index.vectors import read_closely
+from worlddb.index.vectors import late_interaction_scores
 
 NAME = "wordllama+arctic-embed-s"
 QUESTION = "What kind of food can't I eat?"
@@ -59,7 +59,9 @@ def test_the_projection_loses_no_dimension() -> None:
 def test_the_answer_is_read_as_nearer_than_what_is_none(arctic_models: Path) -> None:
     pair = embedder_named(NAME, models_dir=arctic_models)
     assert isinstance(pair, LateEmbedder)
-    scores = read_closely(pair.read_question(QUESTION), pair.read_texts([*OTHERS, ANSWER]))
+    scores = late_interaction_scores(
+        pair.read_question(QUESTION), pair.read_texts([*OTHERS, ANSWER])
+    )
     assert scores.argmax() == len(OTHERS)
 
 

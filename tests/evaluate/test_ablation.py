@@ -14,13 +14,13 @@ from bridge.server import Answer, Seen, serving
 from faces.command import in_process
 from worlddb import InvalidInputError
 from worlddb.evaluate.ablation import BASE, changes, differences, table_of
-from worlddb.evaluate.benchmark import Finished
-from worlddb.evaluate.settings import RunSettings
-from worlddb.evaluate.summary import summarise
-from worlddb.faces.cli.roles import turned
+from worlddb.evaluate.benchmark_run import Finished
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.figure_summary import summarise
+from worlddb.faces.cli.evaluation_models import model_of, options_of_row
 
+from .eval_command import asked, records, timeless
 from .models import model, role_of, roles_asked
-from .running import asked, records, timeless
 from .samples import TOPICS, longmemeval, save
 
 
@@ -30,13 +30,15 @@ def data(tmp_path: Path) -> Path:
 
 
 def titles(given: list[str], **options: Any) -> list[str]:
-    return [title for title, _ in changes(RunSettings(benchmark="locomo", **options), given)]
+    return [
+        title for title, _ in changes(RunSettings(benchmark="locomo", **options), given, model_of)
+    ]
 
 
 @pytest.mark.parametrize("reading", ["rules", "model"])
 def test_each_row_differs_from_the_first_in_one_thing(reading: Any) -> None:
     base = RunSettings(benchmark="locomo", mode="qa", reading=reading)
-    rows = changes(base, [])
+    rows = changes(base, [], model_of)
     assert rows[0] == (BASE, base)
     names = [title for title, _ in rows]
     assert len(names) == len(set(names))
@@ -48,7 +50,7 @@ def test_each_row_differs_from_the_first_in_one_thing(reading: Any) -> None:
         assert len(changed) == 1 or title == "turns alone (flat)"
 
 
-def test_without_an_answerer_only_knobs_of_recall_are_turned() -> None:
+def test_without_an_answerer_only_knobs_of_recall_are_options_of_row() -> None:
     found = titles([], reading="rules")
     assert "without the graph lane" in found
     assert "no facts and entities" in found
@@ -228,5 +230,5 @@ def test_a_model_of_the_same_name_elsewhere_does_not_take_the_place_of_the_one_a
     base = RunSettings(benchmark="locomo", mode="qa", roles={"answerer": "openai:m"})
     knobs = ["answerer=openai:m@http://far/v1,openai:n@http://far/v1"]
     args = argparse.Namespace(knob=knobs, answerer="openai:m@http://near/v1")
-    found = [turned(args, base, one).answerer for _, one in changes(base, knobs)]
+    found = [options_of_row(args, base, one).answerer for _, one in changes(base, knobs, model_of)]
     assert found == ["openai:m@http://near/v1", "openai:n@http://far/v1"]

@@ -100,13 +100,13 @@ $ worlddb import monday.jsonl.gz --db copy.db
 
 def page() -> str:
     """Return the page as it should be."""
-    from worlddb.faces.cli import COMMANDS
+    from worlddb.faces.cli import command_names
     from worlddb.faces.cli.exit_codes import MEANINGS
 
     # What the width of help texts and the names of folders would otherwise depend on.
     os.environ["COLUMNS"] = COLUMNS
     parts = [HEAD, _section("worlddb", [])]
-    parts += [_section(name, [name]) for name in (it.removesuffix("_") for it in COMMANDS)]
+    parts += [_section(name, [name]) for name in command_names()]
     parts += [_settings(), KEEPING]
     parts.append("## Exit codes\n\nErrors are one line on stderr, `worlddb: message`.\n\n")
     parts.append("| code | meaning |\n|---|---|\n")

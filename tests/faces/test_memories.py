@@ -152,11 +152,11 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (["write"], 2, "give one of TEXT ('-' is stdin), --messages FILE"),
+        (["write"], 2, "give one of TEXT ('-' reads stdin), --messages FILE"),
         (["write", "x", "--lines", "y"], 2, "give one of TEXT"),
         (["write", ""], 2, "no text to remember"),
         (["write", "x", "--metadata", "[1]"], 2, "--metadata: give a JSON object"),
-        (["write", "x", "--metadata", "{"], 2, "--metadata: is no JSON"),
+        (["write", "x", "--metadata", "{"], 2, "--metadata: is not JSON"),
         (["write", "x", "--at", "yesterday"], 2, "at"),
         (["write", "x", "--user-id", " "], 2, "user_id"),
         (["write", "x", "--user-id", "a\x1bb"], 2, "control characters"),
@@ -339,7 +339,10 @@ def test_retiring_all_needs_a_scope_and_a_yes(store: Store) -> None:
         store.data("write", text, "--user-id", user)
     refused = worlddb("retire", "--all", "--user-id", "ada", "--db", store.path)
     assert (refused.code, refused.out) == (2, "")
-    assert "retire all memories of user:ada (2): give --yes" in refused.err
+    assert (
+        "retire all memories of user:ada (2): there is no terminal to ask at; give --yes"
+        in refused.err
+    )
     assert len(store.texts("--user-id", "ada")) == 2
     told = store.data("retire", "--all", "--user-id", "ada", "--yes")
     assert len(told["ids"]) == 2
@@ -376,7 +379,7 @@ def test_at_a_terminal_somebody_is_asked_and_only_yes_is_yes(store: Store) -> No
     for answer in (b"\n", b"no\n", b"\x04"):
         code, screen = answering(store.path, answer, "scopes", "purge", "user:ada")
         assert code == 1
-        assert "nothing was done" in screen
+        assert "nothing was changed" in screen
     assert store.texts("--user-id", "ada") == ["one"]
     code, screen = answering(store.path, b"y\n", "retire", "--all", "--user-id", "ada")
     assert (code, "ended 1 node" in screen) == (0, True)

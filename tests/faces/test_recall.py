@@ -138,16 +138,16 @@ def test_what_is_in_no_scope_is_found_for_everyone_and_an_empty_answer_says_so(
 ) -> None:
     done = in_process("recall", "CEO", *HASH, "--db", asked.path)
     assert (done.code, done.out) == (0, "")
-    assert done.err == "nothing found for user:default; --everyone looks in the whole store\n"
+    assert done.err == "nothing found for user:default; --everyone searches the whole store\n"
     assert "the CEO is B" in recall(asked, "CEO").out
     listed = in_process("list", "--db", asked.path)
-    assert listed.err.endswith("; 'worlddb children' lists what is in no scope\n")
+    assert listed.err.endswith("; 'worlddb children' lists nodes that are in no scope\n")
     path = tmp_path / "others.db"
     for user in ("bob", "eve"):
         assert in_process("write", "tea", "--user-id", user, "--db", path).code == 0
     assert in_process("recall", "tea", *HASH, "--db", path).err == (
         "nothing found for user:default; there are others: --user-id bob, --user-id eve; "
-        "--everyone looks in the whole store\n"
+        "--everyone searches the whole store\n"
     )
     theirs = worlddb("recall", "tea", *HASH, "--db", path, env={"WORLDDB_SCOPE": "ada"})
     assert theirs.err.startswith("nothing found for user:ada; there are others: ")
@@ -160,14 +160,14 @@ def test_what_is_in_no_scope_is_found_for_everyone_and_an_empty_answer_says_so(
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        ((), 2, "QUESTION"),
+        ((), 2, "QUERY"),
         (("",), 2, "question: give at least one word"),
         (("   ",), 2, "question: give at least one word"),
         (("x" * 70_000,), 2, "question: 70,000 bytes"),
         (("CEO", "-k", "0"), 2, "k: "),
         (("CEO", "-k", "-1"), 2, "not a whole number"),
         (("CEO", "-k", "many"), 2, "not a whole number"),
-        (("CEO", "--max-tokens", "0"), 2, "max_tokens"),
+        (("CEO", "--max-tokens", "0"), 2, "--max-tokens"),
         (("CEO", "--scope", "ffff"), 3, "ffff"),
         (("CEO", "--scope", "zz"), 2, "zz"),
         (("CEO", "--as-of", "yesterday"), 2, "--as-of"),
@@ -277,7 +277,7 @@ def test_a_custom_embedder_is_asked_for(own: Sample) -> None:
     with engine.open(own.path, embedder="hash") as db:
         db.reindex()
         with db.engine.store.derive() as session:
-            session.con.execute("UPDATE models SET id = 'of my own'")
+            session.con.execute("UPDATE models SET id = 'of my own'")  # type: ignore[, attr-defined]
     for command in (("recall", "CEO", "--everyone"), ("reindex",)):
         done = in_process(*command, "--db", own.path)
         assert done.code == 9

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from worlddb.faces.cli import COMMANDS
+from worlddb.faces.cli import command_names
 
 from .command import environment, worlddb
 from .reference import COLUMNS, PAGE
@@ -28,7 +28,7 @@ def test_the_page_is_what_the_help_texts_say() -> None:
 
 def test_each_command_has_a_heading_and_its_whole_help_text() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for name in (it.removesuffix("_") for it in COMMANDS):
+    for name in command_names():
         text = worlddb(name, "--help", env={"COLUMNS": COLUMNS}).out
         assert text.startswith(f"usage: worlddb {name} [options]")
         assert "examples:\n" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ HEAVY = {
     "numpy",
     "worlddb.world_db",
     "worlddb.store",
-    "worlddb.read",
+    "worlddb.view",
     "worlddb.write",
 }
 HEAVY |= {"mcp", "starlette", "pydantic", "tomllib", "worlddb.memory", "worlddb.faces.config"}
@@ -46,6 +47,22 @@ def test_help_loads_neither_the_engine_nor_what_it_stands_on(arguments: list[str
     assert not loaded & HEAVY
 
 
+@pytest.mark.parametrize(
+    "arguments", [["check", "--help"], ["--db", "write", "check", "--help"], ["--json", "check"]]
+)
+def test_only_the_file_of_the_invoked_command_is_imported(arguments: list[str]) -> None:
+    loaded = loaded_by(f"from worlddb.faces.cli import run; run({arguments})")
+    inside = {name for name in loaded if name.startswith("worlddb.faces.cli.commands.")}
+    assert inside == {"worlddb.faces.cli.commands.check"}
+
+
+def test_the_declared_calls_load_next_to_nothing() -> None:
+    loaded = loaded_by("import worlddb.faces.calls")
+    ours = {name for name in loaded if name.startswith("worlddb")}
+    assert ours == {"worlddb", "worlddb.faces", "worlddb.faces.calls"}
+    assert not loaded & (HEAVY | {"dataclasses", "argparse", "json"})
+
+
 def test_importing_the_package_loads_nothing_of_it() -> None:
     assert {name for name in loaded_by("import worlddb") if name.startswith("worlddb")} == {
         "worlddb"
@@ -69,13 +86,13 @@ def test_every_public_name_can_be_had_from_the_package() -> None:
         _ = worlddb.nonsense  # type: ignore[attr-defined]
 
 
-def test_every_command_file_is_listed_and_has_the_two_functions() -> None:
+def test_every_command_file_is_listed_and_adds_its_commands() -> None:
     assert commands.__file__ is not None
     files = {path.stem for path in Path(commands.__file__).parent.glob("*.py")} - {"__init__"}
-    assert set(cli.COMMANDS) == files
+    assert set(cli.COMMANDS.values()) == files
     parser = cli.make_parser()
-    for name in files:
-        arguments = {"read": ["ab"], "diff": ["0"], "backup": ["x"], "import_": ["x"]} | {
+    for name, file in cli.COMMANDS.items():
+        arguments = {"read": ["ab"], "diff": ["0"], "backup": ["x"], "import": ["x"]} | {
             "restore": ["x"],
             "recall": ["x"],
             "extract": ["--pending"],
@@ -85,5 +102,7 @@ def test_every_command_file_is_listed_and_has_the_two_functions() -> None:
             "setup": ["cursor"],
             "completion": ["bash"],
         }
-        args = parser.parse_args([name.removesuffix("_"), *arguments.get(name, [])])
-        assert args.run.__module__ == f"worlddb.faces.cli.commands.{name}"
+        args = parser.parse_args([name, *arguments.get(name, [])])
+        assert args.command == name
+        if not isinstance(args.run, partial):  # Else the command is generated from its call.
+            assert args.run.__module__ == f"worlddb.faces.cli.commands.{file}"

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from worlddb.identity.match_values import Match, Named, Population, Verdict, acted_on
+from worlddb.identity.match_values import Match, NamedNode, Population, Verdict, acted_on
 from worlddb.identity.resolver import Resolver
 from worlddb.language.person_names import read_name
 
 
 def named(
     *names: str, type: str = "Entity", key: object = None, attributes: Mapping[str, str] = {}
-) -> Named:
-    return Named(key=key or names, type=type, names=names, attributes=attributes)
+) -> NamedNode:
+    return NamedNode(key=key or names, type=type, names=names, attributes=attributes)
 
 
-def person(*names: str, key: object = None, **attributes: str) -> Named:
+def person(*names: str, key: object = None, **attributes: str) -> NamedNode:
     return named(*names, type="Person", key=key, attributes=attributes)
 
 
@@ -26,7 +26,7 @@ def counted(names: Sequence[str], total: int = 0) -> Population:
     return Population(max(total, len(names)), lambda word: counts[word])
 
 
-def resolve(candidate: Named | str, *options: Named | str, among: int = 0) -> Verdict:
+def resolve(candidate: NamedNode | str, *options: NamedNode | str, among: int = 0) -> Verdict:
     """Resolve in a store that holds the options, and further names up to `among`."""
     known = [named(item) if isinstance(item, str) else item for item in options]
     asked = named(candidate) if isinstance(candidate, str) else candidate

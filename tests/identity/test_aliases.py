@@ -9,7 +9,7 @@ from bench.aliases import NOBODY, Case, Result, cases, run
 
 from worlddb.embed.names import DEFAULT, embedder_named
 from worlddb.embed.protocol import checked
-from worlddb.identity.match_values import Named
+from worlddb.identity.match_values import NamedNode
 from worlddb.identity.resolver import Resolver
 
 # A middle initial that is another man's, and two spellings that are two women's.
@@ -59,7 +59,7 @@ def test_vectors_of_the_default_embedder_make_nothing_worse(results: list[Result
     names = sorted({item.names[0] for case in asked for item in (case.candidate, *case.options)})
     vectors = dict(zip(names, checked(embedder_named(DEFAULT), names, "document"), strict=True))
 
-    def placed(item: Named) -> Named:
+    def placed(item: NamedNode) -> NamedNode:
         return replace(item, vector=vectors[item.names[0]])
 
     def with_vectors(case: Case) -> Case:

@@ -7,10 +7,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worlddb.identity import tiers as guards
 from worlddb.identity.match_values import (
     DEFAULT_SETTINGS,
-    Named,
+    NamedNode,
     Population,
     Resolved,
     Verdict,
@@ -19,6 +18,7 @@ from worlddb.identity.match_values import (
 from worlddb.identity.name_comparison import compare
 from worlddb.identity.resolver import Resolver
 from worlddb.identity.store_resolver import block_keys
+from worlddb.identity.tiers import is_sentence, vetoes_of
 from worlddb.language.person_names import read_name
 
 hard = settings(derandomize=True, deadline=None, database=None, max_examples=150)
@@ -40,8 +40,8 @@ attributes = st.dictionaries(
 
 
 @st.composite
-def nameds(draw: st.DrawFn) -> Named:
-    return Named(
+def nameds(draw: st.DrawFn) -> NamedNode:
+    return NamedNode(
         key=draw(st.integers(0, 1_000_000)),
         type=draw(types),
         names=tuple(draw(st.lists(names, min_size=1, max_size=3))),
@@ -77,16 +77,16 @@ def test_comparing_is_symmetric(one: str, other: str) -> None:
 @given(names, names, st.booleans())
 def test_guards_are_symmetric_and_let_equal_names_pass(one: str, other: str, person: bool) -> None:
     left, right = read_name(one), read_name(other)
-    there = guards.vetoes_of(left, right, compare(left, right, 0.8), person)
-    back = guards.vetoes_of(right, left, compare(right, left, 0.8), person)
+    there = vetoes_of(left, right, compare(left, right, 0.8), person)
+    back = vetoes_of(right, left, compare(right, left, 0.8), person)
     assert there == back
-    assert guards.vetoes_of(left, left, compare(left, left, 0.8), person) == []
+    assert vetoes_of(left, left, compare(left, left, 0.8), person) == []
 
 
 @hard
 @given(nameds(), st.lists(nameds(), max_size=5, unique_by=lambda item: item.key), populations)
 def test_any_names_give_an_answer_whatever_their_order(
-    candidate: Named, options: list[Named], population: Population
+    candidate: NamedNode, options: list[NamedNode], population: Population
 ) -> None:
     resolver = Resolver()
     outcome = resolver.resolve(candidate, options, population)
@@ -105,7 +105,7 @@ def test_any_names_give_an_answer_whatever_their_order(
 @hard
 @given(nameds(), nameds(), populations)
 def test_whether_two_are_one_does_not_depend_on_who_came_first(
-    one: Named, other: Named, population: Population
+    one: NamedNode, other: NamedNode, population: Population
 ) -> None:
     resolver = Resolver()
     there = resolver.resolve(one, [other], population).matches
@@ -121,8 +121,8 @@ def test_whether_two_are_one_does_not_depend_on_who_came_first(
 def test_names_with_other_numbers_are_never_acted_on(
     name: str, first: int, second: int, type: str, population: Population
 ) -> None:
-    one = Named(key=1, type=type, names=(f"{name} {first}",))
-    other = Named(key=2, type=type, names=(f"{name} {second}",))
+    one = NamedNode(key=1, type=type, names=(f"{name} {first}",))
+    other = NamedNode(key=2, type=type, names=(f"{name} {second}",))
     found = list(acted_on(Resolver().resolve(one, [other], population)))
     assert first == second or not found
 
@@ -130,10 +130,10 @@ def test_names_with_other_numbers_are_never_acted_on(
 @hard
 @given(names, types)
 def test_a_name_is_itself(name: str, type: str) -> None:
-    one, other = (Named(key=key, type=type, names=(name,)) for key in (1, 2))
+    one, other = (NamedNode(key=key, type=type, names=(name,)) for key in (1, 2))
     found = list(acted_on(Resolver().resolve(one, [other])))
     parts = read_name(name)
-    is_name = bool(parts.key) and not guards.is_sentence(parts, DEFAULT_SETTINGS)
+    is_name = bool(parts.key) and not is_sentence(parts, DEFAULT_SETTINGS)
     assert [match.reuses for match in found] == [True] * is_name
 
 

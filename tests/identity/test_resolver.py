@@ -17,7 +17,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.identity.match_values import (
     Ambiguous,
     Match,
-    Named,
+    NamedNode,
     New,
     Resolved,
     ResolverSettings,
@@ -29,7 +29,7 @@ from worlddb.identity.resolver import Resolver
 def test_without_options_everything_is_new() -> None:
     assert resolve("Sarah Chen") == New()
     assert resolve("", "Sarah Chen") == New()
-    assert Resolver().resolve(Named(key=1, type="Entity", names=()), [named("x")]) == New()
+    assert Resolver().resolve(NamedNode(key=1, type="Entity", names=()), [named("x")]) == New()
 
 
 def test_the_first_sure_tier_answers() -> None:
@@ -67,9 +67,9 @@ def test_the_answer_does_not_depend_on_the_order_of_the_options() -> None:
 
 def test_an_earlier_tier_that_is_unsure_is_not_overruled_by_a_vaguer_one() -> None:
     vector = np.array([1.0, 0.0], dtype=np.float32)
-    candidate = Named(key="c", type="Entity", names=("Whale",), vector=vector)
-    part = Named(key="part", type="Entity", names=("Whale Project",))
-    near = Named(key="near", type="Entity", names=("Sea Monster",), vector=vector)
+    candidate = NamedNode(key="c", type="Entity", names=("Whale",), vector=vector)
+    part = NamedNode(key="part", type="Entity", names=("Whale Project",))
+    near = NamedNode(key="near", type="Entity", names=("Sea Monster",), vector=vector)
     outcome = Resolver().resolve(candidate, [part, near])
     assert isinstance(outcome, Ambiguous)
     assert {match.option.key for match in outcome.matches} == {"part", "near"}
@@ -107,9 +107,9 @@ def test_evidence_is_plain_data() -> None:
 
 
 def test_a_tiebreaker_chooses_among_the_undecided() -> None:
-    asked: list[tuple[Named, Sequence[Match]]] = []
+    asked: list[tuple[NamedNode, Sequence[Match]]] = []
 
-    def last(candidate: Named, matches: Sequence[Match]) -> Match:
+    def last(candidate: NamedNode, matches: Sequence[Match]) -> Match:
         asked.append((candidate, matches))
         return matches[-1]
 
@@ -134,7 +134,7 @@ def test_a_tiebreaker_may_leave_it_open() -> None:
 
 
 def test_a_tiebreaker_is_not_asked_when_there_is_no_tie_and_never_sees_a_veto() -> None:
-    def never(candidate: Named, matches: Sequence[Match]) -> Match | None:
+    def never(candidate: NamedNode, matches: Sequence[Match]) -> Match | None:
         raise AssertionError
 
     resolver = Resolver(tiebreaker=never)
@@ -151,9 +151,9 @@ def test_a_tiebreaker_cannot_choose_what_it_was_not_offered() -> None:
 
 def test_by_default_the_surer_tier_is_believed() -> None:
     vector = np.array([1.0, 0.0], dtype=np.float32)
-    candidate = Named(key="c", type="Entity", names=("Wraight",), vector=vector)
-    sounds = Named(key="sounds", type="Entity", names=("Rait",))
-    near = Named(key="near", type="Entity", names=("the composer",), vector=vector)
+    candidate = NamedNode(key="c", type="Entity", names=("Wraight",), vector=vector)
+    sounds = NamedNode(key="sounds", type="Entity", names=("Rait",))
+    near = NamedNode(key="near", type="Entity", names=("the composer",), vector=vector)
     outcome = Resolver().resolve(candidate, [sounds, near])
     assert next(acted_on(outcome)).tier == "embedding"
 

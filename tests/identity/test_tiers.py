@@ -8,7 +8,7 @@ import pytest
 from identity.people import acted, counted, named, only, person, resolve
 from worlddb.identity.match_values import (
     Ambiguous,
-    Named,
+    NamedNode,
     New,
     Population,
     Resolved,
@@ -261,8 +261,8 @@ def test_the_same_code_with_other_letters_is_only_mentioned() -> None:
 # -- embedding -------------------------------------------------------------------------------------
 
 
-def with_vector(name: str, *values: float, type: str = "Entity") -> Named:
-    return Named(key=name, type=type, names=(name,), vector=np.array(values, dtype=np.float32))
+def with_vector(name: str, *values: float, type: str = "Entity") -> NamedNode:
+    return NamedNode(key=name, type=type, names=(name,), vector=np.array(values, dtype=np.float32))
 
 
 def test_near_vectors_propose_other_words_for_one_thing() -> None:

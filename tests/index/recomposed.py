@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb import WorldDB
-from worlddb.store.protocol import ModelRow
+from worlddb.store.rows import ModelRow
 
 Floats = NDArray[np.float64]
 ROOT = 1

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import worlddb
 from worlddb import Id, NodeDraft, RejectedError, WorldDB
 from worlddb.embed.compose import Pooling
-from worlddb.index import composed_worlds as composed
-from worlddb.index import vectors
-from worlddb.store.protocol import PoolRow
-from worlddb.store.sqlite.derived import Derived
+from worlddb.index import composed_worlds, vectors
+from worlddb.store.rows import PoolRow
+from worlddb.store.sqlite.derived_tables import EmbeddingTables as Derived
 
 from .exact_texts import ExactEmbedder, exact
 from .recomposed import Floats, assert_composed, half, model_row, stored_vectors, stored_worlds
@@ -118,7 +117,7 @@ def test_after_any_history_the_sums_are_those_of_a_recomposition_from_scratch(
     batch: int,
 ) -> None:
     monkeypatch.setattr(vectors, "EMBED_BATCH", batch)
-    monkeypatch.setattr(composed, "COMPOSE_BATCH", 2 if batch == 3 else 4096)
+    monkeypatch.setattr(composed_worlds, "COMPOSE_BATCH", 2 if batch == 3 else 4096)
 
     @PROGRAMS
     @given(program)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from worlddb.errors import InvalidInputError, StorageError
-from worlddb.index.hnsw import STAMP_MAX, saved_stamp
-from worlddb.index.nearest import Nearest
+from worlddb.index.nearest import STAMP_MAX, Nearest, saved_stamp
 
 from .vector_sets import Floats, clustered, numbers
 

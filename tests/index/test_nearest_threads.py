@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from worlddb.index.nearest import Nearest, cosines
-from worlddb.index.vector_slots import Turns
+from worlddb.index.vector_slots import ReadWriteLock
 
 from .vector_sets import clustered, numbers
 
@@ -99,7 +99,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_readers_share_and_a_writer_is_alone() -> None:
-    turns = Turns()
+    turns = ReadWriteLock()
     inside = threading.Barrier(3)
     with ThreadPoolExecutor(3) as pool:
 
@@ -127,7 +127,7 @@ def test_readers_share_and_a_writer_is_alone() -> None:
 
 
 def test_a_writer_is_not_starved_by_readers_that_keep_coming() -> None:
-    turns, order = Turns(), []
+    turns, order = ReadWriteLock(), []
 
     def write() -> None:
         with turns.writing():
@@ -149,7 +149,7 @@ def test_a_writer_is_not_starved_by_readers_that_keep_coming() -> None:
 
 
 def test_readers_are_not_starved_by_writers_that_keep_coming() -> None:
-    turns, order = Turns(), []
+    turns, order = ReadWriteLock(), []
 
     def write() -> None:
         with turns.writing():
@@ -170,7 +170,7 @@ def test_readers_are_not_starved_by_writers_that_keep_coming() -> None:
 
 
 def test_the_lock_is_free_again_after_an_error_inside() -> None:
-    turns = Turns()
+    turns = ReadWriteLock()
 
     def fail(how: str) -> None:
         with getattr(turns, how)():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import worlddb
 from worlddb import CorruptionError, ProviderError, RecallSettings, Weights, WorldDB
-from worlddb.index.vectors import DIM, read_closely
+from worlddb.index.vectors import TOKEN_DIM, late_interaction_scores
 
 from .exact_texts import ExactEmbedder
 
@@ -21,10 +21,10 @@ WORDS = {"red": 0, "bike": 1, "shed": 2, "tea": 3, "blue": 4}
 
 def word(text: str) -> NDArray[np.int8]:
     """Return a row for each word that is known: 127 in a place of its own."""
-    rows = np.zeros((0, DIM), dtype=np.int8)
+    rows = np.zeros((0, TOKEN_DIM), dtype=np.int8)
     for one in text.lower().replace(":", " ").split():
         if one in WORDS:
-            row = np.zeros((1, DIM), dtype=np.int8)
+            row = np.zeros((1, TOKEN_DIM), dtype=np.int8)
             row[0, WORDS[one]] = 127
             rows = np.concatenate((rows, row))
     return rows
@@ -146,18 +146,20 @@ def test_an_embedder_with_token_vectors_of_another_size_is_refused() -> None:
 
 def test_equal_texts_are_equally_close_wherever_they_stand() -> None:
     rng = np.random.default_rng(3)
-    some = rng.integers(-127, 128, (40, 9, DIM)).astype(np.int8)
-    asked = rng.integers(-127, 128, (7, DIM)).astype(np.int8)
+    some = rng.integers(-127, 128, (40, 9, TOKEN_DIM)).astype(np.int8)
+    asked = rng.integers(-127, 128, (7, TOKEN_DIM)).astype(np.int8)
     texts = [*some, some[0], some[17][:4], some[0]]
-    scores = read_closely(asked, texts)
+    scores = late_interaction_scores(asked, texts)
     assert scores[0] == scores[40] == scores[42]
     order = rng.permutation(len(texts))
-    assert np.allclose(read_closely(asked, [texts[place] for place in order]), scores[order])
+    assert np.allclose(
+        late_interaction_scores(asked, [texts[place] for place in order]), scores[order]
+    )
 
 
 def test_texts_or_questions_of_no_words_have_a_score_too() -> None:
-    nothing = np.zeros((0, DIM), dtype=np.int8)
-    assert read_closely(word("red"), []).tolist() == []
-    assert read_closely(nothing, [word("red"), nothing]).tolist() == [0.0, 0.0]
-    with_word, without = read_closely(word("red"), [word("red"), nothing])
+    nothing = np.zeros((0, TOKEN_DIM), dtype=np.int8)
+    assert late_interaction_scores(word("red"), []).tolist() == []
+    assert late_interaction_scores(nothing, [word("red"), nothing]).tolist() == [0.0, 0.0]
+    with_word, without = late_interaction_scores(word("red"), [word("red"), nothing])
     assert with_word > without

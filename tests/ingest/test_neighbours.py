@@ -14,7 +14,7 @@ import worlddb
 from worlddb import Draft, DraftNode, Memory, Message, WorldDB
 from worlddb.identity.match_values import DEFAULT_SETTINGS
 from worlddb.index.name_index import NameIndex, content_key, name_number
-from worlddb.store.protocol import ROOT_ROW
+from worlddb.store.rows import ROOT_ROW
 from worlddb.store.sqlite import schema
 
 OTHERS = DEFAULT_SETTINGS.key_names_max + 20

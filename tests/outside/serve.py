@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 import worlddb
-from worlddb.faces.mcp.server import make_server
+from worlddb.faces.mcp.mcp_server import make_server
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -32,8 +32,9 @@ from worlddb.index.set_pages import (
     sort_members,
 )
 from worlddb.model.address import BUCKET_MAX, EMPTY, fork_digest, nibble, set_digest, split
-from worlddb.store.protocol import CHILDREN, EDGES, Writer
-from worlddb.store.sqlite.store import SqliteStore
+from worlddb.store.interface import Writer
+from worlddb.store.rows import CHILDREN, EDGES
+from worlddb.store.sqlite.sqlite_store import SqliteStore
 from worlddb.write.commit import update_set
 
 from .naive import at, naive_digest, naive_node_address

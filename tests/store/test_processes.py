@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 import worlddb
-from worlddb.store.sqlite.connection import check_format
+from worlddb.store.sqlite.database_file import check_format
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 
 from .processes import StartChild, commit_one, picture

@@ -15,9 +15,9 @@ import apsw
 import pytest
 
 import worlddb
-from worlddb.store.sqlite import store
-from worlddb.store.sqlite.connection import migrate
-from worlddb.store.sqlite.hold import ALONE_BYTE, USED_BYTE
+from worlddb.store.sqlite import sqlite_store
+from worlddb.store.sqlite.database_file import migrate
+from worlddb.store.sqlite.file_locks import ALONE_BYTE, USED_BYTE
 
 from .processes import StartChild, commit_one
 
@@ -136,14 +136,14 @@ def test_a_store_that_opens_while_another_one_closes_is_safe_as_well(
     one = worlddb.open(path)
     commit_one(one, "one")
     opened: list[worlddb.WorldDB] = []
-    writer = one._store._writer
+    writer = one.engine.store._writer  # type: ignore[, attr-defined]
 
     class Closing:
         def close(self) -> None:
             writer.close()
             opened.append(worlddb.open(path))
 
-    monkeypatch.setattr(one._store, "_writer", Closing())
+    monkeypatch.setattr(one.engine.store, "_writer", Closing())
     one.close()
     other = opened[0]
     commit_one(other, "two")
@@ -172,7 +172,7 @@ def test_a_store_that_closes_leaves_one_that_opens_its_locks(
         child.rest()
         logs.append(os.stat(f"{path}-wal").st_ino)
 
-    monkeypatch.setattr(store, "migrate", migrate_slowly)
+    monkeypatch.setattr(sqlite_store, "migrate", migrate_slowly)
     with worlddb.open(path) as other:
         assert logs[0] == logs[1]
         commit_one(other, "two")
@@ -184,9 +184,9 @@ def test_a_store_that_is_dropped_while_another_one_is_held_does_not_wait_for_its
 ) -> None:
     program = (
         "import gc, sys, worlddb\n"
-        "from worlddb.store.sqlite.hold import HOLDS\n"
+        "from worlddb.store.sqlite.file_locks import LOCKED_FILES\n"
         "db = worlddb.open(sys.argv[1])\n"
-        "with HOLDS._lock:  # Where the collector may well find what is dropped.\n"
+        "with LOCKED_FILES._lock:  # Where the collector may well find what is dropped.\n"
         "    del db\n"
         "    gc.collect()\n"
     )

@@ -282,10 +282,10 @@ def test_an_export_may_be_begun_on_one_thread_and_ended_on_another(
         assert [*first, *pool.submit(lambda: list(lines)).result()] == whole
     # The thread that began it reads on a snapshot of its own again, and a new one each time.
     node = commit_one(any_db, "later")
-    with any_db._store.read() as reader:
+    with any_db.engine.store.read() as reader:
         seen = reader.head().seq
         with ThreadPoolExecutor(1) as pool:
-            if any_db._store.path != ":memory:":
+            if any_db.engine.store.path != ":memory:":
                 pool.submit(commit_one, any_db, "much later").result()
         assert reader.head().seq == seen
     assert any_db.get(node.id).name == "later"

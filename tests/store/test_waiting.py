@@ -11,7 +11,7 @@ import pytest
 
 import worlddb
 from worlddb import Id, NodeDraft, RejectedError, WorldDB, verify_proof
-from worlddb.store.sqlite import kept
+from worlddb.store.sqlite import set_pages_table
 
 STEPS = 150
 
@@ -89,7 +89,7 @@ class Life:
 def test_writers_that_take_turns_agree_on_every_state(
     path: Path, monkeypatch: pytest.MonkeyPatch, most: int, seed: int
 ) -> None:
-    monkeypatch.setattr(kept, "WAITING_MAX", most)
+    monkeypatch.setattr(set_pages_table, "WAITING_MAX", most)
     life = Life(seed)
     stores = [worlddb.open(path, durability="normal") for _ in range(3)]
     try:
@@ -132,7 +132,7 @@ def test_only_so_many_changes_wait(path: Path) -> None:
                 tx.create_node(type="Fact", name=f"{number}")
             seen.add(waiting(path))
         # One member a commit: all numbers up to the limit, and after it none waits.
-        assert seen == set(range(kept.WAITING_MAX + 1))
+        assert seen == set(range(set_pages_table.WAITING_MAX + 1))
         assert db.check() == []
 
 

@@ -11,13 +11,12 @@ from worlddb.audit.history import log
 from worlddb.audit.store_check import check
 from worlddb.errors import CorruptionError, StorageError
 from worlddb.model.records import Commit
-from worlddb.store.sqlite.connection import MEMORY, refuse_bad_path
-from worlddb.store.sqlite.copying import copy_into, copy_out
-from worlddb.store.sqlite.store import SqliteStore
+from worlddb.store.backends import FILE_ENDS, open_store
+from worlddb.store.sqlite.backup import copy_into, copy_out
+from worlddb.store.sqlite.database_file import MEMORY, refuse_bad_path
 
 BUSY_TIMEOUT_S = 5.0
 """Nobody else opens the working copy, so a longer wait for its lock would not help."""
-FILE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 """The files that SQLite may leave beside a database."""
 
 
@@ -58,7 +57,7 @@ def restore(
         if is_new:
             shutil.copymode(source, target)
     finally:
-        for suffix in FILE_SUFFIXES:
+        for suffix in FILE_ENDS:
             with suppress(FileNotFoundError):
                 os.unlink(copy + suffix)
     return last
@@ -66,7 +65,7 @@ def restore(
 
 def _remove_abandoned_copies(folder: str, name: str) -> None:
     """Remove the copies of restores that were killed: nobody would ever erase texts from them."""
-    pattern = re.compile(rf"{re.escape('.' + name)}\.(\d+)\.part({'|'.join(FILE_SUFFIXES)})")
+    pattern = re.compile(rf"{re.escape('.' + name)}\.(\d+)\.part({'|'.join(FILE_ENDS)})")
     for found in filter(None, map(pattern.fullmatch, os.listdir(folder))):
         if not _is_running(int(found[1])):
             with suppress(OSError):
@@ -92,7 +91,7 @@ def _last_commit_if_sound(copy: str, backup: str) -> Commit:
         CorruptionError: the check found a problem.
     """
     try:
-        store = SqliteStore(
+        store = open_store(
             copy,
             clock=lambda: 0,  # Nothing is committed, so no time is needed.
             read_only=False,

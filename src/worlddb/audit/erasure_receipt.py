@@ -11,7 +11,7 @@ from worlddb.errors import ConflictError, InvalidInputError, StorageError
 from worlddb.index.search import Search
 from worlddb.model.address import Id
 from worlddb.model.records import Commit, Plain, has_erased
-from worlddb.store.protocol import Store
+from worlddb.store.interface import Store
 from worlddb.write.transaction import Transaction
 
 

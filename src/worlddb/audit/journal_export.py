@@ -38,7 +38,8 @@ from worlddb.errors import (
 from worlddb.model.address import ERASED, Id, edge_address, short_key
 from worlddb.model.inputs import Limits, encode_metadata, from_micros
 from worlddb.model.records import Change, NodeDraft, edge_record
-from worlddb.store.protocol import CommitRow, ConflictRow, ProposalRow, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import CommitRow, ConflictRow, NewEdge, ProposalRow
 from worlddb.write.commit import Ledger, seal
 from worlddb.write.node_rows import create_nodes, insert_erased, scrub
 from worlddb.write.reconcile import keep_premises
@@ -433,7 +434,7 @@ def _replay_edges(ledger: Ledger, records: Iterator[Record]) -> None:
             ledger.edges.update(edge_record(ident, valid_to))
             metadata_of[ledger.edge_row] = metadata
             rows.append(
-                (
+                NewEdge(
                     ledger.edge_row,
                     short_key(ident),
                     ident,

@@ -21,7 +21,8 @@ from worlddb.audit.store_image import NodeImage, StoreImage, label_of
 from worlddb.index.set_pages import WIDTH, digest_and_pages, members_of, merge
 from worlddb.model.address import ERASED, ROOT_ID, erased_state, node_address
 from worlddb.model.records import Change
-from worlddb.store.protocol import CHILDREN, EDGES, ROOT_ROW, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import CHILDREN, EDGES, ROOT_ROW
 
 NOT_AS_JOURNALED = "it is not what the journal says"
 

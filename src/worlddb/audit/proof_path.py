@@ -8,7 +8,8 @@ from __future__ import annotations
 from worlddb.index.set_pages import PageSource, PresentPages, digest_of, leaf_and_forks
 from worlddb.model.address import ERASED
 from worlddb.model.proof import Proof, Step
-from worlddb.store.protocol import CHILDREN, EDGES, Reader, World
+from worlddb.store.interface import Reader
+from worlddb.store.rows import CHILDREN, EDGES, World
 
 
 def prove(reader: Reader, row: int) -> Proof:

@@ -33,7 +33,8 @@ from worlddb.model.records import (
     note_record,
     state_digest,
 )
-from worlddb.store.protocol import ROOT_ROW, CommitRow, NodeScan, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW, CommitRow, NodeScan
 
 PROBLEMS_MAX = 200
 """Problems that `check` returns. More would not help a person: the store needs a backup."""

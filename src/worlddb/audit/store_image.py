@@ -13,7 +13,8 @@ from worlddb.audit.history import Erasures
 from worlddb.model.address import Id
 from worlddb.model.inputs import premises_of
 from worlddb.model.records import Change, Problem
-from worlddb.store.protocol import CommitRow, EdgeScan, NodeScan, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import CommitRow, EdgeScan, NodeScan
 
 PROBLEMS_KEPT_MAX = 1_000
 """Problems beyond this are not recorded: every row of a large store may be damaged."""

@@ -18,8 +18,9 @@ import numpy as np
 from worlddb.audit.store_image import StoreImage
 from worlddb.embed.compose import Pool, Pooling, Vector, attention, effective
 from worlddb.index.composed_worlds import STORED, SUMMED
-from worlddb.index.vectors import DIM as TOKEN_BYTES
-from worlddb.store.protocol import ROOT_ROW, Head, ModelRow, PoolRow, Reader
+from worlddb.index.vectors import TOKEN_DIM as TOKEN_BYTES
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, Head, ModelRow, PoolRow
 
 VECTORS_PER_READ = 4096
 """Vectors held at once. Bounds memory: 25 MB at 768 numbers each, in double precision."""

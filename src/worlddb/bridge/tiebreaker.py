@@ -11,7 +11,7 @@ from typing import Any
 from worlddb.bridge.asking import ask_data, prompt_text
 from worlddb.bridge.chat import Chat, ChatFunction
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.identity.match_values import Match, Named
+from worlddb.identity.match_values import Match, NamedNode
 
 OPTIONS_MAX = 10
 NAMES_MAX = 10
@@ -51,7 +51,7 @@ class LlmTiebreaker:
         with self._lock:
             return list(self._errors)
 
-    def __call__(self, candidate: Named, matches: Sequence[Match]) -> Match | None:
+    def __call__(self, candidate: NamedNode, matches: Sequence[Match]) -> Match | None:
         """Return the match that the candidate is, or None if none is or nobody knows."""
         resting = self._chat.resting() if isinstance(self._chat, Chat) else None
         if resting is not None:
@@ -88,7 +88,7 @@ class LlmTiebreaker:
             self._errors.append(reason)
 
 
-def _described(named: Named) -> dict[str, Any]:
+def _described(named: NamedNode) -> dict[str, Any]:
     found: dict[str, Any] = {"type": named.type, "names": list(named.names[:NAMES_MAX])}
     if named.attributes:
         found["attributes"] = dict(named.attributes)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from worlddb.claims.claim import CLAIM_EDGE, FACT, Claimed, Standing, claimed
 from worlddb.model.address import Id
 from worlddb.model.records import Node
-from worlddb.store.protocol import EdgeRow, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import EdgeRow
 from worlddb.view.lookup import accepted_class
 from worlddb.view.visibility import Moment
 

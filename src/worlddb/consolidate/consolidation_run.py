@@ -15,7 +15,7 @@ from worlddb.model.drafts import Summarizer
 from worlddb.model.inputs import Limits, check_whole, encode_text, to_micros
 from worlddb.model.records import NOW, Node, Plain
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import Reader, Store
+from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import Moment, interior, moment_of
 from worlddb.write.transaction import ACTOR_BYTES_MAX, Transaction, transact
 

@@ -34,7 +34,7 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import Limits, from_micros
 from worlddb.model.records import Node
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import Reader, Store
+from worlddb.store.interface import Reader, Store
 from worlddb.write.transaction import Transaction
 
 UNLOCKED_TRIES = 4

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from worlddb.consolidate.consolidation_run import ConsolidationRun, EdgeKey, EdgePlan, PlannedEdge
 from worlddb.model.records import Node
-from worlddb.store.protocol import Reader
-from worlddb.store.sweep import CauseRow
+from worlddb.store.interface import Reader
+from worlddb.store.rows import CauseRow
 from worlddb.view.lookup import accepted_class
 from worlddb.view.visibility import Moment
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import nsmallest
 
-from worlddb.model.inputs import from_micros, to_micros
+from worlddb.errors import InvalidInputError
+from worlddb.model.inputs import check_whole, from_micros, to_micros
 from worlddb.model.records import Node, Plain
 from worlddb.model.retention import DAY_MICROS, RetentionSettings, idle_micros, retention, strength
 from worlddb.query.pipeline import SUMMARY
-from worlddb.store.protocol import ROOT_ROW, Reader
-from worlddb.store.sweep import RecallRow
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, RecallRow
 from worlddb.view.visibility import Moment, interior, is_answer
 
 NODES_PER_READ = 1_000
@@ -41,6 +42,18 @@ class Fading(Plain):
             f"{self.age_days:.0f} days old, {often}, {self.links} links: "
             f"half of it is gone every {self.half_life_days:.0f} days, {self.retention:.1%} is left"
         )
+
+
+def check_fading(limit: int, below: float) -> None:
+    """Check the options of a report.
+
+    Raises:
+        InvalidInputError: an option is wrong.
+    """
+    check_whole(limit, "limit", 1)
+    is_number = isinstance(below, int | float) and not isinstance(below, bool)
+    if not is_number or not below > 0:
+        raise InvalidInputError(f"below: give a number above 0, not {below!r:.40}")
 
 
 def fading(

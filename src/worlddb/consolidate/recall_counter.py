@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from worlddb.errors import WorldDBError
-from worlddb.store.protocol import Store
+from worlddb.store.interface import Store
 
 UNSAVED_MAX = 1_000
 """Memories with unsaved counts that trigger a save. Bounds memory and the loss after a kill."""

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from worlddb.consolidate.consolidation_run import SummaryAction
 from worlddb.consolidate.transitive_closure import topological_levels
 from worlddb.query.pipeline import DERIVED, SUMMARY, WHOLE, whole_summaries
-from worlddb.store.protocol import ROOT_ROW, Reader
-from worlddb.store.sweep import InsideRow
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, InsideRow
 from worlddb.view.visibility import NAME_TYPES
 
 DETAILS_MAX = 1_000

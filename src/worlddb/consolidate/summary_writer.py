@@ -17,7 +17,7 @@ from worlddb.model.drafts import Message, Summarizer
 from worlddb.model.inputs import Limits, from_micros
 from worlddb.model.records import EdgeDraft, Node
 from worlddb.query.pipeline import DERIVED, SUMMARY
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.write.transaction import Transaction
 
 WORLDS_PER_SNAPSHOT = 500

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from worlddb.consolidate.consolidation_run import ConsolidationRun, EdgeKey, EdgePlan, PlannedEdge
 from worlddb.model.address import Id
 from worlddb.model.inputs import premises_of
-from worlddb.store.protocol import Reader
-from worlddb.store.sweep import CauseRow
+from worlddb.store.interface import Reader
+from worlddb.store.rows import CauseRow
 
 TRANSITIVE_TYPES = ("causes", "subtype_of")
 

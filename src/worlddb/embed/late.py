@@ -10,7 +10,7 @@ words and punctuation of a text are left out, as they answer nothing; of a quest
 T1  Token vectors are whole numbers from -127 to 127, DIM of them. So products of two are exact in
     single precision, and equal texts are equally close, however they are computed.
 T2  The projection is part of the model's name (`TOKENS`): another one is another model. It was
-    fitted by `bench.projecting`: not to keep the most of a vector, but to put answers first.
+    fitted by `bench.projection`: not to keep the most of a vector, but to put answers first.
 """
 
 from __future__ import annotations
@@ -104,6 +104,6 @@ def says(piece: str) -> bool:
 
 @cache
 def projection() -> Vectors:
-    """Return the matrix that makes token vectors small; fitted by `bench.projecting`."""
+    """Return the matrix that makes token vectors small; fitted by `bench.projection`."""
     matrix: Vectors = np.load(_PROJECTION, allow_pickle=False).astype(np.float32)
     return matrix

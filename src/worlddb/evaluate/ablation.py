@@ -1,62 +1,74 @@
-"""Ablation: the same run with one thing changed at a time, and what that does to the figures.
+"""Ablation: the same run with one setting changed at a time, and what that does to the figures.
 
-A knob is something that can be turned off or set otherwise. Every row of the table is the run as it
-was asked for, but for one knob; a row that would change nothing is left out.
+A knob is a setting that can be turned off or changed. Every row of the table is the run as it was
+asked for, except for one knob. A row that would change nothing is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from worlddb.bridge.configured import model_named
 from worlddb.errors import InvalidInputError
-from worlddb.evaluate.intervals import Mean, bootstrap
-from worlddb.evaluate.pages import Table
-from worlddb.evaluate.settings import LANES, RunSettings
-from worlddb.evaluate.summary import ALL, AVERAGED, Group, Summary, answer_figures
+from worlddb.evaluate.benchmark_settings import LANES, RunSettings
+from worlddb.evaluate.figure_summary import (
+    ALL,
+    AVERAGED,
+    Group,
+    Mean,
+    Summary,
+    answer_figures,
+    bootstrap,
+)
+from worlddb.evaluate.run_report import Table
 
 if TYPE_CHECKING:
-    from worlddb.evaluate.benchmark import Finished
+    from worlddb.evaluate.benchmark_run import Finished
 
 BASE = "as asked for"
 K_VALUES = ("10", "20", "50", "100")
 RANK_COLUMNS = ("all@5", "all@10", "ndcg@10", "turns@10", "turns@50", "tokens@10")
-STAR_QUESTIONS_MIN = 20
-"""With fewer, a bootstrap's interval is too narrow to be believed."""
 ANSWER_COLUMNS = ("correct", "match", "f1", "evidence", "tokens")
+STAR_QUESTIONS_MIN = 20  # with fewer, a bootstrap's interval is too narrow to be believed
+MODEL_ROLES = ("answerer", "judge", "extractor")
 
 Change = tuple[str, RunSettings]
-Turn = Callable[[RunSettings, Sequence[str]], Iterator[Change]]
+ModelOf = Callable[[str], tuple[str, str]]
+"""Returns the name and the address of a model from what somebody typed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """Something to turn; some cannot do without values.
+class Knob(NamedTuple):
+    """A setting to change, and what a run must have for it to matter.
 
-    `asks` knobs change answers alone, `reads` knobs what is read out of conversations, and
-    `by_model` knobs what only a model reads out of them.
+    `needs` is "answers" if only answers change, "reading" if what is read out of conversations
+    changes, and "model" if a model must have read them.
     """
 
-    what: str
-    turn: Turn
-    asks: bool = False
-    reads: bool = False
-    by_model: bool = False
-    needs_values: bool = False
+    turn: Callable[[RunSettings, Sequence[str]], Iterator[Change]]
+    needs: Literal["", "answers", "reading", "model"] = ""
+
+    def is_idle(self, base: RunSettings) -> str:
+        """Return why this knob changes nothing in a run; empty if it does."""
+        if self.needs in ("answers", "model") and not base.asks_model:
+            return "only changes what is answered; use --mode qa"
+        if self.needs == "reading" and base.reading == "verbatim":
+            return (
+                "turns are kept as they were said, so nothing is read that could be left out; "
+                "give --extractor rules"
+            )
+        if self.needs == "model" and base.reading != "model":
+            return "only a model writes them; give --extractor MODEL"
+        return ""
 
 
 def _lanes(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
     if strange := set(values) - set(LANES):
         raise InvalidInputError(f"knob lanes={min(strange):.20}: use {', '.join(LANES)}")
     for lane in values or base.lanes:
-        if base.lanes == (lane,):
-            continue
-        yield (
-            f"without the {lane} lane",
-            replace(base, lanes=tuple(one for one in base.lanes if one != lane)),
-        )
+        if base.lanes != (lane,):
+            left = tuple(one for one in base.lanes if one != lane)
+            yield f"without the {lane} lane", replace(base, lanes=left)
     for lane in () if values else LANES:
         yield f"the {lane} lane alone", replace(base, lanes=(lane,))
 
@@ -91,94 +103,62 @@ def _weighing(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
     yield "fused ranks alone", replace(base, weighed=False)
 
 
-def _model(role: str) -> Turn:
-    def turn(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
-        if role not in base.roles:
-            raise InvalidInputError(f"knob {role}: this run has no {role}; give --{role}")
-        names = [model_name(value) for value in values]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise InvalidInputError(f"knob {role}={twice[0]:.60}: give each model once")
-        for name, value in zip(names, values, strict=True):
-            if name != base.roles[role]:
-                address = (model_named(value).address or "").rstrip("/")
-                yield (
-                    f"{role} {name}",
-                    replace(
-                        base,
-                        roles={**base.roles, role: name},
-                        addresses={**base.addresses, role: address},
-                    ),
-                )
-
-    return turn
-
-
-def model_name(spec: str) -> str:
-    """Return a model without the address it is found at.
-
-    Raises:
-        InvalidInputError: it is no model, or what should be an address is none.
-    """
-    named = model_named(spec)
-    return f"{named.provider}:{named.model}"
-
-
 KNOBS: Mapping[str, Knob] = {
-    "lanes": Knob("each lane off, and each alone", _lanes),
-    "facts": Knob("facts and entities off", _facts, reads=True),
-    "summaries": Knob("session summaries off", _summaries, asks=True, by_model=True),
-    "k": Knob("how many memories the answerer gets", _k, asks=True),
-    "embedder": Knob("which embedder", _embedder),
-    "pooling": Knob("worlds' vectors by attention or by mean", _pooling),
-    "weighing": Knob("the last order by scores or by fused ranks", _weighing),
-    **{
-        role: Knob(f"which {role}", _model(role), asks=True, needs_values=True)
-        for role in ("answerer", "judge", "extractor")
-    },
+    "lanes": Knob(_lanes),
+    "facts": Knob(_facts, "reading"),
+    "summaries": Knob(_summaries, "model"),
+    "k": Knob(_k, "answers"),
+    "embedder": Knob(_embedder),
+    "pooling": Knob(_pooling),
+    "weighing": Knob(_weighing),
 }
 
 
-def changes(base: RunSettings, given: Sequence[str]) -> list[Change]:
+def changes(base: RunSettings, given: Sequence[str], model_of: ModelOf) -> list[Change]:
     """Return the rows of a table: the run as asked for, then each change of it.
 
-    `given` are knobs, perhaps with values (`k=10,100`); none are all that matter in this mode and
-    need no values.
+    `given` are knobs, perhaps with values (`k=10,100`, `judge=openai:x,openai:y`); if there are
+    none, all that matter in this run and need no values.
 
     Raises:
-        InvalidInputError: there is no such knob, or it changes nothing in this mode.
+        InvalidInputError: there is no such knob, or it changes nothing in this run.
     """
-    asked = given or [
-        name
-        for name, knob in KNOBS.items()
-        if (base.asks_model or not knob.asks)
-        and (base.reading != "verbatim" or not knob.reads)
-        and (base.reading == "model" or not knob.by_model)
-        and not knob.needs_values
-    ]
     rows: list[Change] = [(BASE, base)]
-    for text in asked:
+    for text in given or [name for name, knob in KNOBS.items() if not knob.is_idle(base)]:
         name, _, values = text.partition("=")
-        knob = KNOBS.get(name)
-        if knob is None:
-            raise InvalidInputError(f"knob {name!r:.40}: use one of {', '.join(KNOBS)}")
-        if knob.asks and not base.asks_model:
-            raise InvalidInputError(f"knob {name}: only changes what is answered; use --mode qa")
-        if knob.reads and base.reading == "verbatim":
-            raise InvalidInputError(
-                f"knob {name}: turns are kept as they were said, so nothing is read that could be "
-                "left out; give --extractor rules"
-            )
-        if knob.by_model and base.reading != "model":
-            raise InvalidInputError(
-                f"knob {name}: only a model writes them; give --extractor MODEL"
-            )
         chosen = [value.strip() for value in values.split(",") if value.strip()]
-        if knob.needs_values and not chosen:
-            raise InvalidInputError(f"knob {name}: give values, such as {name}=openai:MODEL")
-        rows += [
-            (title, settings) for title, settings in knob.turn(base, chosen) if settings != base
-        ]
+        if name in MODEL_ROLES:
+            found = _other_models(base, name, chosen, model_of)
+        elif name not in KNOBS:
+            known = ", ".join((*KNOBS, *MODEL_ROLES))
+            raise InvalidInputError(f"knob {name!r:.40}: use one of {known}")
+        else:
+            if why := KNOBS[name].is_idle(base):
+                raise InvalidInputError(f"knob {name}: {why}")
+            found = KNOBS[name].turn(base, chosen)
+        rows += [(title, settings) for title, settings in found if settings != base]
     return rows
+
+
+def _other_models(
+    base: RunSettings, role: str, specs: Sequence[str], model_of: ModelOf
+) -> Iterator[Change]:
+    """Yield the run with each of some other models in a role."""
+    if not base.asks_model:
+        raise InvalidInputError(f"knob {role}: only changes what is answered; use --mode qa")
+    if not specs:
+        raise InvalidInputError(f"knob {role}: give values, such as {role}=openai:MODEL")
+    if role not in base.roles:
+        raise InvalidInputError(f"knob {role}: this run has no {role}; give --{role}")
+    models = [model_of(spec) for spec in specs]
+    names = [name for name, _ in models]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidInputError(f"knob {role}={twice[0]:.60}: give each model once")
+    for name, address in models:
+        if name != base.roles[role]:
+            roles = {**base.roles, role: name}
+            addresses = {**base.addresses, role: address}
+            yield f"{role} {name}", replace(base, roles=roles, addresses=addresses)
 
 
 def row_of(summary: Summary) -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""The identity room."""
+"""Identity: which node of the store a name means."""

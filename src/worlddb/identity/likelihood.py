@@ -1,7 +1,16 @@
-"""Attributes: what else is known of two, and what that says about their being one.
+"""The probability that two names mean one thing, from the names and from attributes.
 
-A weight is a natural logarithm of odds: 0 says nothing, 3 makes it twenty times as likely. What a
-household shares (suburb, street, postcode) is bounded together, for it is shared by several people.
+The odds are those of record linkage. Each pair of words counts by its rarity in the store, less a
+loss for the way in which the words match. Attributes add or subtract. Each further name in the
+store makes an accidental match more likely.
+
+    log odds = Σ log(names / names with the word) − losses + attributes − log(names)
+
+This formula holds for people with several names. Anything else seldom shares its name by accident;
+and for a single name of a person, only the other people with that name can be counted.
+
+All weights are natural logarithms of odds: 0 says nothing, 3 makes it twenty times as likely. A
+doubt is a reason not to act on the names alone. Attributes may outweigh doubts, never vetoes.
 """
 
 from __future__ import annotations
@@ -13,25 +22,48 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from worlddb.identity import name_comparison as slips
 from worlddb.identity.match_values import Population, ResolverSettings
-from worlddb.identity.name_comparison import Likeness, Pair, edits, jaro_winkler
+from worlddb.identity.name_comparison import Likeness, Pair, edits, jaro_winkler, slip_doubts
 from worlddb.language.fold import fold
 from worlddb.language.person_names import ALSO_WORDS, PLAIN_TITLES, Name
 from worlddb.resolve.known import is_given, is_name
 
+# Weights of attributes. An equal date of birth makes one person 1,000 times as likely (7), an equal
+# identifier 8,000 times (9); a slip or a missing day leaves less. Identifiers change now and then.
 _BORN_SAME, _BORN_CLOSE, _BORN_YEAR = 7.0, 3.0, 2.0
 _IDENTIFIER_SAME, _IDENTIFIER_CLOSE, _IDENTIFIER_OTHER = 9.0, 3.0, -1.0
-_SHARED_MAX, _OTHER = 7.0, -0.7
-_GENDER_OTHER = -5.0
+_SHARED_MAX = 7.0  # a household shares suburb, street and postcode: together no more than a birth
+_OTHER = -0.7  # people move: another value halves the odds
+_GENDER_OTHER = -5.0  # seldom recorded wrongly
 _GENDER = frozenset({"gender", "sex"})
-_ALIKE = 0.9
+_VALUES_ALIKE = 0.9  # Jaro-Winkler similarity of two spellings of one value
 _DIGITS = re.compile(r"\d+")
+
+# What each kind of match takes from the weight of a pair of words.
+_LOSS = {
+    "same": 0.0, "initial": 0.5, "variant": 1.0, "spoken": 1.5, "typo": 2.0, "nickname": 2.5,
+    "cousins": 3.5, "sound": 3.5,
+}  # fmt: skip
+_INITIAL_MAX = 2.7  # one in fifteen names begins with a given letter
+_BOTH_KNOWN = 3.0  # both spellings are words of several names here: hardly a slip
+_KNOWN_MIN = 3  # "several names" for the rule above
+# What is lost for another order, for each middle name more, for a part of a name, for each two
+# words that differ, and for a generation or a title that differs.
+_TURNED, _MORE, _PART, _DIFFER, _AROUND = 1.5, 1.0, 2.0, 5.0, 1.5
+_CERTAIN = 4.6  # an equal name that nobody else is known to have: 99 in 100
+_OTHERS = 2.0  # each other person with the name counts twice: not all of them are in the store
+_LOG_ODDS_MAX = 30.0  # exp() stays far from overflow, and the probability is 1 in any case
+# How much attributes must add to set a doubt aside.
+_LIFTS_PART, _LIFTS_DIFFER = 3.0, 6.0
+_PART_DOUBT = "part of a name"
 
 
 @dataclass(frozen=True, slots=True)
 class Corroboration:
-    """What the attributes say: how much, and which agree, nearly agree, differ or forbid."""
+    """What the attributes say: a weight, and which attributes agree, nearly agree, differ, forbid.
+
+    `strong`: a date of birth or an identifier agrees.
+    """
 
     weight: float = 0.0
     strong: bool = False
@@ -41,28 +73,25 @@ class Corroboration:
     forbid: tuple[str, ...] = ()
 
 
-NOTHING = Corroboration()
+NO_CORROBORATION = Corroboration()
 
 
 def corroborate(
     left: Mapping[str, str], right: Mapping[str, str], settings: ResolverSettings
 ) -> Corroboration:
-    """Return what the attributes that both have say about their being one.
-
-    Both are as `cleaned` returns them.
-    """
+    """Return what the attributes that both have say; both must be `cleaned`."""
     lists: dict[str, list[str]] = {"agree": [], "close": [], "differ": [], "forbid": []}
     weight = shared = 0.0
     for name in sorted(left.keys() & right.keys()):
         one, other = left[name], right[name]
         if name in settings.birth_attributes:
-            said, amount = _born(one, other)
+            said, amount = _compare_births(one, other)
             weight += amount
         elif name in settings.identifier_attributes:
-            said, amount = _identifier(one, other)
+            said, amount = _compare_identifiers(one, other)
             weight += amount
         else:
-            said, amount = _common(name, one, other)
+            said, amount = _compare_shared(name, one, other)
             shared += amount
         lists[said].append(name)
     total = weight + min(shared, _SHARED_MAX)
@@ -71,16 +100,16 @@ def corroborate(
 
 
 def cleaned(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return attributes with names and values folded; empty values are none."""
-    found = {}
-    for name, value in attributes.items():
-        if text := _folded_value(value):
-            found[_folded_name(name)] = text
-    return found
+    """Return attributes with normalised names and values; empty values are left out."""
+    return {
+        _folded_name(name): text
+        for name, value in attributes.items()
+        if (text := _folded_value(value))
+    }
 
 
 def strong_of(attributes: Mapping[str, str], settings: ResolverSettings) -> dict[str, str]:
-    """Return the birth dates and identifiers among cleaned attributes."""
+    """Return the dates of birth and the identifiers among cleaned attributes."""
     names = settings.birth_attributes | settings.identifier_attributes
     return {name: value for name, value in attributes.items() if name in names}
 
@@ -88,7 +117,7 @@ def strong_of(attributes: Mapping[str, str], settings: ResolverSettings) -> dict
 def agree_strongly(
     strong: Mapping[str, str], attributes: Mapping[str, str], settings: ResolverSettings
 ) -> bool:
-    """Tell whether one of the strong attributes is the same among others, as they were given."""
+    """Tell whether one of the `strong` attributes has the same value among raw `attributes`."""
     if not strong:
         return False
     for name, value in attributes.items():
@@ -98,7 +127,7 @@ def agree_strongly(
             if mine == theirs:
                 return True
             if _folded_name(name) in settings.birth_attributes and theirs:
-                if _born(mine, theirs)[0] == "agree":
+                if _compare_births(mine, theirs)[0] == "agree":
                     return True
     return False
 
@@ -112,23 +141,23 @@ def _folded_value(value: str) -> str:
     return " ".join(fold(str(value)).split())
 
 
-def _born(one: str, other: str) -> tuple[str, float]:
-    """Compare days of birth: a slip is forgiven, another day is another person."""
+def _compare_births(one: str, other: str) -> tuple[str, float]:
+    """Compare dates of birth: a typing error is forgiven, another date is another person."""
     if one == other:
         return "agree", _BORN_SAME
     first, second = ("".join(_DIGITS.findall(text)) for text in (one, other))
     if len(first) == len(second) == 8:
         if first == second:
             return "agree", _BORN_SAME
-        turned = first[:4] + first[6:] + first[4:6]
-        if turned == second or edits()(first, second) == 1:
+        day_and_month_swapped = first[:4] + first[6:] + first[4:6]
+        if day_and_month_swapped == second or edits()(first, second) == 1:
             return "close", _BORN_CLOSE
     elif first and second and (first.startswith(second) or second.startswith(first)):
         return "close", _BORN_YEAR
     return "forbid", 0.0
 
 
-def _identifier(one: str, other: str) -> tuple[str, float]:
+def _compare_identifiers(one: str, other: str) -> tuple[str, float]:
     if one == other:
         return "agree", _IDENTIFIER_SAME
     if min(len(one), len(other)) >= 7 and edits()(one, other) == 1:
@@ -136,57 +165,23 @@ def _identifier(one: str, other: str) -> tuple[str, float]:
     return "differ", _IDENTIFIER_OTHER
 
 
-def _common(name: str, one: str, other: str) -> tuple[str, float]:
-    """Compare what many share: it says the more, the longer it is."""
+def _compare_shared(name: str, one: str, other: str) -> tuple[str, float]:
+    """Compare an attribute that many people share: a longer value says more."""
     letters = min(len(one), len(other))
     amount = 0.7 if letters <= 3 else 2.0 if letters <= 5 else 3.0
     if one == other:
         return "agree", amount
-    if letters > 3 and jaro_winkler()(one, other) >= _ALIKE:
+    if letters > 3 and jaro_winkler()(one, other) >= _VALUES_ALIKE:
         return "close", amount * 0.7
     return "differ", _GENDER_OTHER if name in _GENDER else _OTHER
 
 
-# Judge: how likely two are one, given how alike their names are.
-#
-# The odds are those of record linkage: each pair of words counts by how rare it is in the store, less
-# what the way of matching takes away; attributes add or subtract; and the more names there are, the
-# more likely one of them fits by accident.
-#
-# log odds = Σ log(names / names with the word) − losses + attributes − log(names)
-#
-# That holds for people with several names. What is no person seldom shares its name by accident, and
-# of a person's one name only the others who bear it can be counted.
-#
-# A doubt is a reason not to act on the name alone. Attributes may outweigh doubts, never vetoes.
-
-
-# What each way of matching takes from the weight of a pair of words.
-_LOSS = {
-    "same": 0.0,
-    "variant": 1.0,
-    "spoken": 1.5,
-    "nickname": 2.5,
-    "cousins": 3.5,
-    "typo": 2.0,
-    "initial": 0.5,
-    "sound": 3.5,
-}
-_INITIAL_MAX = 2.7  # one in fifteen names begins with a given letter
-_BOTH_KNOWN = 3.0  # both spellings are words of several names here: hardly a slip
-_KNOWN_MIN = 3
-_TURNED, _MORE, _PART, _DIFFER, _AROUND = 1.5, 1.0, 2.0, 5.0, 1.5
-_CERTAIN = 4.6  # an equal name that nobody else is known to bear: 99 in 100
-_OTHERS = 2.0
-_LOG_ODDS_MAX = 30.0
-# How much attributes must add for a doubt to be set aside.
-_LIFTS_PART, _LIFTS_DIFFER = 3.0, 6.0
-_PART_DOUBT = "part of a name"
+# -- names -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What two names and their attributes come to."""
+    """The confidence that two names mean one thing, the doubts, and the evidence."""
 
     confidence: float
     doubts: tuple[str, ...]
@@ -204,18 +199,18 @@ def judge(
     person: bool,
     first_alone: bool = False,
 ) -> Judgement:
-    """Return how likely two are one, and what speaks against acting on it.
+    """Return how likely two names mean one thing, and the doubts about it.
 
-    `first_alone` tells that one is the first name of the other, as `is_first_alone` says: then
-    those who share it are counted, and it is for the caller to see that nobody else is meant.
+    `first_alone`: one name is the first name of the other, as `is_first_alone` says. The people
+    who share it are then counted, and the caller checks that nobody else is meant.
     """
     log_odds, by_chance = _name_odds(likeness, population, settings, person, first_alone)
     doubts, loss = _doubts(left, right, likeness, person)
-    # Among many people the counts tell a slip from a name; among few, its form must.
+    # In a large population the counts tell a slip from a name; in a small one its form must.
     counted = person and population.names >= settings.names_at_least
     if not likeness.differs:
-        doubts += slips.doubts(likeness, population, counted=counted)
-    if _lifts(corroboration, likeness):
+        doubts += slip_doubts(likeness, population, counted=counted)
+    if _outweighs(corroboration, likeness):
         doubts = []
     evidence: dict[str, Any] = {}
     if first_alone:
@@ -229,9 +224,9 @@ def judge(
 
 
 def is_first_alone(left: Name, right: Name, likeness: Likeness) -> bool:
-    """Tell whether one is somebody's first name and the other goes on: Priya, and Priya Raman.
+    """Tell whether one name is only the first name of the other: Priya, and Priya Raman.
 
-    "Mr. James" goes by his last name, Florence may be a town, and María José is one first name.
+    "Mr. James" is a last name, Florence may be a town, and María José is one first name.
     """
     short, full = sorted((left, right), key=lambda name: len(name.words))
     if len(short.words) != 1 or len(full.words) == 1 or short.titles or full.legal or full.ordered:
@@ -254,10 +249,9 @@ def _name_odds(
     person: bool,
     first_alone: bool,
 ) -> tuple[float, float]:
-    """Return the log odds by the names alone, and how many others may bear such a name."""
+    """Return the log odds from the names alone, and how many others may have such a name."""
     pairs = likeness.pairs
-    more = likeness.more_left or likeness.more_right
-    if person and not first_alone and (len(pairs) > 1 or more):
+    if person and not first_alone and (len(pairs) > 1 or likeness.unpaired):
         weight = sum(_weight(pair, population, settings) for pair in pairs)
         log_chance = math.log(population.names + 1) - weight
         return -log_chance, math.exp(min(log_chance, _LOG_ODDS_MAX))
@@ -272,7 +266,7 @@ def _holding(pair: Pair, population: Population) -> tuple[int, int]:
 
 
 def _weight(pair: Pair, population: Population, settings: ResolverSettings) -> float:
-    """Return how much a pair of words says: the more, the fewer names hold them."""
+    """Return the weight of a pair of words: the fewer names contain them, the more it is."""
     names = population.names + settings.names_at_least
     weight = math.log(names / max(*_holding(pair, population), 1))
     if pair.kind == "initial":
@@ -288,7 +282,7 @@ def _loss(pair: Pair, population: Population) -> float:
     return loss
 
 
-def _lifts(corroboration: Corroboration, likeness: Likeness) -> bool:
+def _outweighs(corroboration: Corroboration, likeness: Likeness) -> bool:
     """Tell whether attributes outweigh the doubts about the names."""
     if likeness.differs:
         return corroboration.strong and corroboration.weight >= _LIFTS_DIFFER
@@ -297,21 +291,22 @@ def _lifts(corroboration: Corroboration, likeness: Likeness) -> bool:
 
 
 def _doubts(left: Name, right: Name, likeness: Likeness, person: bool) -> tuple[list[str], float]:
-    """Return what speaks against acting on the names, and what it costs."""
+    """Return the doubts about the names, and what they cost."""
     found: list[str] = []
     loss = 0.0
     if likeness.turned:
         loss += _TURNED
         if all(is_given(pair.left) for pair in likeness.pairs):
             found.append("either is a given name")
-    more = len(likeness.more_left) + len(likeness.more_right)
+    more = likeness.unpaired
     if likeness.differs:
         loss += _DIFFER * more / 2
         found.append("words differ")
     elif more:
-        whole = person and _is_middle(likeness)
-        loss += _MORE * more if whole else _PART
-        if not whole:
+        # A first and a last name on one side, a middle name between them on the other.
+        has_middle = person and likeness.inside and len(likeness.pairs) == 2
+        loss += _MORE * more if has_middle else _PART
+        if not has_middle:
             found.append(_PART_DOUBT)
     if left.generation != right.generation or left.ordinal != right.ordinal:
         loss += _AROUND
@@ -327,7 +322,7 @@ def _doubts(left: Name, right: Name, likeness: Likeness, person: bool) -> tuple[
 
 
 def _may_be_no_title(left: Name, right: Name) -> bool:
-    """Tell whether what looks like a title on one side may be a part of the name.
+    """Tell whether an apparent title on one side may be a part of the name.
 
     Captain America is not America; Coach Ramirez is Ramirez.
     """
@@ -335,8 +330,3 @@ def _may_be_no_title(left: Name, right: Name) -> bool:
     if (left.titles and right.titles) or not titles or titles & PLAIN_TITLES:
         return False
     return not any(map(is_name, left.words))
-
-
-def _is_middle(likeness: Likeness) -> bool:
-    """Tell whether one has a first and a last name, and the other something between them."""
-    return likeness.inside and len(likeness.pairs) == 2

@@ -1,9 +1,10 @@
-"""Values: what the resolver is asked about, and what it answers.
+"""The resolver's question, its answer and its settings.
 
-    Named + options ──resolve()──▶ Resolved(match) | Ambiguous(options) | New(considered)
+    candidate + options ──resolve()──▶ Resolved(match) | Ambiguous(options) | New(considered)
 
-A caller reuses a node when the match says `reuses`, and stages a `same_as` proposal for every match
-that says `proposes`. Nothing else is acted on: the rest explains.
+The *candidate* is the name that was said, the *options* are the nodes that it may mean. A caller
+reuses a node when the match says `reuses`, and stages a `same_as` proposal for every match that
+says `proposes`. All other values only explain the answer.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+TIERS = ("exact", "fuzzy", "phonetic", "embedding")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Named:
-    """Something with a name: the name first, then its aliases."""
+class NamedNode:
+    """A candidate or an option: its name first, then its aliases."""
 
     key: Hashable
     type: str
@@ -35,11 +38,12 @@ class Named:
 class Match:
     """An option that may be the candidate.
 
-    `score` is how alike the tier finds them, `confidence` how likely they are one: a name that many
-    bear says little, attributes that agree say more. `evidence` is plain data and says why.
+    `score` is how alike the tier finds the names. `confidence` is the probability that both are
+    one: a common name lowers it, attributes that agree raise it. `evidence` is plain data and
+    explains the match.
     """
 
-    option: Named
+    option: NamedNode
     tier: str
     score: float
     confidence: float
@@ -57,108 +61,94 @@ class Resolved:
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """Every match, best first."""
+        """All matches, best first."""
         return (self.match,)
 
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """One of these, or none: best first. Those that propose are worth a person's look."""
+    """The candidate may be one of these options (best first), or none of them."""
 
     options: tuple[Match, ...]
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """Every match, best first."""
+        """All matches, best first."""
         return self.options
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """None of the options. `considered` says which came close and what kept them apart."""
+    """The candidate is none of the options. `considered` lists vetoed matches and the reasons."""
 
     considered: tuple[Match, ...] = ()
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """No match: nothing to reuse, nothing to propose."""
+        """Empty: there is nothing to reuse or to propose."""
         return ()
 
 
 Verdict: TypeAlias = Resolved | Ambiguous | New
-# A person, a model, a function: picks one of several matches, or none.
-Tiebreaker: TypeAlias = Callable[[Named, Sequence[Match]], Match | None]
+Tiebreaker: TypeAlias = Callable[[NamedNode, Sequence[Match]], Match | None]
+"""A person, a model or a function that picks one of several matches, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """How many names the store holds, and how many of them hold a word.
+    """How many names the store holds, and how many of them contain a given word.
 
-    That is how a name becomes too common to decide. Words are asked for as `read_name` gives them;
-    figures may be old, rounded or capped.
+    These counts show which names are too common to decide. Words are normalised as in `read_name`.
+    The counts may be old, rounded or capped.
     """
 
     names: int
     holding: Callable[[str], int]
 
 
-def _never(word: str) -> int:
-    return 0
-
-
-NO_POPULATION = Population(0, _never)
+NO_POPULATION = Population(0, lambda word: 0)
 
 
 def acted_on(outcome: Verdict) -> Iterator[Match]:
-    """Yield the matches of an outcome that a caller acts on: reuse one, or propose."""
-    for match in outcome.matches:
-        if match.reuses or match.proposes:
-            yield match
-
-
-# Settings: every threshold of the resolver, in one place.
-
-
-TIERS = ("exact", "fuzzy", "phonetic", "embedding")
+    """Yield the matches that a caller acts on: those that reuse or propose."""
+    return (match for match in outcome.matches if match.reuses or match.proposes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolverSettings:
-    """How alike is alike, and how sure is sure.
+    """All thresholds of the resolver.
 
-    `tiers` names the tiers that run, in the order of the paper whatever order they are given in.
-    A match is proposed if its confidence is at least `propose_above`; an equal name of the same
-    type is reused from `reuse_above`; a match is named in the answer, but not acted on, from
-    `consider_above`.
+    `tiers` names the tiers to run; their order is fixed. A match is proposed from a confidence of
+    `propose_above`. An equal name of the same type is reused from `reuse_above`. A match below
+    `consider_above` is left out of the answer.
     """
 
     tiers: frozenset[str] = frozenset(TIERS)
-    # Names as wholes, and words inside names of several words.
+    # Least similarity of whole names, and of single words inside longer names.
     jaro_winkler: float = 0.92
     word_jaro_winkler: float = 0.80
     cosine: float = 0.88
     reuse_above: float = 0.9
     propose_above: float = 0.5
     consider_above: float = 0.01
-    # Longer is a sentence, and a sentence is no name. Shorter must be equal.
+    # A longer text is a sentence and never a name. A shorter name must be equal.
     name_words_max: int = 12
     name_letters_max: int = 100
     short_letters_max: int = 3
-    # A generic type is compatible with every other; person types turn on what holds for people.
+    # A generic type is compatible with every type. Person types enable the rules for people.
     generic_types: frozenset[str] = frozenset({"entity"})
     person_types: frozenset[str] = frozenset({"person", "people", "human", "user", "contact"})
-    # Attributes that tell people apart: a clear disagreement is a veto.
+    # Attributes that identify a person. Different dates of birth are a veto.
     birth_attributes: frozenset[str] = frozenset(
         {"birth_date", "birthdate", "date_of_birth", "birthday", "dob", "born"}
     )
     identifier_attributes: frozenset[str] = frozenset(
         {"email", "phone", "url", "ssn", "passport", "isbn", "doi", "orcid", "vat_id"}
     )
-    # In a small store every name looks rare or common by accident: count as if it had this many.
+    # Least number of names assumed. In a small store every name looks rare or common by accident.
     names_at_least: int = 1_000
-    # For the index: skip a key that finds more names than this, it tells nothing; and of all that
-    # is found, take no more than this, those that share most keys with the candidate first. A name
-    # by itself is found among a few or not at all; attributes recognise one further down.
+    # Limits of the candidate search. A key with more names than `key_names_max` is skipped. Options
+    # that share most keys come first; attributes can identify an option further down the list.
     key_names_max: int = 100
     options_max: int = 64
     options_by_name_max: int = 24
@@ -177,7 +167,7 @@ class ResolverSettings:
             if isinstance(value, int) and value < 0:
                 raise InvalidInputError(f"{item.name}: give a whole number from 0 on, not {value}")
             if isinstance(value, set | list | tuple):
-                # So that settings can be told apart, whatever they were given as.
+                # Equal settings compare equal, whatever collection they were given as.
                 object.__setattr__(self, item.name, frozenset(value))
 
 

@@ -1,13 +1,12 @@
-"""Resolver: the tiers in order, stopping at the first that is sure.
+"""The resolver: runs the tiers in order and stops at the first that is sure.
 
     exact ──▶ fuzzy ──▶ phonetic ──▶ embedding ──▶ tiebreaker
 
 R1  The answer depends on the set of options, not on their order.
-R2  Sound, nicknames and first names alone never resolve: what rests on them is at most
-    `Ambiguous`.
+R2  Sound, nicknames and first names alone never resolve; such a match is at most `Ambiguous`.
 R3  A vetoed match is never acted on, whoever breaks the tie.
 
-Not here: where options come from (an index asked for `block_keys`), what is done with the answer.
+Not here: the search for options (`store_resolver`) and the use of the answer (`ingest`).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from worlddb.identity.match_values import (
     NO_POPULATION,
     Ambiguous,
     Match,
-    Named,
+    NamedNode,
     New,
     Population,
     Resolved,
@@ -29,15 +28,15 @@ from worlddb.identity.match_values import (
     Tiebreaker,
     Verdict,
 )
-from worlddb.identity.tiers import ALL_TIERS, Asked, Option
+from worlddb.identity.tiers import TIER_MATCHERS, PreparedCandidate, PreparedOption
 
-# When tiers disagree, the one further left is believed.
-TIER_ORDER = ("exact", "fuzzy", "embedding", "phonetic")
-_LEAD = 50.0  # odds by which one match must lead to stand out among several
+TRUST_ORDER = ("exact", "fuzzy", "embedding", "phonetic")
+"""When tiers disagree, the tier further left is believed."""
+LEAD_ODDS = 50.0  # how much likelier than the second the best of several matches must be
 
 
 class Resolver:
-    """Decides whether a candidate is one of the options."""
+    """Decides which of several options a candidate is, if any."""
 
     def __init__(
         self,
@@ -47,30 +46,31 @@ class Resolver:
     ) -> None:
         self._settings = settings
         self._tiebreaker = tiebreaker
-        self._tiers = [tier for tier in ALL_TIERS if tier.name in settings.tiers]
+        self._matchers = [match for tier, match in TIER_MATCHERS.items() if tier in settings.tiers]
 
     def resolve(
         self,
-        candidate: Named,
-        options: Sequence[Named],
+        candidate: NamedNode,
+        options: Sequence[NamedNode],
         population: Population = NO_POPULATION,
     ) -> Verdict:
         """Return which option the candidate is, which it may be, or that it is new.
 
         Raises:
-            InvalidInputError: the tiebreaker chose something it was not offered.
+            InvalidInputError: the tiebreaker returned a match that it was not offered.
         """
-        asked = Asked(candidate, population, self._settings)
-        if not asked.names:
+        prepared = PreparedCandidate(candidate, population, self._settings)
+        if not prepared.names:
             return New()
-        seen = [Option(asked, option) for option in options]
+        seen = [PreparedOption(prepared, option) for option in options]
         found: dict[Hashable, Match] = {}
         vetoed: dict[Hashable, Match] = {}
-        for tier in self._tiers:
-            here = (tier.match(asked, option) for option in seen)
-            matches = _unshared([match for match in here if match is not None])
-            matches = _only_bearers(matches, asked, seen)
-            earlier = [match for match in found.values() if self._is_likely(match)]
+        for matcher in self._matchers:
+            here = (matcher(option) for option in seen)
+            matches = _doubt_shared_forms([match for match in here if match is not None])
+            matches = _doubt_shared_firsts(matches, prepared, seen)
+            likely = self._settings.propose_above
+            earlier = [match for match in found.values() if match.confidence >= likely]
             for match in matches:
                 kept = vetoed if "vetoes" in match.evidence else found
                 kept.setdefault(match.option.key, match)
@@ -82,11 +82,8 @@ class Resolver:
         apart = [match for key, match in vetoed.items() if key not in found]
         return self._settled(candidate, _ordered(found.values()), _ordered(apart))
 
-    def _is_likely(self, match: Match) -> bool:
-        return match.confidence >= self._settings.propose_above
-
-    def _settled(self, candidate: Named, matches: list[Match], vetoed: list[Match]) -> Verdict:
-        """Return what is made of matches of which none stands out."""
+    def _settled(self, candidate: NamedNode, matches: list[Match], vetoed: list[Match]) -> Verdict:
+        """Return the verdict on matches of which none stands out."""
         settings = self._settings
         matches = [match for match in matches if match.confidence >= settings.consider_above]
         if not matches:
@@ -95,14 +92,13 @@ class Resolver:
             chosen = self._tiebreaker(candidate, tuple(matches))
             if chosen is not None:
                 if chosen not in matches:
-                    raise InvalidInputError(
-                        "tiebreaker: return one of the matches it was given, or None"
-                    )
+                    raise InvalidInputError("tiebreaker: return one of the matches, or None")
                 return Resolved(_chosen(chosen, candidate))
         return Ambiguous(tuple(matches))
 
 
 def _resolves(match: Match) -> bool:
+    """Tell whether a match may end the search by itself (R2)."""
     if match.tier == "phonetic" or not (match.reuses or match.proposes):
         return False
     if "first_name" in match.evidence:
@@ -113,14 +109,14 @@ def _resolves(match: Match) -> bool:
 
 
 def _leader(matches: list[Match], earlier: Iterable[Match]) -> Match | None:
-    """Return the match that stands out: the only one, the only one without a slip, the likeliest.
+    """Return the match that stands out: the only one, the only equal one, or by far the likeliest.
 
-    None does where an earlier tier points at something else that is likely enough.
+    None if an earlier tier found another option that is likely enough.
     """
     first, *others = _ordered(matches)
     if any(match.option.key != first.option.key for match in earlier):
         return None
-    if not others or _odds(first) >= _LEAD * _odds(others[0]):
+    if not others or _odds(first) >= LEAD_ODDS * _odds(others[0]):
         return first
     if first.score == 1 and max(match.score for match in others) < 1:
         return first
@@ -131,8 +127,8 @@ def _odds(match: Match) -> float:
     return match.confidence / max(1 - match.confidence, 1e-12)
 
 
-def _unshared(matches: list[Match]) -> list[Match]:
-    """Return the matches; where a short form fits different names, none of them is acted on."""
+def _doubt_shared_forms(matches: list[Match]) -> list[Match]:
+    """Doubt the matches by an initial or a nickname that fits several different names."""
     meant: dict[str, set[tuple[str, ...]]] = {}
     for match in matches:
         for short, full in _short_forms(match).items():
@@ -145,13 +141,15 @@ def _unshared(matches: list[Match]) -> list[Match]:
     ]
 
 
-def _only_bearers(matches: list[Match], asked: Asked, seen: Sequence[Option]) -> list[Match]:
-    """Return the matches; where several have a first name that stands alone, none is acted on."""
+def _doubt_shared_firsts(
+    matches: list[Match], candidate: PreparedCandidate, seen: Sequence[PreparedOption]
+) -> list[Match]:
+    """Doubt the matches by a first name alone that several people have."""
     firsts = {match.evidence["first_name"] for match in matches if "first_name" in match.evidence}
     if not firsts:
         return matches
     bearers: dict[str, set[tuple[str, ...]]] = {first: set() for first in firsts}
-    for name in (*asked.names, *(name for option in seen for name in option.names)):
+    for name in (*candidate.names, *(name for option in seen for name in option.names)):
         if len(name.words) > 1 and name.words[0] in bearers:
             bearers[name.words[0]].add(name.words)
     return [
@@ -169,7 +167,7 @@ def _doubted(match: Match, doubt: str) -> Match:
 
 
 def _short_forms(match: Match) -> dict[str, list[str]]:
-    """Return the initials and nicknames that a match rests on, and what they stand for."""
+    """Return the initials and nicknames that a match rests on, and the words they stand for."""
     found: dict[str, list[str]] = {}
     if "vetoes" not in match.evidence:
         for left, right, kind in match.evidence.get("words", ()):
@@ -180,12 +178,12 @@ def _short_forms(match: Match) -> dict[str, list[str]]:
 
 
 def _ordered(matches: Iterable[Match]) -> list[Match]:
-    """Return matches best first: acted on, by tier, confidence, score; ties by name and key."""
+    """Return matches best first: acted on, tier, confidence, score; ties by name and key."""
     return sorted(
         matches,
         key=lambda match: (
             not (match.reuses or match.proposes),
-            TIER_ORDER.index(match.tier),
+            TRUST_ORDER.index(match.tier),
             -match.confidence,
             -match.score,
             match.option.names,
@@ -194,7 +192,8 @@ def _ordered(matches: Iterable[Match]) -> list[Match]:
     )
 
 
-def _chosen(match: Match, candidate: Named) -> Match:
+def _chosen(match: Match, candidate: NamedNode) -> Match:
+    """Return the match that the tiebreaker chose, as one to act on."""
     reuses = match.tier == "exact" and match.option.type == candidate.type
     return replace(
         match,

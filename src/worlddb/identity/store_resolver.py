@@ -1,25 +1,24 @@
-"""Store resolver: which node of the store a name may mean, on one snapshot and in one world.
+"""Finds the node of a store that a name means, on one snapshot and in one world.
 
     names, attributes ──keys──▶ name index ──┐
-    vector ──────────nearest──▶ held world ──▶ what can be seen ──▶ tiers ──▶ Verdict
+    vector ──────────nearest──▶ held world ──▶ visible nodes ──▶ tiers ──▶ Verdict
 
-Reads only; `ingest/plan.py` decides what to do with a verdict. A drafted node has no vector yet,
-because no writer waits for a model; a node of the store has one, where `vectors` are given.
-Everything is read for many names at once (`fetch`) and kept for this snapshot: a text with six
-names costs about as many statements as a text with one.
+This module only reads; `ingest/plan.py` acts on a verdict. A drafted node has no vector yet,
+because a write never waits for a model; a stored node has one if `vectors` are given. Everything
+is read for many names at once (`fetch`) and kept for the snapshot, so a text with six names costs
+about as many statements as a text with one.
 
-A name is filed under keys, so that the few names it may be are found among a million. A key that
-finds more names than `ResolverSettings.key_names_max` says nothing and is skipped: what is too
-common to find is too common to decide. So that a common word hides no name, words are also filed in
-pairs.
+Names are filed under keys, which find the few possible names among a million. A key with more than
+`ResolverSettings.key_names_max` names is skipped: it is too common to decide. Words are also filed
+in pairs, so that a common word hides no name.
 
     =john smith    the folded name
-    w:john         the longest words, and the last two in one: rare words, whatever is beside them
+    w:john         the longest words, and the last two joined: rare words, whatever is beside them
     p:j5 s53       the sounds of the first and the last word: slips in both, in either order
-    b:joh smi      how they begin: slips further on that change the sound
+    b:joh smi      their first letters: slips further on that change the sound
     i:j s53        a letter and the sound of the other: initials, nicknames, other first names
     s:f41          the sound of a single word
-    a:email …      what tells people apart, of `attribute_keys`
+    a:email …      a date of birth or an identifier
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from worlddb.identity.likelihood import cleaned, strong_of
 from worlddb.identity.match_values import (
     DEFAULT_SETTINGS,
     Match,
-    Named,
+    NamedNode,
     Population,
     Resolved,
     ResolverSettings,
@@ -45,7 +44,7 @@ from worlddb.identity.match_values import (
     Verdict,
 )
 from worlddb.identity.resolver import Resolver
-from worlddb.index.composed_worlds import STORED
+from worlddb.index.composed_worlds import loaded
 from worlddb.index.held_world import VectorRows, ranked
 from worlddb.index.name_index import NOT_NAMED, NameIndex, content_key, name_number
 from worlddb.index.search import Search
@@ -56,15 +55,27 @@ from worlddb.model.address import Id
 from worlddb.model.drafts import DraftNode
 from worlddb.model.records import NOW
 from worlddb.resolve.known import formal_names
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import NOWHERE, View, moment_of
 
-WORDS_MAX = 3
-BEGINNING = 3
+KEY_WORDS_MAX = 3  # the longest words of a name are the rarest; more keys make the index larger
+KEY_PREFIX_CHARS = 3  # a slip in the first three letters is rare
+BEHIND_MAX = EMBED_BATCH
+"""Up to this many nodes without a vector are embedded at once; for more, a write does not wait."""
+PLAIN_NAME_CHARS_MAX, PLAIN_NAME_WORDS_MAX = 40, 4
+"""A longer name may be a sentence; the tiers check that."""
+NEAREST_MAX = 8  # options by meaning: the embedding tier proposes few nodes; more would be noise
+UNINDEXED_MAX = 1_000  # the newest nodes are compared one by one while the index is behind
+EQUAL_TEXTS_MAX = 200  # equal texts of one world that are compared; more tell nothing new
+GENERIC_TYPES = ("Entity",)
+NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
+
+_ROLE = re.compile(r"(?:my|our|your|his|her|its|their)\s|\S.*['’]s?\s", re.IGNORECASE)
 
 
 def block_keys(name: str) -> set[str]:
-    """Return the keys of a name."""
+    """Return the keys under which a name is filed."""
     parts = read_name(name)
     if not parts.key:
         return set()
@@ -72,18 +83,18 @@ def block_keys(name: str) -> set[str]:
     words = parts.words
     if not words:
         return keys
-    longest = sorted(words, key=lambda word: (-len(word), word))[:WORDS_MAX]
+    longest = sorted(words, key=lambda word: (-len(word), word))[:KEY_WORDS_MAX]
     keys.update(f"w:{word}" for word in longest if len(word) > 1)
     numbers = "".join(f" {number}" for number in parts.numbers)
     if len(words) == 1:
         keys.add(f"s:{sound_code(words[0])}{numbers}")
-        keys.add(f"b:{words[0][: BEGINNING + 1]}{numbers}")
+        keys.add(f"b:{words[0][: KEY_PREFIX_CHARS + 1]}{numbers}")
         return keys
     first, last = words[0], words[-1]
     keys.add(f"w:{words[-2]}{last}")
     one, other = sound_code(first), sound_code(last)
     keys.add(f"p:{min(one, other)} {max(one, other)}{numbers}")
-    begin, end = sorted((first[:BEGINNING], last[:BEGINNING]))
+    begin, end = sorted((first[:KEY_PREFIX_CHARS], last[:KEY_PREFIX_CHARS]))
     keys.add(f"b:{begin} {end}{numbers}")
     keys.update(f"i:{letter} {other}{numbers}" for letter in _letters(first))
     keys.update(f"i:{letter} {one}{numbers}" for letter in _letters(last))
@@ -91,40 +102,27 @@ def block_keys(name: str) -> set[str]:
 
 
 def _letters(word: str) -> set[str]:
-    """Return the letters a word may be shortened to: Bob is B, and R for Robert."""
+    """Return the initials that a word may have: B for Bob, and R for Robert."""
     return {word[0], *(name[0] for name in formal_names(word))}
 
 
 def attribute_keys(
     attributes: Mapping[str, str], settings: ResolverSettings = DEFAULT_SETTINGS
 ) -> set[str]:
-    """Return the keys of what tells people apart: day of birth, e-mail, telephone."""
+    """Return the keys of the attributes that identify a person: birth, e-mail, telephone."""
     strong = strong_of(cleaned(attributes), settings)
     return {f"a:{name} {value}" for name, value in strong.items()}
 
 
-BEHIND_MAX = EMBED_BATCH
-"""How many nodes may still be without a vector for them to be embedded on the way."""
-PLAIN_NAME_CHARS_MAX, PLAIN_NAME_WORDS_MAX = 40, 4
-"""A longer name may be a sentence; the tiers tell."""
-NEAR_MAX = 8  # Proposals of the embedding tier are few by design: more would be noise.
-UNINDEXED_MAX = 1_000  # The newest nodes are looked at one by one while the index is behind.
-SAME_MAX = 200  # Equal texts of one world that are compared; more say the same as these.
-GENERIC = ("Entity",)
-NOTHING: Mapping[str, str] = MappingProxyType({})
-
-_ROLE = re.compile(r"(?:my|our|your|his|her|its|their)\s|\S.*['’]s?\s", re.IGNORECASE)
-
-
 def name_index(store: Store) -> NameIndex:
-    """Return the name index of a store, filed by the keys that the resolver looks for."""
+    """Return the name index of a store, with the keys that the resolver looks up."""
     return NameIndex(store, block_keys, attribute_keys)
 
 
 def identifying(name: str, aliases: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that tell one thing from another.
+    """Return the names that identify a node: roles are left out.
 
-    "My sister" leads to a person, but two people may be it, one after the other or both.
+    "My sister" finds a person, but it may be said of two people.
     """
     return (name, *(alias for alias in aliases if not _ROLE.match(alias)))
 
@@ -139,20 +137,19 @@ def resolver_in(
     vectors: NameVectors | None = None,
     within: Sequence[Sequence[Id]] = (),
 ) -> StoreResolver:
-    """Return a resolver of names in a world, for a caller who may be bound `within` others.
+    """Return a resolver of names in a world, for a caller who may be limited to worlds `within`.
 
-    Without a `row` the world is still to be made, and names are looked for in the root world.
+    Without a `row` the world does not exist yet, and names are looked up in the root world.
     """
-    chosen = settings or DEFAULT_SETTINGS
     moment = moment_of(reader, NOW, now)
     worlds = [ROOT_ROW if row is None else row]
     view = View(reader, moment, worlds=worlds, members=True, include_ended=False)
     said = None
     if within:
-        # A world that is still to be made has no row, and nothing in it.
+        # A world that does not exist yet has no row and is empty.
         more = [[reader.node_row(one) or NOWHERE for one in group] for group in within]
         said = View(reader, moment, worlds=worlds, members=True, include_ended=False, within=more)
-    return StoreResolver(view, chosen, tiebreaker, vectors, said)
+    return StoreResolver(view, settings or DEFAULT_SETTINGS, tiebreaker, vectors, said)
 
 
 class StoreResolver:
@@ -168,7 +165,7 @@ class StoreResolver:
     ) -> None:
         self.reader = view.reader
         self.view = view
-        # Texts are compared with what the writer may see; that may be less than where names count.
+        # Texts are compared with what the writer may see, which may be less than the names' world.
         self.said = said or view
         self._tiebreaker = tiebreaker
         self._settings = settings
@@ -184,15 +181,15 @@ class StoreResolver:
         self._population: Population | None = None
 
     def verdict(self, node: DraftNode) -> Verdict:
-        """Return what the resolver says of a drafted node."""
+        """Return the verdict on a drafted node."""
         named = _named(node)
         return self._exact(named) or self.of(named, set())
 
-    def _exact(self, named: Named) -> Verdict | None:
-        """Return the only node of this world that bears the very name and type, if that is sure.
+    def _exact(self, named: NamedNode) -> Verdict | None:
+        """Resolve without the tiers: the only visible node with exactly this name and type.
 
-        It is sure where no attribute could speak against it and nobody else here bears the name.
-        Everything else is for the tiers.
+        None if an attribute could speak against it or another node has the name; then the tiers
+        decide.
         """
         if "exact" not in self._settings.tiers or named.attributes or len(named.names) > 1:
             return None
@@ -210,44 +207,42 @@ class StoreResolver:
             return None
         if read_name(found[0].names[0]).key != key:
             return None
-        names = (name, found[0].names[0])
-        return Resolved(
-            Match(
-                option=found[0],
-                tier="exact",
-                score=1.0,
-                confidence=1.0,
-                compared=names,
-                reuses=True,
-            )
+        match = Match(
+            option=found[0],
+            tier="exact",
+            score=1.0,
+            confidence=1.0,
+            compared=(name, found[0].names[0]),
+            reuses=True,
         )
+        return Resolved(match)
 
-    def of(self, named: Named, apart: set[int]) -> Verdict:
-        """Return what the resolver says of something named, rows `apart` from it left out."""
+    def of(self, named: NamedNode, apart: set[int]) -> Verdict:
+        """Return the verdict on a candidate, without the options whose rows are in `apart`."""
         rows = self._best(self._candidates(named), self._most(named))
         if self._vectors is not None and named.vector is not None:
-            types = {named.type, *GENERIC}
+            types = {named.type, *GENERIC_TYPES}
             rows |= {*self._vectors.near(self.view, named.vector, types, self._settings.cosine)}
         options = self._options(rows - apart, named.attributes)
         if self._population is None:
-            # How many bear a name is counted in this world: other worlds are other people's.
+            # Names are counted in this world only: other worlds belong to other people.
             total = self.reader.lookups.names(self._home)
             self._population = Population(total, self._holding)
         resolver = Resolver(self._settings, tiebreaker=self._tiebreaker)
         return resolver.resolve(named, options, self._population)
 
-    def named(self, row: int) -> Named | None:
-        """Return a node of the store as the resolver sees it; None if it has no name."""
+    def named(self, row: int) -> NamedNode | None:
+        """Return a stored node as a candidate; None if it has no name."""
         found = self._options([row])
         return found[0] if found else None
 
     def ident(self, row: int) -> Id:
-        """Return the id of a row that was looked at."""
+        """Return the id of a row."""
         self._read([row])
         return Id(self._bodies[row].id)
 
     def fetch(self, nodes: Sequence[DraftNode]) -> None:
-        """Read what the verdicts of some drafted nodes will need, for all of them at once."""
+        """Read everything that the verdicts on these drafted nodes need, in few statements."""
         named = [_named(node) for node in nodes]
         self._file({key for one in named for key in self._keys(one)})
         rows = {row for one in named for row in self._candidates(one)[: 2 * self._most(one)]}
@@ -255,55 +250,54 @@ class StoreResolver:
         self._read_notes(row for row in rows if self._visible[row])
 
     def seen(self, ids: Iterable[Id]) -> set[Id]:
-        """Return those of some nodes that can be seen here: not what has ended or was erased."""
+        """Return the ids whose nodes are visible here: neither ended nor erased."""
         rows = {row: ident for ident in ids if (row := self.reader.node_row(ident)) is not None}
         return {rows[row] for row in self.view.keep(rows)}
 
     def keep_said(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows of this world that the writer may see."""
+        """Return the rows of this world that the writer may see."""
         return set(rows) if self.said is self.view else self.said.keep_world(rows)
 
     def same_content(self, node: DraftNode, parent: int) -> int | None:
-        """Return the row of a live node of `parent` that says the same already."""
+        """Return the row of a live node in `parent` with the same type, name and content."""
         if node.content:
             number = content_key(node.type, node.content, parent)
-            found = self.reader.lookups.find([number], SAME_MAX)
+            found = self.reader.lookups.find([number], EQUAL_TEXTS_MAX)
             rows = found[number] + self._unindexed()
         else:
             rows = self.reader.rows_named([node.name])
         if not rows:
             return None
-        seen = self.said.keep(rows)
-        for body in self.reader.bodies(sorted(seen)):
-            if body.parent == parent and (body.type, body.content) == (node.type, node.content):
-                if body.name == node.name:
-                    return body.row
+        wanted = (parent, node.type, node.name, node.content)
+        for body in self.reader.bodies(sorted(self.said.keep(rows))):
+            if (body.parent, body.type, body.name, body.content) == wanted:
+                return body.row
         return None
 
     # -- candidates --------------------------------------------------------------------------------
 
-    def _keys(self, named: Named) -> set[str]:
+    def _keys(self, named: NamedNode) -> set[str]:
         keys = attribute_keys(named.attributes, self._settings)
         keys.update(key for name in named.names for key in block_keys(name))
         return keys
 
-    def _most(self, named: Named) -> int:
+    def _most(self, named: NamedNode) -> int:
         settings = self._settings
         return settings.options_max if named.attributes else settings.options_by_name_max
 
-    def _candidates(self, named: Named) -> list[int]:
-        """Return the rows that share keys with something named, those that share most first."""
+    def _candidates(self, named: NamedNode) -> list[int]:
+        """Return the rows that share keys with a candidate, those with most shared keys first."""
         keys = self._keys(named)
         self._file(keys)
         here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
         telling = self._settings.key_names_max
         shared: Counter[int] = Counter()
         for key in keys:
-            # A key that finds more says nothing about who is meant, unless it is the name.
+            # A key with more rows decides nothing, unless it is the name itself.
             tells = len(here[key]) <= telling or key.startswith("=")
             rows = set(here[key][:telling] if tells else ())
-            # Of those who bear the very name, some have to be looked at, also of very many: else
-            # the one of this world would seem to be the only one.
+            # Some of the nodes with exactly this name are always compared, however many there are:
+            # otherwise the one in this world would seem to be the only one.
             if len(everywhere[key]) <= telling or key.startswith("="):
                 rows.update(everywhere[key][:telling])
             shared.update(rows)
@@ -313,19 +307,19 @@ class StoreResolver:
         return sorted(shared, key=lambda row: (-shared[row], row))
 
     def _file(self, keys: set[str]) -> None:
-        """Read the newest rows filed under keys: in this world, and in all, for its members."""
+        """Read the newest rows filed under keys, in this world and (for its members) in all."""
         missing = sorted(keys - self._filed[self._home].keys())
         if not missing:
             return
         worlds = (self._home,) if self._home == ROOT_ROW else (self._home, ROOT_ROW)
         numbers = {(key, world): name_number(key, world) for key in missing for world in worlds}
-        most = self._settings.key_names_max + 1  # One more than counts, to see that there are more.
+        most = self._settings.key_names_max + 1  # One more shows that there are more.
         found = self.reader.lookups.find(sorted(set(numbers.values())), most)
         for (key, world), number in numbers.items():
             self._filed[world][key] = found[number]
 
     def _best(self, rows: list[int], most: int) -> set[int]:
-        """Return the first of some rows that can be seen, up to `most`."""
+        """Return the first `most` visible rows."""
         best: list[int] = []
         for at in range(0, len(rows), 2 * most):
             part = rows[at : at + 2 * most]
@@ -336,7 +330,7 @@ class StoreResolver:
         return set(best[:most])
 
     def _keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that can be seen."""
+        """Return the visible rows among `rows`."""
         wanted = set(rows)
         missing = wanted - self._visible.keys()
         if missing:
@@ -345,14 +339,14 @@ class StoreResolver:
         return {row for row in wanted if self._visible[row]}
 
     def _unindexed(self) -> list[int]:
-        """Return the rows of what was written since the index was brought up to date."""
+        """Return the newest rows that the name index does not hold yet."""
         if self._new_rows is None:
             node, _ = self.reader.lookups.reached()
             rows = range(node + 1, self.reader.head().nodes + 1)
             self._new_rows = list(rows)[-UNINDEXED_MAX:]
         return self._new_rows
 
-    # -- what is known of candidates ---------------------------------------------------------------
+    # -- bodies, aliases and attributes ------------------------------------------------------------
 
     def _read(self, rows: Iterable[int]) -> None:
         missing = set(rows) - self._bodies.keys()
@@ -360,7 +354,7 @@ class StoreResolver:
             self._bodies.update((body.row, body) for body in self.reader.bodies(sorted(missing)))
 
     def _read_notes(self, rows: Iterable[int]) -> None:
-        """Read bodies, aliases and attributes of rows that were not read before."""
+        """Read the bodies, aliases and attributes of rows that were not read before."""
         missing = sorted(set(rows) - self._aliases.keys())
         if not missing:
             return
@@ -372,14 +366,16 @@ class StoreResolver:
         for row, attributes in self.reader.lookups.attributes(missing):
             self._attributes[row].append(attributes)
 
-    def _options(self, rows: Iterable[int], asked: Mapping[str, str] = NOTHING) -> list[Named]:
+    def _options(
+        self, rows: Iterable[int], asked: Mapping[str, str] = NO_ATTRIBUTES
+    ) -> list[NamedNode]:
         wanted = sorted(rows)
         self._read_notes(wanted)
         found = (self._bodies[row] for row in wanted if row in self._bodies)
         bodies = [body for body in found if body.name and body.type not in NOT_NAMED]
         vectors = self._vectors.of(self.reader, bodies) if self._vectors is not None else {}
         return [
-            Named(
+            NamedNode(
                 key=body.row,
                 type=body.type,
                 names=identifying(body.name, self._aliases[body.row]),
@@ -390,9 +386,9 @@ class StoreResolver:
         ]
 
     def _told(self, row: int, asked: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the attributes of a node: of several values the one asked for, or the latest."""
+        """Return a node's attributes: of several values the one that was asked for, or the last."""
         if not self._attributes[row]:
-            return NOTHING
+            return NO_ATTRIBUTES
         wanted = cleaned(asked)
         told: dict[str, str] = {}
         for attributes in self._attributes[row]:
@@ -402,14 +398,14 @@ class StoreResolver:
         return told
 
     def _holding(self, word: str) -> int:
-        """Return about how many names hold a word."""
+        """Return about how many names contain a word."""
         if word not in self._counts:
             self._counts[word] = self.reader.lookups.count(name_number(f"w:{word}", self._home))
         return self._counts[word]
 
 
-def _named(node: DraftNode) -> Named:
-    return Named(
+def _named(node: DraftNode) -> NamedNode:
+    return NamedNode(
         key=node.key,
         type=node.type,
         names=identifying(node.name, node.aliases),
@@ -420,9 +416,9 @@ def _named(node: DraftNode) -> Named:
 class NameVectors:
     """The vectors of one store's names, for the embedding tier.
 
-    Nobody waits for a model here who did not ask for one: a store that was never searched has no
-    vectors and stays without, and where many nodes wait for theirs, the next search makes them. A
-    world too large to be held in memory is not looked through.
+    A write never waits for a model. A store that was never searched has no vectors and stays
+    without. If many nodes lack a vector, the next search embeds them. A world that is too large to
+    be held in memory is not searched here.
     """
 
     def __init__(self, search: Search, vectors: Vectors) -> None:
@@ -431,9 +427,9 @@ class NameVectors:
 
     @classmethod
     def at_hand(cls, search: Search, store: Store) -> NameVectors | None:
-        """Return the vectors of a store, brought up to date; None if that is not done soon.
+        """Return the vectors of a store, brought up to date; None if that would take long.
 
-        An embedder that fails is none: meaning only ever adds a proposal.
+        A failing embedder counts as none: the embedding tier only ever adds a proposal.
         """
         if not search.has_vectors:
             return None
@@ -449,19 +445,19 @@ class NameVectors:
         return cls(search, vectors)
 
     def of(self, reader: Reader, bodies: Iterable[BodyRow]) -> dict[int, Vector]:
-        """Return the vectors of names: of nodes that are a name and nothing else.
+        """Return the vectors of the nodes that have a name and no content.
 
-        What is said about a thing is near what is said about another of its kind.
+        Contents about two things of one kind are close, so they would mislead.
         """
         rows = [body.row for body in bodies if not body.content]
         model = self._vectors.model(reader)
         if model is None or not rows:
             return {}
         found = reader.derived.vectors(model.number, rows)
-        return {row: np.frombuffer(body, STORED).astype(np.float32) for row, body in found}
+        return {row: loaded(body) for row, body in found}
 
     def near(self, view: View, vector: Vector, types: set[str], least: float) -> list[int]:
-        """Return the rows of the nodes in view that are nearest a vector, and near enough."""
+        """Return the rows of the nearest visible nodes, with a cosine of at least `least`."""
         reader = view.reader
         with self._search.interior(reader, view.worlds, view.moment, view.members) as interior:
             if interior is None:
@@ -471,5 +467,5 @@ class NameVectors:
             seen = interior.seen(view.moment, ended=view.include_ended, types=types) & (
                 cosines >= least
             )
-            places = ranked(np.where(seen, cosines, 0.0), interior.ids, NEAR_MAX)
+            places = ranked(np.where(seen, cosines, 0.0), interior.ids, NEAREST_MAX)
             return [interior.rows[place] for place in places]

@@ -1,22 +1,24 @@
-"""Guards: what keeps two names apart however alike they look.
+"""The tiers: the ways in which an option is found to be the candidate, from sure to vague.
 
-Each guard is one function of two names and returns the reason, or nothing. They come from what
-people complain about in systems that merge by likeness: GPT-4 with GPT-4o, North with South Korea,
-a father with his son. No likeness, sound or vector overrides a guard.
+A tier is a function of one option. It returns a match, or None. A *veto* keeps two names apart
+however alike they look. The vetoes come from known errors of systems that merge by similarity:
+GPT-4 with GPT-4o, North with South Korea, a father with his son. A match with a veto neither reuses
+nor proposes a node; it explains a `New`.
 
-G1  A guard is symmetric.
-G2  Equal names pass every guard but `sentence`.
+G1  Vetoes are symmetric.
+G2  Equal names have no veto.
+G3  No similarity, sound or vector overrides a veto.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
 
 from worlddb.identity.likelihood import (
-    NOTHING,
+    NO_CORROBORATION,
     Corroboration,
+    Judgement,
     agree_strongly,
     cleaned,
     corroborate,
@@ -25,17 +27,20 @@ from worlddb.identity.likelihood import (
     probability,
     strong_of,
 )
-from worlddb.identity.match_values import Match, Named, Population, ResolverSettings
+from worlddb.identity.match_values import Match, NamedNode, Population, ResolverSettings
 from worlddb.identity.name_comparison import Likeness, compare, jaro_winkler, look_alike
 from worlddb.language.person_names import MARKS, NEGATING, OPPOSED, Name, read_name
 from worlddb.language.word_sound import spoken
 from worlddb.resolve.known import is_name
 
-Guard = Callable[[Name, Name, Likeness, bool], str]
+NAMES_MAX = 16  # names compared per node; every further alias multiplies the comparisons
+COSINE_STEP = 0.04  # an increase of the cosine by this much raises the log odds by 1
+LOOKS_ALIKE = 0.92  # words that are less alike than this match by sound, not by letters
+_PHONETIC = frozenset({"spoken", "sound"})
 
 
 def is_sentence(name: Name, settings: ResolverSettings) -> bool:
-    """Tell whether a text is too long for a name, or reads like something said."""
+    """Tell whether a text is too long for a name, or reads like a sentence."""
     return (
         name.speaks
         or name.sentence_words > settings.name_words_max
@@ -44,47 +49,58 @@ def is_sentence(name: Name, settings: ResolverSettings) -> bool:
 
 
 def is_short(name: Name, settings: ResolverSettings) -> bool:
-    """Tell whether a name has so few letters that only an equal one is the same."""
+    """Tell whether a name has so few letters that only an equal name matches."""
     return sum(map(len, (*name.words, *name.numbers))) <= settings.short_letters_max
 
 
-def numbers(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Numbers, versions, years and dates agree: iPhone 14 is no iPhone 15, nor the iPhone."""
-    return "numbers differ" if left.numbers != right.numbers else ""
+def vetoes_of(left: Name, right: Name, likeness: Likeness, person: bool) -> list[str]:
+    """Return the reasons that keep two names apart."""
+    if left.key == right.key:
+        return []
+    unpossessed = (left.possessed - set(right.words)) | (right.possessed - set(left.words))
+    vetoes: tuple[tuple[str, object], ...] = (
+        # Numbers, versions, years and dates agree: iPhone 14 is no iPhone 15, nor the iPhone.
+        ("numbers differ", left.numbers != right.numbers),
+        ("generations differ", _generations_differ(left, right, person)),
+        ("marks differ", _marks_differ(left, right, likeness, person)),
+        ("opposites", _has_opposites(likeness)),
+        # Mr and Mrs Chen are two.
+        ("titles differ", left.gender and right.gender and left.gender != right.gender),
+        # My manager is not your manager, and a manager without an owner is neither.
+        ("owners differ", left.owner != right.owner),
+        # Wendy's is not Wendy; McDonald's and McDonalds are one.
+        ("possessives differ", unpossessed),
+        # Ms. Delgado is not Delgado Inc.
+        ("a person and a firm", (left.legal and right.titles) or (right.legal and left.titles)),
+        # The University of Washington is not Washington University.
+        ("order differs", likeness.turned and (left.ordered or right.ordered)),
+        ("a letter is no word", _has_no_initial(left, right, likeness, person)),
+    )
+    return [reason for reason, holds in vetoes if holds]
 
 
-def generations(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Jr. and Sr., II and III are two; without any, a person may be either, a work is the first."""
+def _generations_differ(left: Name, right: Name, person: bool) -> bool:
+    """Jr. and Sr., II and III are two. Without any, a person may be either, a work is the first."""
     one, other = (name.generation or name.ordinal for name in (left, right))
-    if one == other or (person and not (one and other)):
-        return ""
-    return "generations differ"
+    return one != other and not (person and not (one and other))
 
 
-def marks(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Words that set apart are the same on both sides: North and South Korea, pro and anti."""
-    apart = {*likeness.more_left, *likeness.more_right}
-    for pair in likeness.pairs:
-        if pair.left != pair.right:
-            apart.update((pair.left, pair.right))
+def _marks_differ(left: Name, right: Name, likeness: Likeness, person: bool) -> bool:
+    """Distinguishing words are the same on both sides: North and South Korea, pro and anti."""
     if not likeness.pairs and not (MARKS.issuperset(left.words) or MARKS.issuperset(right.words)):
-        return ""  # other words altogether: the Big Apple, New York City
-    # Max, April and West are also what people are called.
-    told = [word for word in apart & MARKS if not (person and is_name(word))]
-    return "marks differ" if told else ""
+        return False  # No word in common: the Big Apple, New York City.
+    ones, others = likeness.unequal
+    # Max, April and West are also names of people.
+    return any(not (person and is_name(word)) for word in MARKS & {*ones, *others})
 
 
-def opposites(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """No word of one is a word of the other turned round: legal and illegal, import and export."""
-    ones, others = list(likeness.more_left), list(likeness.more_right)
-    for pair in likeness.pairs:
-        if pair.left != pair.right:
-            ones.append(pair.left)
-            others.append(pair.right)
-    return "opposites" if any(_opposed(one, other) for one in ones for other in others) else ""
+def _has_opposites(likeness: Likeness) -> bool:
+    """No word is the opposite of a word of the other name: legal, illegal; import, export."""
+    ones, others = likeness.unequal
+    return any(_are_opposed(one, other) for one in ones for other in others)
 
 
-def _opposed(one: str, other: str) -> bool:
+def _are_opposed(one: str, other: str) -> bool:
     shorter, longer = sorted((one, other), key=len)
     if len(shorter) > 4 and longer.endswith(shorter):
         return longer.removesuffix(shorter) in NEGATING
@@ -97,104 +113,37 @@ def _opposed(one: str, other: str) -> bool:
     return False
 
 
-def genders(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Mr and Mrs Chen are two."""
-    return "titles differ" if left.gender and right.gender and left.gender != right.gender else ""
-
-
-def owners(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """My manager is not your manager; and whose it is must be said on both sides."""
-    return "owners differ" if left.owner != right.owner else ""
-
-
-def possessives(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Wendy's is not Wendy; McDonald's and McDonalds are one."""
-    apart = (left.possessed - set(right.words)) | (right.possessed - set(left.words))
-    return "possessives differ" if apart else ""
-
-
-def kinds(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Ms. Delgado is not Delgado Inc."""
-    firm = (left.legal and right.titles) or (right.legal and left.titles)
-    return "a person and a firm" if firm else ""
-
-
-def order(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """The University of Washington is not Washington University."""
-    return "order differs" if likeness.turned and (left.ordered or right.ordered) else ""
-
-
-def initials(left: Name, right: Name, likeness: Likeness, person: bool) -> str:
-    """Letters stand for words in the names of people only, and at the end only with a full stop.
+def _has_no_initial(left: Name, right: Name, likeness: Likeness, person: bool) -> bool:
+    """Initials occur in the names of people only, and at the end only with a full stop.
 
     Vitamin C is not Vitamin Complex, nor is Jay Z Jay Zimmer.
     """
     if "initial" not in likeness.kinds:
-        return ""
-    undotted = any(map(_ends_with_bare_letter, (left, right))) and not likeness.turned
-    return "a letter is no word" if undotted or not person else ""
+        return False
+    undotted = any(
+        len(name.words[-1]) == 1 and not name.text.rstrip().endswith(".") for name in (left, right)
+    )
+    return (undotted and not likeness.turned) or not person
 
 
-def _ends_with_bare_letter(name: Name) -> bool:
-    return len(name.words[-1]) == 1 and not name.text.rstrip().endswith(".")
+# -- what the tiers work with ----------------------------------------------------------------------
 
 
-GUARDS: tuple[Guard, ...] = (
-    numbers,
-    generations,
-    marks,
-    opposites,
-    genders,
-    owners,
-    possessives,
-    kinds,
-    order,
-    initials,
-)
+class PreparedCandidate:
+    """The candidate, with everything that is computed once for all options."""
 
-
-def vetoes_of(left: Name, right: Name, likeness: Likeness, person: bool) -> list[str]:
-    """Return what keeps two names apart."""
-    if left.key == right.key:
-        return []
-    return [reason for guard in GUARDS if (reason := guard(left, right, likeness, person))]
-
-
-def compatible(one: str, other: str, settings: ResolverSettings) -> bool:
-    """Tell whether two types may name one thing: they are equal, or one is generic."""
-    one, other = one.casefold(), other.casefold()
-    return one == other or one in settings.generic_types or other in settings.generic_types
-
-
-# Tiers: the ways in which an option may be found to be the candidate, from sure to vague.
-#
-# Each tier looks at one option and returns a match, or nothing. A match that a guard forbids is
-# returned with its vetoes, and then neither reuses nor proposes: it explains a `New`.
-
-
-NAMES_MAX = 16  # of one thing: more aliases than this are not compared one by one
-_PHONETIC = frozenset({"spoken", "sound"})
-_COSINE_STEP = 0.04
-_LOOKS_ALIKE = 0.92  # two words less alike than this are not one by their letters
-
-
-class Asked:
-    """A candidate with everything that is worked out once for all options."""
-
-    def __init__(
-        self, candidate: Named, population: Population, settings: ResolverSettings
-    ) -> None:
-        self.candidate = candidate
+    def __init__(self, node: NamedNode, population: Population, settings: ResolverSettings) -> None:
+        self.node = node
         self.population = population
         self.settings = settings
-        self.names = readable(candidate, settings)
+        self.names = readable_names(node, settings)
         self.keys = {name.key: name for name in self.names}
-        self.attributes = cleaned(candidate.attributes)
+        self.attributes = cleaned(node.attributes)
         self.strong = strong_of(self.attributes, settings)
         self._compared: dict[tuple[str, str], Likeness] = {}
 
-    def compared(self, left: Name, right: Name) -> Likeness:
-        """Return how alike two names are; many options may bear the same one."""
+    def compare(self, left: Name, right: Name) -> Likeness:
+        """Return how alike two names are; kept, because many options may have the same name."""
         found = self._compared.get((left.text, right.text))
         if found is None:
             found = compare(left, right, self.settings.word_jaro_winkler)
@@ -202,124 +151,134 @@ class Asked:
         return found
 
 
-class Option:
-    """An option, with what is worked out once for all tiers and only when one needs it."""
+class PreparedOption:
+    """An option, with everything that is computed once for all tiers."""
 
-    def __init__(self, asked: Asked, named: Named) -> None:
-        self.asked = asked
-        self.named = named
-        self.names = readable(named, asked.settings)
-        types = {asked.candidate.type.casefold(), named.type.casefold()}
-        people = asked.settings.person_types
-        self.is_person = not types.isdisjoint(people)
-        self.may_be_person = types <= people | asked.settings.generic_types
+    def __init__(self, candidate: PreparedCandidate, node: NamedNode) -> None:
+        self.candidate = candidate
+        self.node = node
+        settings = candidate.settings
+        self.names = readable_names(node, settings)
+        types = {candidate.node.type.casefold(), node.type.casefold()}
+        self.is_person = not types.isdisjoint(settings.person_types)
+        self.may_be_person = types <= settings.person_types | settings.generic_types
+        # Types name one thing if they are equal or one of them is generic.
+        self.types_agree = len(types) == 1 or not types.isdisjoint(settings.generic_types)
 
     @cached_property
-    def said(self) -> Corroboration:
-        """What the attributes of both say."""
-        if not self.asked.attributes or not self.named.attributes:
-            return NOTHING
-        attributes = cleaned(self.named.attributes)
-        return corroborate(self.asked.attributes, attributes, self.asked.settings)
+    def corroboration(self) -> Corroboration:
+        """What the attributes of candidate and option say."""
+        if not self.candidate.attributes or not self.node.attributes:
+            return NO_CORROBORATION
+        attributes = cleaned(self.node.attributes)
+        return corroborate(self.candidate.attributes, attributes, self.candidate.settings)
 
     @cached_property
     def likenesses(self) -> list[tuple[Name, Name, Likeness]]:
-        """The names of both that are alike enough to be looked at, two by two."""
+        """The pairs of names that are alike enough to be judged."""
         found = []
-        settings = self.asked.settings
-        strong = agree_strongly(self.asked.strong, self.named.attributes, settings)
+        candidate = self.candidate
+        strong = agree_strongly(candidate.strong, self.node.attributes, candidate.settings)
         for right in self.names[:NAMES_MAX]:
-            for left in self.asked.names[:NAMES_MAX]:
-                likeness = self.asked.compared(left, right)
+            for left in candidate.names[:NAMES_MAX]:
+                likeness = candidate.compare(left, right)
                 if likeness.pairs and (strong or not likeness.differs):
                     found.append((left, right, likeness))
         return found
 
 
-def readable(named: Named, settings: ResolverSettings) -> list[Name]:
-    """Return the names of something, each once; sentences and empty texts are no names."""
+def readable_names(node: NamedNode, settings: ResolverSettings) -> list[Name]:
+    """Return the names of a node, each once; sentences and empty texts are left out."""
     found: dict[str, Name] = {}
-    for text in named.names:
+    for text in node.names:
         name = read_name(text)
         if name.key and not is_sentence(name, settings):
             found.setdefault(name.key, name)
     return list(found.values())
 
 
-class Tier(Protocol):
-    """One way to recognise."""
-
-    name: str
-
-    def match(self, asked: Asked, option: Option) -> Match | None:
-        """Return the match of an option, if this tier sees one."""
+# -- the tiers -------------------------------------------------------------------------------------
 
 
-class Exact:
-    """An equal name or alias. Of one type it is the same node, unless many bear the name."""
-
-    name = "exact"
-
-    def match(self, asked: Asked, option: Option) -> Match | None:
-        """Return the match of an option that bears one of the candidate's names."""
-        found = [
-            self._judged(asked, option, asked.keys[name.key], name)
-            for name in option.names
-            if name.key in asked.keys
-        ]
-        return max(found, key=_rank, default=None)
-
-    def _judged(self, asked: Asked, option: Option, left: Name, right: Name) -> Match:
-        likeness = asked.compared(left, right)
-        person = option.is_person or (left.person and len(left.words) > 1)
-        judged = judge(
-            left, right, likeness, option.said, asked.population, asked.settings, person=person
-        )
-        return _decided(
-            asked, option, self.name, 1.0, judged.confidence, (left, right),
-            evidence=judged.evidence, vetoes=[], doubts=(),
-        )  # fmt: skip
+def match_exact(option: PreparedOption) -> Match | None:
+    """Match an equal name or alias. Of one type it is the same node, unless the name is common."""
+    candidate, found = option.candidate, []
+    for right in option.names:
+        if (left := candidate.keys.get(right.key)) is not None:
+            judged = judge(
+                left, right, candidate.compare(left, right), option.corroboration,
+                candidate.population, candidate.settings,
+                person=option.is_person or (left.person and len(left.words) > 1),
+            )  # fmt: skip
+            undoubted = Judgement(judged.confidence, (), judged.evidence)
+            found.append(_match(option, "exact", (left, right), 1.0, undoubted, []))
+    return max(found, key=_rank, default=None)
 
 
-class Fuzzy:
-    """Names that differ by slips, order, initials, titles, middle names, nicknames, spellings."""
-
-    name = "fuzzy"
-
-    def match(self, asked: Asked, option: Option) -> Match | None:
-        """Return the best match between the names of both."""
-        found = []
-        for left, right, likeness in option.likenesses:
-            alike = likeness.score >= asked.settings.jaro_winkler or likeness.differs
-            if alike and not _rests_on_sound(likeness):
-                found.append(_judged(self.name, asked, option, (left, right), likeness))
-        return max(found, key=_rank, default=None)
+def match_fuzzy(option: PreparedOption) -> Match | None:
+    """Match names with slips, initials, titles, middle names, nicknames, or in another order."""
+    least = option.candidate.settings.jaro_winkler
+    found = [
+        _judged(option, "fuzzy", left, right, likeness)
+        for left, right, likeness in option.likenesses
+        if (likeness.score >= least or likeness.differs) and not _rests_on_sound(likeness)
+    ]
+    return max(found, key=_rank, default=None)
 
 
-class Phonetic:
-    """Names that sound alike."""
+def match_phonetic(option: PreparedOption) -> Match | None:
+    """Match names that sound alike."""
+    found = [
+        _judged(option, "phonetic", left, right, likeness)
+        for left, right, likeness in option.likenesses
+        if _rests_on_sound(likeness)
+    ]
+    return max(found, key=_rank, default=None)
 
-    name = "phonetic"
 
-    def match(self, asked: Asked, option: Option) -> Match | None:
-        """Return the best match between the names of both that rests on sound."""
-        found = [
-            _judged(self.name, asked, option, (left, right), likeness)
-            for left, right, likeness in option.likenesses
-            if _rests_on_sound(likeness)
-        ]
-        return max(found, key=_rank, default=None)
+def match_embedding(option: PreparedOption) -> Match | None:
+    """Match vectors that point the same way: different words for one thing.
+
+    Names that share a word are close whatever they name (Red Cross, Red Cross Society); the tiers
+    before have judged those by their letters and know better. Roles of one owner are close, too:
+    my landlord, my neighbour.
+    """
+    candidate, settings = option.candidate, option.candidate.settings
+    cosine = _cosine(candidate.node, option.node)
+    if cosine < settings.cosine or not candidate.names or not option.names:
+        return None
+    left, right = candidate.names[0], option.names[0]
+    person = option.is_person or left.person or right.person
+    likeness = candidate.compare(left, right)
+    vetoes = vetoes_of(left, right, likeness, person)
+    if person and (likeness.differs or not likeness.pairs):
+        vetoes.append("words differ")
+    least = settings.word_jaro_winkler
+    if not vetoes and (left.owner or look_alike(left, right, likeness, least)):
+        return None
+    log_odds = 0.5 + (cosine - settings.cosine) / COSINE_STEP + option.corroboration.weight
+    judged = Judgement(probability(log_odds), (), {})
+    return _match(option, "embedding", (left, right), cosine, judged, vetoes)
+
+
+TIER_MATCHERS: dict[str, Callable[[PreparedOption], Match | None]] = {
+    "exact": match_exact,
+    "fuzzy": match_fuzzy,
+    "phonetic": match_phonetic,
+    "embedding": match_embedding,
+}
+"""The tiers by name, in the order in which they run."""
 
 
 def _rests_on_sound(likeness: Likeness) -> bool:
-    """Tell whether words are one by their sound, known to be so or not: Phillip and Filip."""
+    """Tell whether words match by their sound, also as known variants: Phillip and Filip."""
     near = jaro_winkler()
     return any(
         pair.kind in _PHONETIC
         or (
             pair.kind == "variant"
             and spoken(pair.left) == spoken(pair.right)
-            and near(pair.left, pair.right) < _LOOKS_ALIKE
+            and near(pair.left, pair.right) < LOOKS_ALIKE
         )
         for pair in likeness.pairs
     )
@@ -329,80 +288,41 @@ def _rank(match: Match) -> tuple[bool, float, float, tuple[str, str]]:
     return match.reuses or match.proposes, match.confidence, match.score, match.compared
 
 
-def _judged(
-    tier: str, asked: Asked, option: Option, names: tuple[Name, Name], likeness: Likeness
-) -> Match:
-    left, right = names
-    person = option.is_person or left.person or right.person
-    # Where attributes have something to say, they decide.
-    first = option.may_be_person and option.said is NOTHING
-    first = first and is_first_alone(left, right, likeness)
-    judged = judge(
-        left, right, likeness, option.said, asked.population, asked.settings,
-        person=person, first_alone=first,
-    )  # fmt: skip
-    vetoes = vetoes_of(left, right, likeness, person)
-    if left.key != right.key and any(is_short(name, asked.settings) for name in names):
-        vetoes.append("too short")
-    return _decided(
-        asked, option, tier, likeness.score, judged.confidence, names,
-        evidence=judged.evidence, vetoes=vetoes, doubts=judged.doubts,
-    )  # fmt: skip
-
-
-class Embedding:
-    """Vectors that point the same way: other words for one thing.
-
-    Names that share a word, or nearly, are near whatever they name (Red Cross, Red Cross Society);
-    those the tiers before have judged by their letters, and they know better. Roles of one owner
-    are near, too: my landlord, my neighbour.
-    """
-
-    name = "embedding"
-
-    def match(self, asked: Asked, option: Option) -> Match | None:
-        """Return the match of an option whose vector is near the candidate's."""
-        cosine = _cosine(asked.candidate, option.named)
-        if cosine < asked.settings.cosine or not asked.names or not option.names:
-            return None
-        left, right = asked.names[0], option.names[0]
-        person = option.is_person or left.person or right.person
-        likeness = asked.compared(left, right)
-        vetoes = vetoes_of(left, right, likeness, person)
-        if person and (likeness.differs or not likeness.pairs):
-            vetoes.append("words differ")
-        least = asked.settings.word_jaro_winkler
-        if not vetoes and (left.owner or look_alike(left, right, likeness, least)):
-            return None
-        log_odds = 0.5 + (cosine - asked.settings.cosine) / _COSINE_STEP + option.said.weight
-        return _decided(
-            asked, option, self.name, cosine, probability(log_odds), (left, right),
-            evidence={}, vetoes=vetoes, doubts=(),
-        )  # fmt: skip
-
-
-def _cosine(one: Named, other: Named) -> float:
+def _cosine(one: NamedNode, other: NamedNode) -> float:
     if one.vector is None or other.vector is None or one.vector.shape != other.vector.shape:
         return 0.0
     lengths = float((one.vector @ one.vector) * (other.vector @ other.vector)) ** 0.5
     return float(one.vector @ other.vector) / lengths if lengths else 0.0
 
 
-def _decided(
-    asked: Asked,
-    option: Option,
-    tier: str,
-    score: float,
-    confidence: float,
-    names: tuple[Name, Name],
-    *,
-    evidence: dict[str, Any],
-    vetoes: list[str],
-    doubts: tuple[str, ...],
+def _judged(
+    option: PreparedOption, tier: str, left: Name, right: Name, likeness: Likeness
 ) -> Match:
-    """Return the match with its verdict and everything that led to it."""
-    settings, said, named = asked.settings, option.said, option.named
-    if not compatible(asked.candidate.type, named.type, settings):
+    candidate, settings = option.candidate, option.candidate.settings
+    person = option.is_person or left.person or right.person
+    # If attributes can be compared, they decide about a first name.
+    may_be_first = option.may_be_person and option.corroboration is NO_CORROBORATION
+    judged = judge(
+        left, right, likeness, option.corroboration, candidate.population, settings,
+        person=person, first_alone=may_be_first and is_first_alone(left, right, likeness),
+    )  # fmt: skip
+    vetoes = vetoes_of(left, right, likeness, person)
+    if left.key != right.key and (is_short(left, settings) or is_short(right, settings)):
+        vetoes.append("too short")
+    return _match(option, tier, (left, right), likeness.score, judged, vetoes)
+
+
+def _match(
+    option: PreparedOption,
+    tier: str,
+    names: tuple[Name, Name],
+    score: float,
+    judged: Judgement,
+    vetoes: list[str],
+) -> Match:
+    """Return the match with its decision and all evidence for it."""
+    settings, said = option.candidate.settings, option.corroboration
+    if not option.types_agree:
         vetoes = [*vetoes, "types differ"]
     vetoes = [*vetoes, *(f"{name} differs" for name in said.forbid)]
     attributes = {
@@ -410,20 +330,17 @@ def _decided(
         for what in ("agree", "close", "differ", "forbid")
         if (found := getattr(said, what))
     }
-    told = {"attributes": attributes, "vetoes": vetoes, "doubts": list(doubts)}
-    sure = confidence >= settings.propose_above and not vetoes and not doubts
-    reuses = tier == "exact" and asked.candidate.type == named.type
-    reuses = sure and reuses and confidence >= settings.reuse_above
+    told = {"attributes": attributes, "vetoes": vetoes, "doubts": list(judged.doubts)}
+    sure = judged.confidence >= settings.propose_above and not vetoes and not judged.doubts
+    reuses = tier == "exact" and option.candidate.node.type == option.node.type
+    reuses = sure and reuses and judged.confidence >= settings.reuse_above
     return Match(
-        option=named,
+        option=option.node,
         tier=tier,
         score=min(score, 1.0),
-        confidence=0.0 if vetoes else confidence,
+        confidence=0.0 if vetoes else judged.confidence,
         compared=(names[0].text, names[1].text),
         reuses=reuses,
         proposes=sure and not reuses,
-        evidence=evidence | {what: value for what, value in told.items() if value},
+        evidence=judged.evidence | {what: value for what, value in told.items() if value},
     )
-
-
-ALL_TIERS: tuple[Tier, ...] = (Exact(), Fuzzy(), Phonetic(), Embedding())

@@ -1,13 +1,13 @@
-"""Composed: keeps the effective vectors of worlds up with the journal.
+"""The effective vectors of worlds: each world's own vector, composed with those of its children.
 
-A child counts in the world it lives in, once both are embedded, until a commit closes its validity.
-What changed since the last time, new children, moved ones, closed ones, is worked in from the
-inside out: a world whose vector changes is itself a changed child of the world above. So one new
-leaf costs its depth, and many of one world are worked in with one matrix product. The root is
-nobody's answer: it has none.
+A child counts in its parent world from when both are embedded until a commit closes its validity.
+New, moved and closed children are applied from the inside out: a world whose vector changes is
+itself a changed child of the world above. So one new leaf costs its depth, and many new children of
+one world cost one matrix product. The root world has no effective vector, because it is never an
+answer.
 
-When a child is true does not matter here, only what is known of it. So how worlds were composed at
-an earlier commit follows from who counted in them then: `compose_held` does it again, in memory.
+The valid time of a child does not matter here, only its known time. So the composition at an
+earlier commit follows from the children that counted then; `compose_held` repeats it in memory.
 """
 
 from __future__ import annotations
@@ -19,39 +19,41 @@ import numpy as np
 from worlddb.embed.compose import Pool, Pooling, Vector, changed, effective, empty_pool
 from worlddb.errors import CorruptionError
 from worlddb.model.records import decode_changes
-from worlddb.store.protocol import ROOT_ROW, ModelRow, PoolRow, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, ModelRow, PoolRow
 
-COMPOSE_BATCH = 4096
+COMPOSE_BATCH = 4096  # nodes composed at a time: bounds the vectors in memory
 STORED = np.dtype("<f2")
+"""Half precision: search results are the same, at half the size."""
 SUMMED = np.dtype("<f8")
-MOVES = ("place", "close_node")
+RECOMPOSING_CHANGES = ("place", "close_node")
 
 Changes = dict[int, dict[int, Vector | None]]
-"""World → child → the vector it counted with so far; None if it did not count."""
+"""World → child → the vector with which the child counted so far; None if it did not count."""
 
 
 def stored(vector: Vector) -> bytes:
-    """Return a vector as the store keeps it: half precision, which search cannot tell apart."""
+    """Return the stored bytes of a vector."""
     return vector.astype(STORED).tobytes()
 
 
 def loaded(body: bytes) -> Vector:
-    """Return a vector that the store kept."""
+    """Return the vector of stored bytes."""
     return np.frombuffer(body, dtype=STORED).astype(np.float32)
 
 
 def damaged(row: int) -> CorruptionError:
-    """Return what to say of a vector that cannot be one."""
+    """Return the error for a stored vector of the wrong length."""
     return CorruptionError(
-        f"the vector of node row {row} is damaged; restore a backup, or make all vectors anew "
-        "with another embedder: worlddb reindex --embedder …"
+        f"the vector of node row {row} is damaged; restore a backup, or embed all nodes with "
+        "another embedder: worlddb reindex --embedder …"
     )
 
 
 def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
-    """Bring the composed worlds of a model to the session's last commit; return how far it is.
+    """Bring the composed worlds of a model to the session's last commit; return its new state.
 
-    `session` is one of `store.derive()`: nobody commits meanwhile.
+    `session` comes from `store.derive()`, so nobody commits meanwhile.
 
     Raises:
         CorruptionError: a stored vector is not one of this model's.
@@ -67,10 +69,10 @@ def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
 
 
 def compose_held(matrix: Vector, above: Sequence[int], pooling: Pooling) -> None:
-    """Turn the content vectors of nodes, one row each, into their effective ones.
+    """Replace content vectors, one row per node, by effective vectors.
 
-    `above` has for each node the row of the world it counts in, and -1 for nowhere. All that
-    counts in a world must be among the nodes, in the order of writing.
+    `above` holds for each node the row of the world in which it counts, or -1. All nodes that
+    count in a world must be present, in the order of writing.
     """
     inside: dict[int, list[int]] = {}
     for place, world in enumerate(above):
@@ -86,7 +88,7 @@ def compose_held(matrix: Vector, above: Sequence[int], pooling: Pooling) -> None
         anchor = matrix[world]
         empty = empty_pool(matrix.shape[1])
         pool = changed(empty, anchor, nobody, matrix[inside[world]], pooling)
-        # As the store would have given it back.
+        # Rounded as if it had been stored and read.
         matrix[world] = loaded(stored(effective(anchor, pool, pooling)))
         up = above[world]
         if up >= 0:
@@ -96,13 +98,13 @@ def compose_held(matrix: Vector, above: Sequence[int], pooling: Pooling) -> None
 
 
 def _moved_since(session: Reader, model: ModelRow) -> list[int]:
-    """Return the nodes that were counted and that a later commit moved or closed."""
+    """Return the composed nodes that a later commit moved or closed."""
     found: set[int] = set()
     if model.composed <= ROOT_ROW:
         return []
     for commit in session.commits(model.seq, None, False):
         for change in decode_changes(commit.changes):
-            if change.kind in MOVES:
+            if change.kind in RECOMPOSING_CHANGES:
                 row = session.node_row(change.id)
                 if row is not None and row <= model.composed:
                     found.add(row)
@@ -110,9 +112,9 @@ def _moved_since(session: Reader, model: ModelRow) -> list[int]:
 
 
 class _Composer:
-    """One round: which worlds have changed children, and the vectors read and made so far.
+    """One round of composition, with the vectors and pools that were read and made so far.
 
-    Nodes above `last` are not there yet: nothing of them counts, and nothing counts in them.
+    Nodes with a row above `last` do not count yet, and nothing counts in them.
     """
 
     def __init__(self, session: Reader, model: ModelRow, pooling: Pooling, last: int) -> None:
@@ -128,22 +130,22 @@ class _Composer:
         self.kept: set[int] = set()
 
     def move(self, rows: list[int], counted_at: int) -> None:
-        """Work in children that counted at a commit, and were moved or closed since."""
+        """Apply the children that counted at a commit and were moved or closed since."""
         self._read(rows)
         gone = self.session.closed_by(rows, counted_at)
         changes: Changes = {}
         for row, world in self.session.parents(rows, counted_at).items():
             if row not in gone and world is not None and self._is_composed(world):
                 changes.setdefault(world, {})[row] = self.before[row]
-        self._work_in(changes, rows)
+        self._apply(changes, rows)
 
     def add(self, rows: list[int]) -> None:
-        """Work in nodes that never counted, and those that were moved into them meanwhile."""
+        """Apply nodes that never counted, and older nodes that were moved into them."""
         older = [row for row in self.session.children_of(rows) if row < rows[0]]
-        self._work_in({}, rows + older)
+        self._apply({}, rows + older)
 
-    def _work_in(self, changes: Changes, rows: list[int]) -> None:
-        """Recompose the worlds that children left, and those that `rows` count in, inside out."""
+    def _apply(self, changes: Changes, rows: list[int]) -> None:
+        """Recompose the worlds that children left and the worlds of `rows`, deepest first."""
         for row, world in self._counts(rows).items():
             changes.setdefault(world, {}).setdefault(row, None)
         depths = self._depths(changes)
@@ -159,7 +161,7 @@ class _Composer:
         return ROOT_ROW < world <= self.last
 
     def _counts(self, rows: Collection[int]) -> dict[int, int]:
-        """Return the composed world each row counts in now; closed ones count nowhere."""
+        """Return the composed world in which each row counts now; closed rows are left out."""
         closed = self.session.closed_by(rows)
         return {
             row: up
@@ -168,7 +170,7 @@ class _Composer:
         }
 
     def _depths(self, worlds: Collection[int]) -> dict[int, int]:
-        """Return how deep each world and each world above it lies."""
+        """Return the depth of each world and of each world above it."""
         above: dict[int, int | None] = {}
         frontier = set(worlds)
         while frontier:
@@ -186,7 +188,7 @@ class _Composer:
         return depths
 
     def _read(self, rows: Collection[int]) -> None:
-        """Read content vectors and pools; what has no vector counts as zero."""
+        """Read content vectors and pools; a missing vector is zero."""
         wanted = [row for row in rows if row not in self.content]
         vectors = dict(self.session.derived.vectors(self.number, wanted))
         pools = {pool.node: pool for pool in self.session.derived.pools(self.number, wanted)}
@@ -209,7 +211,7 @@ class _Composer:
         return loaded(body)
 
     def _recompose(self, level: Changes, above: Changes) -> None:
-        """Recompose worlds that lie equally deep; those that change are changes one level up."""
+        """Recompose worlds of equal depth; changed worlds become changes one level above."""
         inside = {child for children in level.values() for child in children}
         self._read(level.keys() | inside)
         counts, ups = self._counts(inside), self._counts(level)
@@ -225,7 +227,7 @@ class _Composer:
             )
             before = self._vector(world)
             self.pools[world] = pool
-            # As the store will give it back: the world above takes out what it once put in.
+            # Rounded as the store returns it: the world above must subtract exactly what it added.
             self.now[world] = loaded(stored(effective(self.content[world], pool, self.pooling)))
             if world in ups and not np.array_equal(before, self.now[world]):
                 above.setdefault(ups[world], {}).setdefault(world, before)
@@ -237,20 +239,11 @@ class _Composer:
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
 
     def _write(self) -> None:
-        """Keep what was made; an emptied pool stays, so that indexes see that it changed."""
-        made = {row: self.pools[row] for row in self.now}
-        self.session.derived.put_pools(
-            self.number,
-            [
-                PoolRow(
-                    row,
-                    pool.children,
-                    pool.weight,
-                    pool.total.astype(SUMMED).tobytes(),
-                    stored(self.now[row]),
-                )
-                for row, pool in made.items()
-                if pool.children or row in self.kept
-            ],
-            self.session.head().seq,
-        )
+        """Store the new pools; an emptied pool stays, so that indexes see the change."""
+        rows = []
+        for row, vector in self.now.items():
+            pool = self.pools[row]
+            if pool.children or row in self.kept:
+                total = pool.total.astype(SUMMED).tobytes()
+                rows.append(PoolRow(row, pool.children, pool.weight, total, stored(vector)))
+        self.session.derived.put_pools(self.number, rows, self.session.head().seq)

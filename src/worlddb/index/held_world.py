@@ -1,7 +1,14 @@
-"""BM25 over the nodes of one world, in memory.
+"""Worlds held in memory for search: their nodes, their word index (BM25) and their vectors.
 
-A world's own statistics decide what is rare, so a scope of a thousand memories ranks the same in a
-store of its own and in a store of a million, and nothing of other users' words shows through.
+A world small enough to be held is searched exactly: every node is scored by its words and by its
+vector, and nothing is filtered afterwards. It is read once and then follows the journal commit by
+commit. Larger worlds are searched through the indexes of the whole store (`store_search`).
+
+H1  Places are in the order of rows, and nodes that have left are not among them. So a world that
+    has followed the journal for long gives the same answers, to the last bit, as one read afresh.
+H2  Only the statistics of the world itself decide which words are rare. So a scope of a thousand
+    memories ranks the same in a store of its own and in a store of a million, and the words of
+    other users do not show through.
 """
 
 from __future__ import annotations
@@ -12,29 +19,42 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.name_index import first_name, name_key
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.form import Form, form_of
 from worlddb.language.question import weights_of
 from worlddb.language.words import asked, words
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import Edge, decode_changes
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Head, ModelRow, Reader
+from worlddb.model.records import Change, Edge, decode_changes
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
 
-K1 = 1.2
-B = 0.75
-COUNT_BITS = 16
+COUNT_BITS = 16  # of a posting hold the count, the others the number of the document
 COUNT_MAX = (1 << COUNT_BITS) - 1
+
+HELD_MAX = 16_384
+"""A world with more nodes is searched through the indexes of the whole store."""
+NODES_MAX = 262_144
+"""Nodes held in all worlds together; bounds the memory."""
+WORLDS_MAX = 1_024
+"""Worlds that are held or remembered as too large; each moment of a world counts as one."""
+NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
+FOREVER = np.iinfo(np.int64).max
+MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
+
+Mask = NDArray[np.bool_]
+Scores = NDArray[np.float64]
 
 
 class Bm25:
-    """Postings of numbered documents: each word's documents and counts, packed in one integer."""
+    """BM25 over numbered documents. A posting is a document and a count, packed in one integer."""
 
     def __init__(self) -> None:
         self._postings: dict[str, array[int]] = {}
@@ -57,12 +77,12 @@ class Bm25:
         self._total += len(words)
 
     def rarity(self, word: str) -> float:
-        """Return how much finding a word says: 0 if no document has it."""
+        """Return the inverse document frequency of a word; 0 if no document has it."""
         count = len(self._postings.get(word, ()))
         return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
 
     def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which documents have every one of some words."""
+        """Return which documents contain all the words."""
         wanted = set(words)
         counts = np.zeros(len(self), dtype=np.int64)
         for word in wanted:
@@ -72,46 +92,30 @@ class Bm25:
 
     @property
     def rarity_max(self) -> float:
-        """What the rarest possible word says."""
+        """The highest possible rarity."""
         return float(np.log1p((len(self) + 0.5) / 0.5))
 
     def scores(self, words: Mapping[str, float]) -> NDArray[np.float64]:
         """Return the score of every document for weighted words."""
+        k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scores = np.zeros(len(self))
         if not self._total:
             return scores
         lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        norms = K1 * (1 - B + B * lengths / (self._total / len(self)))
+        norms = k1 * (1 - b + b * lengths / (self._total / len(self)))
         for word, weight in words.items():
             postings = self._postings.get(word)
             if postings is not None:
                 packed = np.frombuffer(postings, dtype=np.uint64)
                 places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
                 counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * self.rarity(word) * (K1 + 1)
+                gain = weight * self.rarity(word) * (k1 + 1)
                 scores[places] += gain * counts / (counts + norms[places])
         return scores
 
 
-# Interior: what search needs to know of a world, in memory.
-#
-# A world small enough to be held is searched exactly: every node scored, by its words and by its
-# vector, nothing filtered afterwards. It is read once and then follows the journal commit by commit.
-# Larger worlds are searched through the indexes of the whole store instead.
-#
-# Places are in the order of rows and nothing that has left is among them. So an interior that has
-# followed for long is the same as one read afresh, and its answers are, to the last bit.
-
-
-FOREVER = np.iinfo(np.int64).max
-NEW_EDGES_MAX = 10_000
-MOVES = frozenset({"place", "delete_edge", "close_edge"})
-
-Mask = NDArray[np.bool_]
-
-
 def nodes_at(reader: Reader, known: int | None) -> int:
-    """Return the highest row of a node that there was after a commit; there are none between."""
+    """Return the highest node row after a commit; rows have no gaps."""
     if known is None:
         return reader.head().nodes
     found = reader.commits(known - 1, 1, newest_first=False) if known >= 0 else []
@@ -119,23 +123,23 @@ def nodes_at(reader: Reader, known: int | None) -> int:
 
 
 def speaker_of(body: BodyRow) -> str:
-    """Return who said it: the name of a turn."""
+    """Return the speaker of a turn: its name. Empty for other nodes."""
     return body.name.casefold() if body.type == "Turn" else ""
 
 
 def form_of_body(body: BodyRow) -> Form:
-    """Return the form of what a node says."""
+    """Return the form of a node's content."""
     return form_of(body.content, is_turn=body.type == "Turn")
 
 
 def forms_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
-    """Return the forms of what nodes say, a row each."""
+    """Return the forms of the nodes' contents, one row each."""
     numbers = (number for body in bodies for number in form_of_body(body))
     return np.fromiter(numbers, np.int64).reshape(-1, len(Form._fields))
 
 
 class HeldWorld:
-    """The nodes inside some worlds, numbered by their place here, not by row."""
+    """The nodes inside some worlds; arrays are indexed by *place*, the position in `rows`."""
 
     def __init__(self, worlds: tuple[int, ...], members: bool) -> None:
         self.lock = threading.RLock()
@@ -147,7 +151,7 @@ class HeldWorld:
         self._forget()
 
     def _forget(self) -> None:
-        """Begin with no node."""
+        """Drop all nodes."""
         self.rows = array("q")
         self.place: dict[int, int] = {}
         self.ids: list[bytes] = []
@@ -182,7 +186,7 @@ class HeldWorld:
 
         found: set[int] | None
         if self.worlds == (ROOT_ROW,) and moment.known is not None:
-            # All there was: not to be looked for among all that there is now.
+            # All nodes of that time: no need to search for them among the present ones.
             last = nodes_at(reader, moment.known)
             found = set(range(ROOT_ROW + 1, last + 1)) if last <= most + 1 else None
         else:
@@ -199,7 +203,7 @@ class HeldWorld:
         return True
 
     def follow(self, reader: Reader, moment: Moment, most: int) -> bool:
-        """Come up to the reader's commit; return False if the worlds have grown beyond `most`."""
+        """Follow the journal to the reader's commit; return False if there are too many nodes."""
         head, before = reader.head(), self.head
         if before is None:
             return self.read(reader, moment, most)
@@ -212,10 +216,10 @@ class HeldWorld:
         commits = reader.commits(before.seq, None, False)
         changes = [change for commit in commits for change in decode_changes(commit.changes)]
         if any(change.kind == "erase" for change in changes):
-            self._forget()  # Words and vectors of what was erased are not kept, of no time.
+            self._forget()  # Words and vectors of erased nodes must not stay in memory.
             return self.read(reader, moment, most)
         if moment.known is not None:
-            return True  # What was known then stays.
+            return True  # Later commits do not change what was known then.
         new = self._new_rows(reader, before, head, changes, moment)
         if new is None:
             if not self.read(reader, moment, most):
@@ -223,18 +227,18 @@ class HeldWorld:
         elif not has_expired:
             self._add(reader, new, moment)
         for change in changes:
-            if change.kind == "close_node":
-                self._close(reader, change.id, int(change.detail["valid_to"]))
-            elif change.kind == "place":
-                self._move(reader, change.id)
-        self._note_aliases(reader, before)
+            if change.kind in ("close_node", "place"):
+                self._end_or_move(reader, change)
+        for row, alias in reader.aliases_after(before.notes):
+            if row in self.place:
+                self._name(alias, self.place[row])
         return len(self) <= most
 
     def _new_rows(
-        self, reader: Reader, before: Head, head: Head, changes: list[Any], moment: Moment
+        self, reader: Reader, before: Head, head: Head, changes: list[Change], moment: Moment
     ) -> list[int] | None:
-        """Return the new nodes inside; None if nodes that were there have moved in or out."""
-        if moment.valid is not None or any(change.kind in MOVES for change in changes):
+        """Return the new nodes inside; None if older nodes have moved in or out."""
+        if moment.valid is not None or any(change.kind in MOVING_CHANGES for change in changes):
             return None
         if head.edges - before.edges > NEW_EDGES_MAX:
             return None
@@ -260,7 +264,7 @@ class HeldWorld:
     def _new_members(
         self, reader: Reader, before: Head, head: Head, moment: Moment
     ) -> dict[int, set[int]] | None:
-        """Return the worlds that nodes were made members of; None if that ends or begins later."""
+        """Return the worlds of new members; None if a membership ends or begins later."""
         held: dict[int, set[int]] = {}
         if not self.members:
             return held
@@ -295,40 +299,32 @@ class HeldWorld:
         self._touch(body.parent or 0)
 
     def _name(self, name: str, place: int) -> None:
-        """Remember a name, so that a question that says it finds the node."""
+        """File a name, so that a question with this name finds the node."""
         if key := name_key(name):
             places = self.names.setdefault(key, [])
             if place not in places:
                 places.append(place)
 
-    def _note_aliases(self, reader: Reader, before: Head) -> None:
-        for row, alias in reader.aliases_after(before.notes):
-            if row in self.place:
-                self._name(alias, self.place[row])
-
     def _touch(self, row: int) -> None:
-        """Mark the composed vectors of a world and of those around it as changed."""
+        """Mark the composed vectors of a world and of all worlds around it as stale."""
         while row in self.place and row not in self._stale:
             self._stale.add(row)
             row = self.parents[self.place[row]]
 
-    def _close(self, reader: Reader, ident: bytes, valid_to: int) -> None:
-        row = reader.node_row(ident)
-        if row in self.place:
-            place = self.place[row]
-            self.ends[place] = min(self.ends[place], valid_to)
-            self._touch(self.parents[place])
-
-    def _move(self, reader: Reader, ident: bytes) -> None:
-        """Let a node live where it lives now."""
-        row = reader.node_row(ident)
-        if row in self.place:
-            place = self.place[row]
-            self._touch(self.parents[place])
+    def _end_or_move(self, reader: Reader, change: Change) -> None:
+        """Apply the end of a node's validity, or its move to another world."""
+        row = reader.node_row(change.id)
+        if row not in self.place:
+            return
+        place = self.place[row]
+        self._touch(self.parents[place])
+        if change.kind == "close_node":
+            self.ends[place] = min(self.ends[place], int(change.detail["valid_to"]))
+        else:
             self.parents[place] = reader.parents([row])[row] or 0
             self._touch(self.parents[place])
 
-    # -- what search asks --------------------------------------------------------------------------
+    # -- reads for search --------------------------------------------------------------------------
 
     def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
         """Return the effective vectors, one row for each place."""
@@ -343,14 +339,14 @@ class HeldWorld:
         old = [row for row in self._stale if self.place[row] < held]
         if old:
             self.matrix[[self.place[row] for row in old]] = vectors.load(reader, old)
-        # What was written after the last time somebody embedded has no vector yet: look again.
+        # The newest nodes may not be embedded yet: their vectors are read again next time.
         self._stale = set() if self._is_embedded(vectors.model(reader)) else {*old, *new}
         return self.matrix
 
     def _vectors_then(self, reader: Reader, vectors: Vectors, known: int) -> NDArray[np.float32]:
-        """Return the effective vectors as of what was known then, not as worlds are composed now.
+        """Return the effective vectors at an earlier commit.
 
-        What lives in a world that is inside is inside, too: nothing else is needed.
+        Children of held worlds are held, too, so all vectors that count are at hand.
         """
         if self.matrix is None or len(self.matrix) < len(self) or self._stale:
             rows = self.rows.tolist()
@@ -364,21 +360,21 @@ class HeldWorld:
         return self.matrix
 
     def _is_embedded(self, model: ModelRow | None) -> bool:
-        """Return whether everything up to this interior's commit is embedded and composed."""
+        """Tell whether all nodes up to the held commit are embedded and composed."""
         if model is None or self.head is None:
             return False
         return model.seq >= self.head.seq and model.composed >= self.head.nodes
 
     def chosen(self, column: array[int], places: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return a column at some places."""
+        """Return the values of a column at some places."""
         return np.frombuffer(column, dtype=np.int64)[places]
 
     def chosen_forms(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return the forms of some places, a row each."""
+        """Return the forms at some places, one row each."""
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
 
     def seen(self, moment: Moment, *, ended: bool, types: Iterable[str] | None = None) -> Mask:
-        """Return which places can be seen at `moment`; with `ended`, those that are over, too."""
+        """Return which places are visible at `moment`; with `ended`, also those that are over."""
         mask = np.ones(len(self), dtype=np.bool_)
         at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
         if moment.valid is not None:
@@ -391,87 +387,85 @@ class HeldWorld:
         return mask
 
     def are_answers(self, doors: bool = False) -> Mask:
-        """Return which places have something to say; with `doors`, a name alone will do."""
+        """Return which places can be answers; with `doors`, also nodes with a name only."""
         mask = np.frombuffer(self.answers, dtype=np.int8).astype(np.bool_)
         return mask | np.frombuffer(self.doors, dtype=np.bool_) if doors else mask
 
 
-# Interiors: the worlds that are held in memory, least recently asked first to go.
+class HeldKey(NamedTuple):
+    """What is held: some worlds, with or without their members, at a moment."""
 
-
-HELD_MAX = 16_384
-"""A world with more nodes is searched through the store's own indexes."""
-NODES_MAX = 262_144
-"""How many nodes are held in all."""
-WORLDS_MAX = 1_024
-"""How many worlds are held or remembered as too large, each moment of one counted."""
-
-Key = tuple[tuple[int, ...], bool, object, int | None]
+    worlds: tuple[int, ...]
+    members: bool
+    valid: datetime | None
+    known: int | None
 
 
 class HeldWorlds:
-    """The interiors of one open store."""
+    """The worlds of one open store that are held in memory; the least recently used goes first."""
 
     def __init__(self, held_max: int = HELD_MAX) -> None:
         self._held_max = held_max
         self._lock = threading.Lock()
-        self._held: OrderedDict[Key, HeldWorld] = OrderedDict()
-        self._too_large: dict[Key, int] = {}
+        self._held: OrderedDict[HeldKey, HeldWorld] = OrderedDict()
+        self._too_large: dict[HeldKey, int] = {}
 
     @contextmanager
     def holding(
         self, reader: Reader, worlds: Iterable[int], moment: Moment, members: bool
     ) -> Iterator[HeldWorld | None]:
-        """Yield the interior of some worlds as of the reader's commit; None if it is too large.
+        """Yield some worlds as of the reader's commit; None if they are too large.
 
-        Nobody else reads on in it meanwhile: it stays at that commit.
+        They are locked meanwhile and stay at that commit.
         """
-        key: Key = (tuple(sorted(set(worlds))), members, moment.valid, moment.known)
+        key = HeldKey(tuple(sorted(set(worlds))), members, moment.valid, moment.known)
         head = reader.head()
         if self._is_too_large(key, reader, head):
             yield None
             return
         if reader.is_uncommitted:
-            # What is seen now may be rolled back: nothing of it is kept.
-            passing = HeldWorld(key[0], members)
+            # The transaction may be rolled back, so nothing of it is kept.
+            passing = HeldWorld(key.worlds, members)
             yield passing if passing.read(reader, moment, self._held_max) else None
             return
         found = self._held_or_new(key)
         with found.lock:
             if found.head is not None and found.head.seq > head.seq:
-                # Another thread has read on; this snapshot gets an interior of its own.
-                found = HeldWorld(key[0], members)
+                # Another thread is at a later commit; this snapshot gets a copy of its own.
+                found = HeldWorld(key.worlds, members)
             if self._follow(key, found, reader, moment):
                 yield found
                 return
         yield None
 
-    def _is_too_large(self, key: Key, reader: Reader, head: Head) -> bool:
-        if key[0] == (ROOT_ROW,) and head.nodes > self._held_max + 1:
-            # What was known at a commit is as large as it was then.
-            return nodes_at(reader, key[3]) > self._held_max + 1
-        # A world seldom shrinks: ask again only when the store has grown by as much as is held.
+    def _is_too_large(self, key: HeldKey, reader: Reader, head: Head) -> bool:
+        if key.worlds == (ROOT_ROW,) and head.nodes > self._held_max + 1:
+            # An earlier state is as large as it was then.
+            return nodes_at(reader, key.known) > self._held_max + 1
+        # A world seldom shrinks: it is checked again only after the store has grown a lot.
         return head.nodes < self._too_large.get(key, 0)
 
-    def _held_or_new(self, key: Key) -> HeldWorld:
+    def _held_or_new(self, key: HeldKey) -> HeldWorld:
         with self._lock:
             found = self._held.pop(key, None)
             if found is None:
-                found = HeldWorld(key[0], key[1])
+                found = HeldWorld(key.worlds, key.members)
             self._held[key] = found
             return found
 
-    def _follow(self, key: Key, found: HeldWorld, reader: Reader, moment: Moment) -> bool:
-        """Bring an interior to the reader's commit; return whether it fits."""
+    def _follow(self, key: HeldKey, found: HeldWorld, reader: Reader, moment: Moment) -> bool:
+        """Bring held worlds to the reader's commit; return whether they fit."""
         fits = False
         try:
             fits = found.follow(reader, moment, self._held_max)
         finally:
             with self._lock:
                 if not fits:
-                    # Too large, or stopped half-way and of no use.
+                    # Too large, or stopped half-way and unusable.
                     self._held.pop(key, None)
-                while self._is_crowded():
+                while len(self._held) > 1 and (
+                    len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
+                ):
                     self._held.popitem(last=False)
         if not fits:
             with self._lock:
@@ -480,50 +474,39 @@ class HeldWorlds:
                 self._too_large[key] = reader.head().nodes + self._held_max // 2
         return fits
 
-    def _is_crowded(self) -> bool:
-        if len(self._held) <= 1:
-            return False
-        return len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
-
-
-# Scores: how well each place of a held world answers a question, and the best of them.
-
-
-Scores = NDArray[np.float64]
-
 
 def text_scores(interior: HeldWorld, question: str) -> Scores:
-    """Return how well each place answers by its words."""
-    return interior.text.scores(weights_of(asked(question)))
+    """Return the BM25 score of each place for a question."""
+    return interior.text.scores(weights_of(asked(question), SCALARS.frame_weight))
 
 
 class VectorRows:
-    """The vectors of some places of a matrix; the matrix itself is never copied."""
+    """The vectors at some places of a matrix, which is never copied."""
 
     def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
         self._matrix = matrix
         self._places = places
 
     def of(self, vector: NDArray[np.float32]) -> Scores:
-        """Return how close each place is in meaning.
+        """Return the cosine of each place with a vector.
 
-        Row by row: a product of the whole matrix rounds a row by where it stands, and equal texts
-        would not be equally close.
+        Computed row by row: a product of the whole matrix rounds a row by its position, so equal
+        texts would get different cosines.
         """
         near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
         return near
 
     def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of some places' vectors."""
+        """Return the mean of the vectors at some places."""
         mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
         return mean
 
 
 def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:
-    """Return the best places with any score; ties by id."""
+    """Return the best `depth` places with a score above 0; ties by id."""
     candidates = np.flatnonzero(scores > 0)
     if len(candidates) > depth:
-        # Everything that ties with the last one stays in, for the ids to decide.
+        # All ties with the last one stay in, for the ids to decide.
         least = np.partition(scores[candidates], len(candidates) - depth)[-depth]
         candidates = candidates[scores[candidates] >= least]
     order = sorted(candidates.tolist(), key=lambda place: (-scores[place], ids[place]))

@@ -1,161 +1,44 @@
-"""Saved: one file with a vector index in it, whole or not at all.
+"""A graph of approximate nearest neighbours (HNSW) among vectors, labelled by slot.
 
-    magic · format · dim · counts · length of the stamp and of each section   (fixed size)
-    stamp · digest of everything before it
-    sections, one after the other
-    digest of all sections
+There are two graphs, the *parts*; the bits of a vector decide which part it belongs to. One thread
+builds each part in the order of the slots. So two cores build at full speed, and the same vectors
+always give the same graphs; one graph built by two threads would differ from run to run. A search
+asks both parts.
 
-The index is derived state, so the file is not forced to disk: after a power cut it may be short,
-which the lengths and digests show, and the index is built again. A new file takes the place of the
-old one by renaming.
+Equal vectors share one entry, because a graph breaks up when many entries have no distance between
+them. The first slot is the entry; the others are its twins.
 """
 
 from __future__ import annotations
 
 import io
-import os
-import struct
 from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from blake3 import blake3
 
-from worlddb.errors import InvalidInputError, StorageError
 from worlddb.index.vector_slots import Bools, Floats, Ints
 
-MAGIC = b"WDBNEAR\n"
-FORMAT = 1
-SECTIONS = 6
-STAMP_MAX = 1_024
-DIGEST = 32
-
-_FIXED = struct.Struct(f"<8sIIQI{SECTIONS}Q")
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a saved file says about itself."""
-
-    dim: int
-    mark: int
-    stamp: bytes
-    lengths: tuple[int, ...]
-
-    def pack(self) -> bytes:
-        """Return the head as it is written."""
-        fixed = _FIXED.pack(MAGIC, FORMAT, self.dim, self.mark, len(self.stamp), *self.lengths)
-        return fixed + self.stamp + blake3(fixed + self.stamp).digest()
-
-
-def write(path: str, dim: int, mark: int, stamp: bytes, sections: Sequence[memoryview]) -> None:
-    """Write the file in place of the one that is there.
-
-    Raises:
-        InvalidInputError: the stamp is too long.
-        StorageError: the disk refused; the old file is as it was.
-    """
-    if len(stamp) > STAMP_MAX:
-        raise InvalidInputError(f"a stamp of {len(stamp)} bytes; at most {STAMP_MAX} are kept")
-    head = Head(dim, mark, stamp, tuple(section.nbytes for section in sections))
-    draft = f"{path}.{os.getpid()}.part"
-    try:
-        with open(draft, "wb") as file:
-            file.write(head.pack())
-            digest = blake3()
-            for section in sections:
-                digest.update(section)
-                file.write(section)
-            file.write(digest.digest())
-        os.replace(draft, path)
-    except OSError as error:
-        with suppress(OSError):
-            os.remove(draft)
-        raise StorageError(f"cannot save the vector index at {path!r}: {error}") from error
-
-
-def saved_stamp(path: str) -> bytes | None:
-    """Return the stamp a file was saved with, or None when there is no such file to load."""
-    try:
-        with open(path, "rb") as file:
-            head = _read_head(file)
-    except OSError:
-        return None
-    return None if head is None else head.stamp
-
-
-def read(path: str, stamp: bytes | None, dim: int | None) -> tuple[Head, list[memoryview]] | None:
-    """Return the head and the sections of a file, or None unless it is whole and the one asked for.
-
-    Every section is checked before any of them is returned.
-    """
-    try:
-        with open(path, "rb") as file:
-            head = _read_head(file)
-            if head is None or (stamp is not None and head.stamp != stamp):
-                return None
-            if dim is not None and head.dim != dim:
-                return None
-            whole = file.tell() + sum(head.lengths) + DIGEST
-            if os.fstat(file.fileno()).st_size != whole:
-                return None
-            digest, sections = blake3(), []
-            for length in head.lengths:
-                section = memoryview(bytearray(length))
-                if length and file.readinto(section) != length:
-                    return None
-                digest.update(section)
-                sections.append(section)
-            return (head, sections) if file.read() == digest.digest() else None
-    except OSError:
-        return None
-
-
-def _read_head(file: BinaryIO) -> Head | None:
-    fixed = file.read(_FIXED.size)
-    if len(fixed) != _FIXED.size:
-        return None
-    magic, version, dim, mark, stamp_length, *lengths = _FIXED.unpack(fixed)
-    if magic != MAGIC or version != FORMAT or stamp_length > STAMP_MAX:
-        return None
-    stamp = file.read(stamp_length)
-    if file.read(DIGEST) != blake3(fixed + stamp).digest():
-        return None
-    return Head(dim, mark, stamp, tuple(lengths))
-
-
-# Graph: approximate neighbours among many vectors (HNSW), labelled by slot.
-#
-# Two graphs, and a vector's own bits say which one it belongs to. Each is built by one thread in the
-# order of the slots, so two cores build at full speed and the same vectors give the same graphs every
-# time; one graph built by two threads would differ from run to run. A search asks both.
-#
-# Equal vectors share one entry: a graph breaks up when many entries have no distance between them.
-# The slot that came first is the entry; the others are its twins.
-
-
-M = 16
-EF_CONSTRUCTION = 200
-# The least depth of a search in each part. Two of 48 find what one of 64 finds in a single graph of
-# everything on text vectors, and more on synthetic ones. Long vectors need more for equal recall.
+M = 16  # links per entry, the usual choice: more cost memory and gain little recall
+EF_CONSTRUCTION = 200  # depth of the search while building, the usual choice for this M
+# Least depth of a search in each part. With text vectors, two parts at 48 find as much as one graph
+# at 64, with synthetic vectors more. Long vectors need more for equal recall.
 EF_SHORT = 48
-EF_LONG = 96
-LONG_DIM = 64
-PARTS = 2
-SEED = 1
-BUILD_CHUNK = 8_192
-THREADS_FROM = 64  # Fewer insertions than this are done before two threads have started.
-SPREAD = 0.05
-SCRUB_NEAR = 8
+EF_LONG = 96  # twice as deep
+LONG_DIM = 64  # vectors from this length on are long
+PARTS = 2  # one for each core of a small machine; every further part costs each search
+SEED = 1  # any fixed number: equal vectors must give equal graphs
+BUILD_CHUNK = 8_192  # vectors copied for the graph library at a time: bounds the memory
+THREADS_FROM = 64  # fewer insertions than this are done before two threads have started
+SPREAD = 0.05  # how far from a live neighbour the entry of a removed vector is put
+SCRUB_NEAR = 8  # neighbours looked at for a live one; nearly always the first is
 
 
 class _Part(Protocol):
-    """What is used of `voyager.Index`."""
+    """The part of `voyager.Index` that is used here."""
 
     num_elements: int
     max_elements: int
@@ -172,7 +55,7 @@ class _Part(Protocol):
 
 
 class Graph:
-    """Entries that can be searched and added to; what is gone is for the caller to leave out."""
+    """Entries that can be searched and added to; callers filter the slots that are gone."""
 
     def __init__(self, dim: int) -> None:
         import voyager
@@ -231,8 +114,8 @@ class Graph:
     def search(self, query: Floats, count: int) -> tuple[Ints, float] | None:
         """Return the slots of about `count` nearest entries of each part, and a floor.
 
-        No entry that was left out is nearer than the floor. None when a part cannot reach as many
-        entries as it holds: then only looking at each of them helps.
+        No entry that was left out is nearer than the floor. None if a part cannot reach all of its
+        entries; then only an exact scan helps.
         """
         near: list[npt.NDArray[np.uint64]] = []
         floor = -np.inf
@@ -258,10 +141,10 @@ class Graph:
         return np.concatenate([slots, *more]) if more else slots
 
     def scrub(self, slots: Ints, vectors: Floats, live: Bools) -> Ints:
-        """Take the vectors of slots that are gone out of the graph; return those now unused.
+        """Remove the vectors of slots that are gone; return the slots that are unused now.
 
-        The entry stays as a stepping stone, but stands where a live neighbour is, a little aside,
-        since equal entries would cut the graph. An entry with a live twin is the twin's now.
+        The entry stays, because others are reached through it. It moves beside a live neighbour,
+        not onto it, because equal entries break up the graph. An entry with a live twin stays.
         """
         owners = _part_of(vectors[slots])
         unused: list[int] = []
@@ -281,17 +164,17 @@ class Graph:
         return np.array(unused, np.int64)
 
     def dump(self) -> tuple[Ints, list[bytes]]:
-        """Return the twins as (entry, twin) pairs, and each part's bytes, none for an empty one."""
+        """Return the twins as (entry, twin) pairs, and the bytes of each part (empty if it is)."""
         pairs = [(lead, twin) for lead, twins in self._twins.items() for twin in twins]
         parts = [part.as_bytes() if part.num_elements else b"" for part in self._parts]
         return np.array(pairs, np.int64).reshape(-1, 2), parts
 
     @classmethod
     def restore(cls, dim: int, pairs: Ints, parts: Sequence[bytes]) -> Graph:
-        """Return the graph that `dump` described.
+        """Return the graph that `dump` returned.
 
         Raises:
-            ValueError: the parts are not of this kind.
+            ValueError: the vectors have another length.
         """
         import voyager
 
@@ -300,14 +183,14 @@ class Graph:
             if part:
                 graph._parts[number] = voyager.Index.load(io.BytesIO(part))
             if graph._parts[number].num_dimensions != dim:
-                raise ValueError("a graph of another shape")
+                raise ValueError(f"a graph of vectors that have not {dim} numbers")
         for lead, twin in pairs.tolist():
             graph._twins.setdefault(lead, array("q")).append(twin)
         return graph
 
 
 def _stone(part: _Part, slot: int, vectors: Floats, live: Bools) -> Floats:
-    """Return where the entry of a slot that is gone may stand."""
+    """Return the place of the entry of a removed vector: near a live neighbour, or anywhere."""
     near = part.query(vectors[slot], min(SCRUB_NEAR, part.num_elements), 1, EF_SHORT)[0]
     stone: Floats = np.random.default_rng(slot).standard_normal(vectors.shape[1:], np.float32)
     stone /= np.linalg.norm(stone)
@@ -320,7 +203,7 @@ def _stone(part: _Part, slot: int, vectors: Floats, live: Bools) -> Floats:
 
 
 def _reserve(part: _Part, more: int) -> None:
-    """Make room ahead; left alone, a part grows by one entry at a time and copies itself."""
+    """Reserve room ahead; otherwise a part copies itself for each new entry."""
     needed = part.num_elements + more
     if needed > part.max_elements:
         part.resize(max(needed, part.max_elements + part.max_elements // 2))
@@ -332,20 +215,20 @@ def _bit_sums(vectors: Floats) -> npt.NDArray[np.uint32]:
 
 
 def _part_of(vectors: Floats) -> npt.NDArray[np.uint32]:
-    """Return which part each vector belongs to; equal vectors belong together."""
+    """Return the part of each vector; equal vectors are in one part."""
     mixed: npt.NDArray[np.uint32] = _bit_sums(vectors) * np.uint32(2_654_435_769)
     part: npt.NDArray[np.uint32] = (mixed >> np.uint32(16)) % np.uint32(PARTS)
     return part
 
 
 def _distinct(vectors: Floats) -> tuple[Ints, Ints, Ints]:
-    """Return the positions of first occurrences, of repetitions, and of what those repeat."""
+    """Return the positions of first occurrences, of repetitions, and of the firsts they repeat."""
     folded = np.bitwise_xor.reduce(vectors.view(np.uint32), axis=1)
     keys = (_bit_sums(vectors).astype(np.uint64) << np.uint64(32)) | folded
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     leads = first[group]
     repeated = np.flatnonzero(leads != np.arange(len(vectors)))
-    # Different vectors may share a key; they are entries of their own.
+    # Different vectors may share a key; each of them is an entry.
     equal = (vectors[repeated] == vectors[leads[repeated]]).all(axis=1)
     twins = repeated[equal]
     entry = np.ones(len(vectors), np.bool_)

@@ -1,15 +1,15 @@
-"""Name index: which nodes may be meant by a name, and which say the same already.
+"""The name index: which nodes a name may mean, and which nodes have an equal text.
 
-Names are filed twice: among all names, and among the names of the world they are in. So a name that
-thousands of users know is found in the caller's own world, and how common a name is elsewhere says
-nothing there. Contents are only asked for in one world.
+Each name is filed twice: among all names, and among the names of its world. So a name that
+thousands of users have is still found in the caller's own world, and its frequency elsewhere does
+not matter there. Contents are filed in their world only.
 
-The index is derived. It is brought up to the last commit when a name is resolved, whoever wrote. A
-writer that resolves names takes in what it wrote in the same transaction.
+The index is derived. It is brought up to the last commit when a name is resolved, whoever wrote
+that commit. A write that resolves names adds its own nodes in the same transaction.
 
-The second half of this file says how a node is called, and how a question says it. Both are cut
-into words the same way, so "Dr. Smith's" names Dr. Smith, and "McDonald's" itself. People are also
-called by their first name alone.
+`name_key` and `first_name` say under which words a question finds a node. Names and questions are
+split into words the same way, so "Dr. Smith's" names Dr. Smith, and "McDonald's" itself. People are
+also found by their first name alone.
 """
 
 from __future__ import annotations
@@ -25,37 +25,47 @@ from worlddb.language.fold import fold
 from worlddb.language.person_names import ALSO_WORDS, read_name
 from worlddb.language.words import folded
 from worlddb.resolve.known import is_given, is_name
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW
 
-BATCH = 50_000
-"""Keys lie all over the index, so each batch touches most of it: better few and large."""
-NAME_CHARS_MAX = 120
+BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
+NAME_CHARS_MAX = 120  # a longer name is a sentence; the resolver reads no more than 100 letters
 NOT_NAMED = frozenset({"World", "Scope", "Session", "Turn"})
-"""Types whose names say who speaks or whose it is, not what the node is."""
+"""Types whose name is a speaker or an owner, not the name of the node."""
 
-Filed = list[tuple[int, int]]
+NAME_WORDS_MAX = 6  # words of a question that are looked up as one name
+SAID_NAME_CHARS_MAX = 80  # a longer name is not said in a question
+FULL_NAME_WORDS_MAX = 4  # a longer name is hardly that of a person
+FIRST_NAMED = frozenset({"Entity", "Person"})
+
+_WORD = re.compile(r"[^\W_](?:[\w.'’&+#-]*[\w+#])?")
+_POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?:;\n\"“”(]")
+
+Postings = list[tuple[int, int]]
+"""(key number, node row) pairs."""
 Keys = Callable[[str], Iterable[str]]
 AttributeKeys = Callable[[Mapping[str, str]], Iterable[str]]
 
 
 def key_number(key: str) -> int:
-    """Return a key as the number that is stored: 8 bytes of its hash."""
+    """Return the stored number of a key: 8 bytes of its hash."""
     hashed = blake3(key.encode("utf-8", "surrogatepass")).digest(8)
     return int.from_bytes(hashed, "big", signed=True)
 
 
 def content_key(type_: str, content: str, world: int) -> int:
-    """Return the key of what a node of a world says; equal for equal contents of equal types."""
+    """Return the key number of a node's content; equal for equal texts of one type and world."""
     return key_number(f"content\0{world}\0{type_}\0{' '.join(content.split())}")
 
 
 def name_number(key: str, world: int = ROOT_ROW) -> int:
-    """Return the number of a name's key among the names of a world; among all, if of the root."""
+    """Return the key number of a name among the names of a world; of the root, among all names."""
     return key_number(f"name\0{key}" if world == ROOT_ROW else f"name\0{world}\0{key}")
 
 
 class NameIndex:
-    """The lookup index of one store; under what names and attributes are found is told to it."""
+    """The name index of one store, with functions for the keys of names and of attributes."""
 
     def __init__(self, store: Store, keys: Keys, attribute_keys: AttributeKeys) -> None:
         self._store = store
@@ -63,7 +73,7 @@ class NameIndex:
         self._attribute_keys = attribute_keys
 
     def is_current(self, reader: Reader) -> bool:
-        """Return whether the index has reached the commit of a snapshot."""
+        """Tell whether the index has reached the commit of a snapshot."""
         head = reader.head()
         return (
             reader.lookups.is_begun()
@@ -82,7 +92,7 @@ class NameIndex:
         if not is_begun:
             with self._store.derive() as session:
                 if not session.lookups.is_begun():
-                    # From here on it is noted what is moved or erased.
+                    # From here on, moved and erased nodes are recorded.
                     session.lookups.set_reached(*session.lookups.reached())
         while True:
             with self._store.read() as reader:
@@ -93,7 +103,7 @@ class NameIndex:
                     return
                 last = min(node + BATCH, head.nodes)
                 filed, names = self._of_nodes(reader, range(node + 1, last + 1))
-                # Aliases and attributes come last, when all their nodes are in.
+                # Aliases and attributes come last, when all their nodes are indexed.
                 notes = note
                 if last == head.nodes:
                     filed += self._of_notes(reader, note)
@@ -101,14 +111,14 @@ class NameIndex:
                 filed += self._of_moved(reader, [row for row in moved if row <= node], names)
             with self._store.derive() as session:
                 at = session.lookups
-                # Else somebody was faster.
+                # Otherwise another process was faster.
                 if at.reached() == (node, note) and at.moved() == moved:
                     _put(session, filed, names, last, notes)
 
     def take_in(self, session: Reader, last: int, notes: int) -> None:
-        """Add what an open transaction has written: its nodes up to row `last`, and its notes.
+        """Index what an open transaction has written: its nodes up to row `last`, and its notes.
 
-        Only if the index is at the commit before; else there is more to bring up than this.
+        Nothing is done if the index has not reached the commit before.
         """
         head = session.head()
         if session.lookups.reached() == (head.nodes, head.notes) != (last, notes):
@@ -118,109 +128,95 @@ class NameIndex:
             filed += self._of_moved(session, moved, names)
             _put(session, filed, names, last, notes)
 
-    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[Filed, Counter[int]]:
-        """Return the keys of some nodes, and how many in each world have a name of their own."""
-        filed: Filed = []
+    def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[Postings, Counter[int]]:
+        """Return the postings of some nodes, and how many named nodes each world has."""
+        filed: Postings = []
         names: Counter[int] = Counter()
         for body in reader.bodies(rows):
             world = body.parent or ROOT_ROW
             if body.content:
                 filed.append((content_key(body.type, body.content, world), body.row))
-            if _is_named(body):
+            if 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED:
                 names.update({ROOT_ROW, world})
-                filed += _filed(self._keys(body.name), body.row, world)
+                filed += _postings(self._keys(body.name), body.row, world)
         return filed, names
 
-    def _of_notes(self, reader: Reader, after: int) -> Filed:
-        """Return the keys of the aliases and attributes that were told after a note."""
-        aliases = [(row, self._keys(alias)) for row, alias in _short(reader.aliases_after(after))]
-        told = [
-            (row, self._attribute_keys(attributes))
-            for row, attributes in reader.lookups.attributes_after(after)
-        ]
-        worlds = reader.parents({row for row, _ in aliases + told})
-        return [
-            number
-            for row, keys in aliases + told
-            for number in _filed(keys, row, worlds[row] or ROOT_ROW)
-        ]
+    def _of_notes(self, reader: Reader, after: int) -> Postings:
+        """Return the postings of all aliases and attributes after a note."""
+        return self._of_aliases_and_attributes(
+            reader, reader.aliases_after(after), reader.lookups.attributes_after(after)
+        )
 
-    def _of_moved(self, reader: Reader, rows: list[int], names: Counter[int]) -> Filed:
-        """Return all keys of nodes that are in another world now, and count them there."""
+    def _of_moved(self, reader: Reader, rows: list[int], names: Counter[int]) -> Postings:
+        """Return the postings of nodes that are in another world now, and count them there."""
         if not rows:
             return []
         filed, came = self._of_nodes(reader, rows)
-        del came[ROOT_ROW]  # There they were counted before.
+        del came[ROOT_ROW]  # Counted there before.
         names += came
-        worlds = reader.parents(rows)
-        for row, alias in _short(reader.aliases(rows)):
-            filed += _filed(self._keys(alias), row, worlds[row] or ROOT_ROW)
-        for row, attributes in reader.lookups.attributes(rows):
-            filed += _filed(self._attribute_keys(attributes), row, worlds[row] or ROOT_ROW)
-        return filed
+        return filed + self._of_aliases_and_attributes(
+            reader, reader.aliases(rows), reader.lookups.attributes(rows)
+        )
+
+    def _of_aliases_and_attributes(
+        self,
+        reader: Reader,
+        aliases: Iterable[tuple[int, str]],
+        attributes: Iterable[tuple[int, Mapping[str, str]]],
+    ) -> Postings:
+        keys = [(row, self._keys(name)) for row, name in aliases if len(name) <= NAME_CHARS_MAX]
+        keys += [(row, self._attribute_keys(values)) for row, values in attributes]
+        worlds = reader.parents({row for row, _ in keys})
+        return [
+            posting
+            for row, of_row in keys
+            for posting in _postings(of_row, row, worlds[row] or ROOT_ROW)
+        ]
 
 
-def _is_named(body: BodyRow) -> bool:
-    return 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED
-
-
-def _short(aliases: Iterable[tuple[int, str]]) -> Iterable[tuple[int, str]]:
-    return ((row, alias) for row, alias in aliases if len(alias) <= NAME_CHARS_MAX)
-
-
-def _filed(keys: Iterable[str], row: int, world: int) -> Filed:
-    """Return what a node of a world is filed under, by keys of its names."""
+def _postings(keys: Iterable[str], row: int, world: int) -> Postings:
+    """Return the postings of a node by its keys, among all names and in its world."""
     return [(name_number(key, among), row) for key in keys for among in {ROOT_ROW, world}]
 
 
-def _put(session: Reader, filed: Filed, names: Counter[int], last: int, notes: int) -> None:
-    """Add keys, and say how far the index has come."""
+def _put(session: Reader, filed: Postings, names: Counter[int], last: int, notes: int) -> None:
+    """Add postings, and record how far the index has come."""
     filed.sort()
     session.lookups.put(filed)
     session.lookups.add_names(names)
     session.lookups.set_reached(last, notes)
 
 
-NAME_WORDS_MAX = 6
-SAID_NAME_CHARS_MAX = 80
-FIRST_NAMED = frozenset({"Entity", "Person"})
-FULL_WORDS_MAX = 4
-
-_WORD = re.compile(r"[^\W_](?:[\w.'’&+#-]*[\w+#])?")
-_POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.!?:;\n\"“”(]")
-
-
 def said_words(text: str) -> list[str]:
-    """Return the words of a name or a question, without punctuation around them and "'s"."""
+    """Return the words of a name or a question, without surrounding punctuation and "'s"."""
     return [_POSSESSIVE.sub("", match.group()) for match in _WORD.finditer(text)]
 
 
 def name_key(name: str) -> str:
-    """Return the key under which a node is found by its name; empty for what is no name."""
+    """Return the key under which a question finds a name; empty if the text is too long."""
     return folded(" ".join(said_words(name))) if len(name) <= SAID_NAME_CHARS_MAX else ""
 
 
 def first_name(type_: str, name: str) -> str:
-    """Return the first name of somebody who has more than that; empty for everybody else."""
+    """Return the first name in the full name of a person; empty for anything else."""
     if type_ not in FIRST_NAMED or len(name) > SAID_NAME_CHARS_MAX:
         return ""
     words = name.split()
     if len(words) < 2 or not any(is_given(fold(word)) for word in words[:2]):
         return ""
     full = read_name(name)
-    if full.legal or full.ordered or full.numbers or not 1 < len(full.words) <= FULL_WORDS_MAX:
+    if full.legal or full.ordered or full.numbers or not 1 < len(full.words) <= FULL_NAME_WORDS_MAX:
         return ""
     first, last = full.words[0], full.words[-1]
-    # Mark Miller is somebody, the Jordan River is not.
+    # Mark Miller is a person, the Jordan River is not.
     return first if is_given(first) and (first not in ALSO_WORDS or is_name(last)) else ""
 
 
 def said_firsts(question: str) -> dict[int, str]:
-    """Return which words of a question, by number, may be a first name that stands alone.
+    """Return the words of a question, by position, that may be a first name used alone.
 
-    A name beside it makes it a part of another one. A name that is a word, too, needs a capital,
-    and not that of a sentence's beginning: "Did Will come?"
+    A word beside another name is a part of that name. A name that is also a common word needs a
+    capital that is not the first of a sentence: "Did Will come?"
     """
     if question.isupper():
         question = question.lower()
@@ -246,5 +242,5 @@ def said_firsts(question: str) -> dict[int, str]:
 
 
 def _is_part_of_name(word: str, *, begins: bool) -> bool:
-    """Tell whether a word beside a first name looks like a part of the same name."""
+    """Tell whether a word beside a first name may be a part of the same name."""
     return is_name(fold(word)) or (word[0].isupper() and not begins)

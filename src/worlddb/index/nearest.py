@@ -1,28 +1,56 @@
-"""Exact: cosines of one question with many unit vectors, and the best of them.
+"""The nearest-neighbour index: the rows whose vectors have the highest cosine with a query.
 
-Everything here runs on one thread. The matrix product of numpy would hand even small products to
-all cores, and on a busy machine the slowest core decides: milliseconds instead of microseconds.
-Both kernels used here also add up each vector alone, in the same order wherever it lies, so equal
-vectors have equal cosines and ties are real ties.
+    put ──▶ tail ──(tail too long)──▶ graph
+             └───────── search ────────┘
+
+New and changed vectors go to the tail, which every search scans, so a change counts at once. Up to
+`exact_below` vectors everything is tail and answers are exact. Beyond that, the oldest slots of the
+tail move into a graph, a few with every put, and answers from the graph are approximate.
+
+N1  A removed row, or the old vector of a replaced row, is never returned.
+N2  A search returns k rows if k rows are allowed, and only allowed rows.
+N3  The same calls in the same order give the same answers.
+N4  A saved file holds nothing of removed rows.
+
+Cosines are computed on one thread. The matrix product of numpy would use all cores even for small
+products, and on a busy machine the slowest core decides. Both kernels used here add up each vector
+separately and in the same order, so equal vectors have equal cosines and ties are real ties.
+
+A saved index is one file, read completely or not at all:
+
+    magic · format · dim · slots in the graph · length of the stamp and of each section (fixed size)
+    stamp · digest of everything before it
+    sections, one after the other
+    digest of all sections
+
+The index is derived, so the file is not forced to disk. After a power cut it may be short; lengths
+and digests show that, and the index is built again. A new file replaces the old one by renaming.
+
+Not here: where vectors come from, which rows are allowed, when to save.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import struct
 import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import BinaryIO
 
 import numpy as np
+from blake3 import blake3
 
-from worlddb.errors import InvalidInputError
-from worlddb.index import hnsw as saved
+from worlddb.errors import InvalidInputError, StorageError
 from worlddb.index.hnsw import LONG_DIM, Graph
 from worlddb.index.vector_slots import (
     GONE,
     Floats,
     Ints,
-    Slots,
-    Turns,
+    ReadWriteLock,
+    VectorSlots,
     among,
     checked_put,
     checked_rows,
@@ -30,10 +58,31 @@ from worlddb.index.vector_slots import (
 )
 
 NOT_A_COSINE = np.float32(-2)
-SHORT_DIM = 32  # Below it, a call per vector (vecdot) costs more than its sum.
-BLOCK = 64
-BLOCKS_PER_K = 4
-GATHER_CHUNK = 4_096  # Vectors that are copied together, so that they stay in the cache.
+SHORT_DIM = 32  # below this length, a call per vector (vecdot) costs more than its sum
+BLOCK = 64  # scores per block; at first only the maximum of each block is ranked
+BLOCKS_PER_K = 4  # with fewer blocks, their maxima bound the k-th score too loosely to save time
+GATHER_CHUNK = 4_096  # vectors copied together, so that they stay in the cache
+
+DIM_MAX = 65_536  # far above any embedder; the limit catches wrong arguments
+# Near the point where both ways take equally long: 8,000 at 16 dimensions; at 256 dimensions 17,000
+# with text vectors, 29,000 with synthetic ones (bench.vectors). Exactness is worth a little time.
+EXACT_BELOW_SHORT = 12_000
+EXACT_BELOW_LONG = 18_000  # the same for long vectors
+TAIL_MAX = 1_024  # the scan of the tail stays short beside a search of the graph
+MOVED_PER_PUT = 4  # slots that move into the graph for each row put, until the tail is short
+MOVE_CHUNK = 64  # slots that move while searches wait
+COUNT_GROWTH = 4  # factor by which a search that found too few allowed rows looks deeper
+WASTE_MIN = 1_024  # fewer slots without a row are not worth a rebuild
+SCRUB_SHARE = 0.1  # share of all rows above which a rebuild costs less than scrubbing
+ROUNDING = 1e-6  # cosines from the graph and from here may differ by this much
+
+MAGIC = b"WDBNEAR\n"
+FORMAT = 1  # version of the file layout
+SECTIONS = 6  # rows, vectors, rows of zero vectors, twins, and the two parts of the graph
+STAMP_MAX = 1_024  # bytes; bounds what a damaged header can make us read
+DIGEST = 32  # bytes of a blake3 digest
+
+_FIXED = struct.Struct(f"<8sIIQI{SECTIONS}Q")
 
 
 def cosines(vectors: Floats, query: Floats) -> Floats:
@@ -48,9 +97,9 @@ def cosines(vectors: Floats, query: Floats) -> Floats:
 
 
 def best(scores: Floats, k: int) -> Ints:
-    """Return the positions of the k highest scores and of all that equal the last of them.
+    """Return the positions of at least the k highest scores and all ties with the k-th.
 
-    A few more may be among them; none that belongs there is missing.
+    A few lower scores may be among them.
     """
     count = len(scores)
     if count <= k:
@@ -65,14 +114,16 @@ def best(scores: Floats, k: int) -> Ints:
     return np.flatnonzero(scores >= bound)
 
 
-def ranked(rows: Ints, scores: Floats, k: int) -> list[tuple[int, float]]:
+def ranked_rows(rows: Ints, scores: Floats, k: int) -> list[tuple[int, float]]:
     """Return the k best as (row, score), highest score first, ties by row."""
     order = np.lexsort((rows, -scores))[:k]
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
-def scan(slots: Slots, query: Floats, k: int, allowed: Ints | None) -> list[tuple[int, float]]:
-    """Return the k best of all rows, or of the allowed ones, after looking at each of them.
+def scan(
+    slots: VectorSlots, query: Floats, k: int, allowed: Ints | None
+) -> list[tuple[int, float]]:
+    """Return the k best of all rows, or of the allowed rows, by an exact scan.
 
     Raises:
         InvalidInputError: `allowed` is not ascending.
@@ -96,38 +147,7 @@ def scan(slots: Slots, query: Floats, k: int, allowed: Ints | None) -> list[tupl
                 scores[chunk] = cosines(slots.vectors[where[chunk]], query)
     top = best(scores, k)
     top = top[scores[top] > NOT_A_COSINE]
-    return ranked(rows[top], scores[top], k)
-
-
-# Nearest: which rows' vectors point most nearly where a question points.
-#
-# put ──▶ tail ──(tail too long)──▶ graph
-# └───────── search ────────┘
-#
-# New and changed vectors go to the tail, where search looks at each of them, so a change counts at
-# once. While there are few vectors everything is tail, and answers are exact. Above that, the oldest
-# of the tail move on into a graph, a few with every put, and answers from there are approximate.
-#
-# N1  A row that was removed, or the old vector of one that was put again, is never returned.
-# N2  A search returns k rows if k are there to be seen, and only rows that may be seen.
-# N3  The same calls in the same order give the same answers.
-# N4  A saved file holds nothing of rows that were removed.
-#
-# Not here: where vectors come from, which rows may be seen, when to save.
-
-
-DIM_MAX = 65_536
-# Near where both take equally long: 8,000 at 16 dimensions; at 256, 17,000 with text vectors and
-# 29,000 with synthetic ones (bench.vectors). An exact answer is worth a little more time.
-EXACT_BELOW_SHORT = 12_000
-EXACT_BELOW_LONG = 18_000
-TAIL_MAX = 1_024
-MOVED_PER_PUT = 4  # Slots that move into the graph for each row put, until the tail is short.
-MOVE_CHUNK = 64  # Slots that move while searches wait.
-DEEPER = 4
-WASTE_MIN = 1_024
-SCRUB_SHARE = 0.1  # Of all rows: above it, building again costs less than scrubbing.
-ROUNDING = 1e-6
+    return ranked_rows(rows[top], scores[top], k)
 
 
 class Nearest:
@@ -138,11 +158,11 @@ class Nearest:
 
         Args:
             dim: the length of every vector.
-            exact_below: up to so many vectors are searched one by one, without a graph; None for
-                as many as take no longer than the graph does.
+            exact_below: up to this many vectors are scanned without a graph; None for a number
+                at which both ways take about equally long.
 
         Raises:
-            InvalidInputError: a dimension or number that cannot be.
+            InvalidInputError: a number out of range.
         """
         if not 1 <= dim <= DIM_MAX:
             raise InvalidInputError(f"dim is {dim}; give 1 to {DIM_MAX:,}")
@@ -153,59 +173,59 @@ class Nearest:
         self.dim = dim
         self._exact_below = exact_below
         self._tail_max = min(TAIL_MAX, exact_below)
-        self._slots = Slots(dim)
+        self._slots = VectorSlots(dim)
         self._graph: Graph | None = None
         self._moved = 0  # Slots before this one are in the graph, or gone.
-        self._blank: set[int] = set()  # Rows whose vector is zero: they point nowhere.
-        self._turns = Turns()
+        self._blank: set[int] = set()  # Rows whose vector is zero: they have no cosine.
+        self._lock = ReadWriteLock()
         self._writer = threading.RLock()
 
     def __len__(self) -> int:
         return self._slots.live + len(self._blank)
 
     def put(self, rows: Ints, vectors: Floats) -> None:
-        """Insert rows, or replace the vectors of those that are there; the last one given counts.
+        """Insert rows or replace their vectors; if a row is given twice, the last vector counts.
 
-        Vectors are kept at length 1. Zero vectors are kept and never found.
+        Vectors are scaled to length 1. A row with a zero vector is kept and never found.
 
         Raises:
             InvalidInputError: arrays of another type or shape, or a vector that is not finite.
         """
         given, known, blank = checked_put(rows, vectors, self.dim)
         with self._writer:
-            with self._turns.writing():
+            with self._lock.writing():
                 self._drop(blank)
                 self._blank.update(blank.tolist())
                 self._place(given, known)
             self._settle(len(given))
 
     def remove(self, rows: Ints) -> None:
-        """Forget rows; unknown ones are ignored.
+        """Remove rows; unknown rows are ignored.
 
         Raises:
             InvalidInputError: not an array of int64.
         """
         given = checked_rows(rows, "rows")
         with self._writer:
-            with self._turns.writing():
+            with self._lock.writing():
                 self._blank.difference_update(given.tolist())
                 self._drop(np.unique(given))
             self._settle(len(given))
 
     def build(self, rows: Ints, vectors: Floats, threads: int | None = None) -> None:
-        """Hold these rows instead of all that is held now; searches go on until the swap.
+        """Replace the whole content by these rows; searches go on until the swap.
 
         Raises:
             InvalidInputError: as `put`.
         """
         given, known, blank = checked_put(rows, vectors, self.dim)
         with self._writer:
-            slots = Slots(self.dim)
+            slots = VectorSlots(self.dim)
             slots.append(given, known)
             self._swap(slots, set(blank.tolist()), threads)
 
     def rebuild(self, threads: int | None = None) -> None:
-        """Build anew from the rows held now, without what removed and replaced rows left behind."""
+        """Build again from the live rows, without the slots of removed and replaced rows."""
         with self._writer:
             self._swap(self._slots.packed(), self._blank, threads)
 
@@ -214,8 +234,8 @@ class Nearest:
 
         Args:
             query: a vector; a zero vector finds nothing.
-            k: how many.
-            allowed: the rows that may be seen, ascending, each once; None for all.
+            k: the number of rows.
+            allowed: the rows that may be returned, ascending, each once; None for all.
 
         Raises:
             InvalidInputError: k below 1, or arrays of another type or shape.
@@ -229,27 +249,27 @@ class Nearest:
         wanted = unit(query)
         if wanted is None:
             return []
-        with self._turns.reading():
+        with self._lock.reading():
             found = self._approximate(wanted, k, allowed)
             return scan(self._slots, wanted, k, allowed) if found is None else found
 
     def save(self, path: str, stamp: bytes) -> None:
-        """Write the index to a file, in place of the one that is there.
+        """Write the index to a file, which replaces the one that is there.
 
         Raises:
             InvalidInputError: the stamp is too long.
-            StorageError: the disk refused; the old file is as it was.
+            StorageError: the file cannot be written; the old file is unchanged.
         """
         with self._writer:
             self._scrub()
-            with self._turns.reading():
+            with self._lock.reading():
                 slots, graph = self._slots, self._graph
                 pairs, parts = graph.dump() if graph else (np.empty((0, 2), np.int64), [b"", b""])
                 blank = np.array(sorted(self._blank), np.int64)
                 arrays = (slots.rows, slots.vectors, blank, pairs)
                 views = [each.reshape(-1).view(np.uint8).data for each in arrays]
                 views += [memoryview(part) for part in parts]
-                saved.write(path, self.dim, self._moved, stamp, views)
+                _write_file(path, self.dim, self._moved, stamp, views)
 
     @classmethod
     def load(
@@ -260,34 +280,34 @@ class Nearest:
         dim: int | None = None,
         exact_below: int | None = None,
     ) -> Nearest | None:
-        """Return the index saved at `path`, or None unless it is whole and the one asked for.
+        """Return the index saved at `path`; None if the file is damaged or not the expected one.
 
         Args:
             path: the file.
-            stamp: what it must have been saved with; None for anything.
-            dim: what its vectors' length must be; None for anything.
+            stamp: the expected stamp; None for any.
+            dim: the expected length of the vectors; None for any.
             exact_below: as for a new index.
         """
-        found = saved.read(path, stamp, dim)
+        found = _read_file(path, stamp, dim)
         if found is None:
             return None
-        head, (rows, vectors, blank, pairs, *parts) = found
-        index = cls(head.dim, exact_below=exact_below)
+        header, (rows, vectors, blank, pairs, *parts) = found
+        index = cls(header.dim, exact_below=exact_below)
         try:
             if any(len(part) for part in parts):
                 shape = np.frombuffer(pairs, np.int64).reshape(-1, 2)
-                index._graph = Graph.restore(head.dim, shape, [bytes(part) for part in parts])
+                index._graph = Graph.restore(header.dim, shape, [bytes(part) for part in parts])
         except (RuntimeError, ValueError):
-            return None  # Whole, but written for another version of the graph library.
+            return None  # Undamaged, but written by another version of the graph library.
         index._slots.restore(
             np.frombuffer(rows, np.int64),
-            np.frombuffer(vectors, np.float32).reshape(-1, head.dim),
+            np.frombuffer(vectors, np.float32).reshape(-1, header.dim),
         )
-        index._moved = head.mark if index._graph is not None else 0
+        index._moved = header.moved if index._graph is not None else 0
         index._blank = set(np.frombuffer(blank, np.int64).tolist())
         return index
 
-    # How rows come, move and go. The caller holds the writer's lock.
+    # -- changes; the caller holds the writer's lock -----------------------------------------------
 
     def _place(self, rows: Ints, vectors: Floats) -> None:
         if self._blank:
@@ -306,7 +326,7 @@ class Nearest:
         self._slots.wipe(slots[slots >= self._moved])
 
     def _settle(self, changed: int) -> None:
-        """Keep the tail short and the waste below what is live."""
+        """Keep the tail short, and the slots that are gone fewer than the live ones."""
         slots = self._slots
         if slots.used - slots.live > max(WASTE_MIN, slots.live):
             return self.rebuild()
@@ -320,22 +340,23 @@ class Nearest:
         end = self._moved + max(0, moving)
         while self._moved < end:
             stop = min(end, self._moved + MOVE_CHUNK)
-            with self._turns.writing():
+            with self._lock.writing():
                 chunk = np.arange(self._moved, stop)
                 self._graph.insert(chunk[slots.rows[chunk] != GONE], slots.vectors)
                 self._moved = stop
         return None
 
-    def _swap(self, slots: Slots, blank: set[int], threads: int | None) -> None:
+    def _swap(self, slots: VectorSlots, blank: set[int], threads: int | None) -> None:
         graph = None
         if slots.live > self._exact_below:
             graph = Graph(self.dim)
             graph.build(np.arange(slots.used), slots.vectors, threads or os.cpu_count() or 1)
-        with self._turns.writing():
+        with self._lock.writing():
             self._slots, self._graph, self._blank = slots, graph, blank
             self._moved = slots.used if graph is not None else 0
 
     def _scrub(self) -> None:
+        """Overwrite the vectors of removed rows in the graph (N4)."""
         slots, graph = self._slots, self._graph
         left = np.flatnonzero(slots.rows[: self._moved] == GONE)
         left = left[slots.vectors[left].any(axis=1)]
@@ -345,17 +366,17 @@ class Nearest:
             self.rebuild()
             return
         for i in range(0, len(left), MOVE_CHUNK):
-            with self._turns.writing():
+            with self._lock.writing():
                 live = slots.rows != GONE
                 slots.wipe(graph.scrub(left[i : i + MOVE_CHUNK], slots.vectors, live))
 
     def _approximate(
         self, query: Floats, k: int, allowed: Ints | None
     ) -> list[tuple[int, float]] | None:
-        """Ask graph and tail for more and more, until nothing left out could belong to the k.
+        """Search graph and tail ever deeper, until no row left out can belong to the k best.
 
-        None when looking at each row that may be seen takes less time. That time grows with the
-        rows, the graph's with its depth, and `exact_below` rows take as long as the least depth.
+        None if an exact scan takes less time. The time of a scan grows with the rows, the time of
+        the graph with its depth; `exact_below` rows take as long as the least depth.
         """
         slots, graph = self._slots, self._graph
         seen = slots.live if allowed is None else min(len(allowed), slots.live)
@@ -378,8 +399,97 @@ class Nearest:
                 near = np.concatenate((near, late + self._moved))
             rows = slots.rows[near]
             kept = rows != GONE if allowed is None else among(allowed, rows)
-            found = ranked(rows[kept], cosines(slots.vectors[near[kept]], query), k)
+            found = ranked_rows(rows[kept], cosines(slots.vectors[near[kept]], query), k)
             if floor == -math.inf or (len(found) == k and found[-1][1] >= floor - ROUNDING):
                 return found
-            count *= DEEPER
+            count *= COUNT_GROWTH
         return None
+
+
+# -- the saved file --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileHeader:
+    """The header of a saved index; slots before `moved` are in the graph."""
+
+    dim: int
+    moved: int
+    stamp: bytes
+    lengths: tuple[int, ...]
+
+    def pack(self) -> bytes:
+        """Return the bytes of the header."""
+        fixed = _FIXED.pack(MAGIC, FORMAT, self.dim, self.moved, len(self.stamp), *self.lengths)
+        return fixed + self.stamp + blake3(fixed + self.stamp).digest()
+
+
+def _write_file(
+    path: str, dim: int, moved: int, stamp: bytes, sections: Sequence[memoryview]
+) -> None:
+    if len(stamp) > STAMP_MAX:
+        raise InvalidInputError(f"the stamp has {len(stamp)} bytes; give at most {STAMP_MAX}")
+    header = IndexFileHeader(dim, moved, stamp, tuple(section.nbytes for section in sections))
+    draft = f"{path}.{os.getpid()}.part"
+    try:
+        with open(draft, "wb") as file:
+            file.write(header.pack())
+            digest = blake3()
+            for section in sections:
+                digest.update(section)
+                file.write(section)
+            file.write(digest.digest())
+        os.replace(draft, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.remove(draft)
+        raise StorageError(f"cannot save the vector index at {path!r}: {error}") from error
+
+
+def saved_stamp(path: str) -> bytes | None:
+    """Return the stamp of a saved index; None if there is no readable file."""
+    try:
+        with open(path, "rb") as file:
+            header = _read_header(file)
+    except OSError:
+        return None
+    return None if header is None else header.stamp
+
+
+def _read_file(
+    path: str, stamp: bytes | None, dim: int | None
+) -> tuple[IndexFileHeader, list[memoryview]] | None:
+    """Return the header and the sections of a file after checking all of them; see `load`."""
+    try:
+        with open(path, "rb") as file:
+            header = _read_header(file)
+            if header is None or (stamp is not None and header.stamp != stamp):
+                return None
+            if dim is not None and header.dim != dim:
+                return None
+            whole = file.tell() + sum(header.lengths) + DIGEST
+            if os.fstat(file.fileno()).st_size != whole:
+                return None
+            digest, sections = blake3(), []
+            for length in header.lengths:
+                section = memoryview(bytearray(length))
+                if length and file.readinto(section) != length:
+                    return None
+                digest.update(section)
+                sections.append(section)
+            return (header, sections) if file.read() == digest.digest() else None
+    except OSError:
+        return None
+
+
+def _read_header(file: BinaryIO) -> IndexFileHeader | None:
+    fixed = file.read(_FIXED.size)
+    if len(fixed) != _FIXED.size:
+        return None
+    magic, version, dim, moved, stamp_length, *lengths = _FIXED.unpack(fixed)
+    if magic != MAGIC or version != FORMAT or stamp_length > STAMP_MAX:
+        return None
+    stamp = file.read(stamp_length)
+    if file.read(DIGEST) != blake3(fixed + stamp).digest():
+        return None
+    return IndexFileHeader(dim, moved, stamp, tuple(lengths))

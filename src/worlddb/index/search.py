@@ -1,6 +1,6 @@
-"""Search: everything one open store keeps in memory to find nodes by words and by meaning.
+"""The search state of one open store: its vectors, its held worlds, its whole-store index.
 
-Nothing heavy is imported before the first search, and no embedder is loaded before it is needed.
+No library is imported before the first search that needs it, and no embedder is loaded before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from worlddb.errors import ConflictError, InvalidInputError, ProviderError
 from worlddb.model.inputs import encode_text
-from worlddb.store.protocol import Reader, Store
+from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import Moment
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from worlddb.index.store_search import StoreSearch
     from worlddb.index.vectors import Vectors
 
-
 NO_EMBEDDER = "none"
 POOLINGS = ("attention", "mean")
-MODEL_ID_BYTES_MAX = 4096
+MODEL_ID_BYTES_MAX = 4096  # stored with every store; longer than any path or model name in use
 
 Progress = Callable[[int, int], None]
+"""Called with how many nodes are done, and how many there are."""
 
 
 class Search:
@@ -57,15 +57,15 @@ class Search:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether this store is searched by meaning at all."""
+        """Whether this store was opened with an embedder."""
         return self._given != NO_EMBEDDER
 
     def vectors(self) -> Vectors:
-        """Return the embeddings of this store, by the embedder it was written with.
+        """Return the vectors of this store.
 
         Raises:
-            InvalidInputError: it was opened without one.
-            ProviderError: that embedder cannot be made from its name alone.
+            InvalidInputError: the store was opened without an embedder.
+            ProviderError: the recorded embedder is not one of WorldDB's own.
         """
         with self._lock:
             if self._vectors is None:
@@ -86,12 +86,12 @@ class Search:
             return self._made(DEFAULT if recorded is None else recorded)
         except InvalidInputError as error:
             raise ProviderError(
-                f"{self._store.path}: its vectors were made by {recorded!r}, which is no embedder "
-                "of ours; pass that one as embedder=…, or make them anew with db.reindex(…)"
+                f"{self._store.path}: its vectors were made by {recorded!r}, which WorldDB does "
+                "not know; pass that one as embedder=…, or embed anew with db.reindex(…)"
             ) from error
 
     def _recorded(self) -> str | None:
-        """Return the model that made this store's vectors, if any did."""
+        """Return the model that made this store's vectors; None if it has none."""
         with self._store.read() as reader:
             return next((row.id for row in reader.derived.models() if row.active), None)
 
@@ -100,23 +100,23 @@ class Search:
         if recorded is not None and recorded != embedder.model_id:
             raise ConflictError(
                 f"{self._store.path}: its vectors were made by {recorded}, not by "
-                f"{embedder.model_id}; leave the embedder out, or make them anew with "
+                f"{embedder.model_id}; leave the embedder out, or embed anew with "
                 "db.reindex(embedder) or: "
                 f"worlddb reindex --embedder {shlex.quote(embedder.model_id)} "
                 f"--db {shlex.quote(self._store.path)}"
             )
 
     def reindex(self, embedder: Embedder | str | None, on_progress: Progress) -> str:
-        """Embed what has no vector yet, or all of it by another embedder; return the model's name.
+        """Embed all nodes without a vector, or every node by another embedder; return its model.
 
-        Whatever else is derived and was lost is made again, without an embedder all the same.
+        Other derived data that was lost is rebuilt too, also without an embedder.
 
         Raises:
-            ProviderError: the embedder failed; what it did is kept, and the next call goes on.
+            ProviderError: the embedder failed; finished work is kept, and the next call goes on.
             StorageError, ConflictError: the store cannot be written.
         """
         if self._store.mend():
-            self.forget()  # What is held was read from what was lost.
+            self.forget()  # Held worlds were read from the damaged data.
         if embedder is None and not self.has_vectors:
             return NO_EMBEDDER
         if embedder is None:
@@ -135,7 +135,7 @@ class Search:
     def interior(
         self, reader: Reader, worlds: Sequence[int], moment: Moment, members: bool
     ) -> AbstractContextManager[HeldWorld | None]:
-        """Hold worlds in memory as of the reader's commit: a block with None if too large."""
+        """Hold worlds in memory as of the reader's commit; yields None if they are too large."""
         with self._lock:
             if self._interiors is None:
                 from worlddb.index.held_world import HeldWorlds
@@ -145,7 +145,7 @@ class Search:
         return interiors.holding(reader, worlds, moment, members)
 
     def wide(self) -> StoreSearch:
-        """Return the search through the indexes of the whole store."""
+        """Return the search through the whole-store indexes, for worlds too large to be held."""
         with self._lock:
             if self._wide is None:
                 from worlddb.index.store_search import StoreSearch
@@ -154,35 +154,36 @@ class Search:
             return self._wide
 
     def forget(self) -> None:
-        """Drop everything that is held or saved: some of it was erased."""
+        """Drop all held worlds and the saved index, because something was erased."""
         with self._lock:
             if self._wide is not None:
                 self._wide.forget()
             self._interiors = self._wide = None
-        if self._store.path != ":memory:":
-            from worlddb.index.store_search import SUFFIX
+        from worlddb.index.store_search import SUFFIX
 
+        saved = self._store.side_file(SUFFIX)
+        if saved is not None:
             with suppress(FileNotFoundError):
-                os.remove(f"{self._store.path}{SUFFIX}")
+                os.remove(saved)
 
     def close(self) -> None:
-        """Save what was built in memory, where that is worth it."""
+        """Save the nearest-neighbour index, if there is one."""
         with self._lock:
             if self._wide is not None:
                 self._wide.close()
 
     def _made(self, embedder: Embedder | str) -> Embedder:
-        """Return an embedder from its name, or as it was given.
+        """Return the embedder of a name, or the given embedder after a check.
 
         Raises:
-            InvalidInputError: it is neither.
+            InvalidInputError: an unknown name, or an object that is no embedder.
         """
         if isinstance(embedder, str):
             from worlddb.embed.names import embedder_named
 
             return embedder_named(embedder, models_dir=self._models_dir)
         needed = ("model_id", "dim", "embed_queries", "embed_documents")
-        # Not read where it is seen to be there: some embedders ask their model for `dim`.
+        # A property is not read if it is there: some embedders ask their model for `dim`.
         missing = [
             name
             for name in needed

@@ -1,7 +1,12 @@
-"""Pages: how a world's sets of children and edges lie in the store.
+"""The sets of children and edges of a world, as pages in the store.
 
-A page is a node of the set digest's tree. A leaf page is a bucket: its sorted members, one after
-the other. A fork page is the digests of its 16 parts, then their sizes, 4 bytes big-endian each.
+A set is a tree of pages, the tree of the set digest (`model/address.py`). A leaf page is a bucket:
+its sorted members, one after the other. A fork page holds the digests of its 16 parts, then their
+sizes, 4 bytes big-endian each. One change reads and writes one leaf and the forks above it, so it
+costs O(log n).
+
+Pages are derived. The store may write them later than the commit that changed them; until then the
+changes wait beside them as puts and drops. `PresentPages` shows both together.
 """
 
 from __future__ import annotations
@@ -22,10 +27,18 @@ from worlddb.model.address import (
     nibble,
     split,
 )
-from worlddb.store.protocol import CHILDREN, EDGES, Reader, SetChange
+from worlddb.store.interface import Reader
+from worlddb.store.rows import CHILDREN, EDGES, SetChange
 
 WIDTH = {CHILDREN: 64, EDGES: 32}
+"""Bytes of a member: a child is its id and its state, an edge its id."""
 NIBBLES = "0123456789abcdef"
+SORT_WITH_NUMPY_MIN = 20_000  # with fewer members, plain `sorted` is as fast
+
+Pages = dict[str, tuple[int, bytes]]
+"""Pages by path: whether the page is a fork (0 or 1), and its bytes."""
+Changed = dict[str, tuple[int, bytes] | None]
+"""Changed pages by path; None for a page that is gone."""
 
 _SIZES = struct.Struct(f">{FORK_WIDTH}I")
 _SIZE = struct.Struct(">I")
@@ -33,15 +46,10 @@ _DIGESTS_BYTES = 32 * FORK_WIDTH
 
 
 class PageSource(Protocol):
-    """Whatever has pages: a session of a store, or one with what waits laid over it."""
+    """Anything that has pages: a reader of a store, or `PresentPages`."""
 
     def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None:
         """Return one page of a world's set: whether it is a fork, and its bytes."""
-
-
-def fork_body(digests: list[bytes], sizes: list[int]) -> bytes:
-    """Return a fork page."""
-    return b"".join(digests) + _SIZES.pack(*sizes)
 
 
 def members_of(body: bytes, width: int) -> list[bytes]:
@@ -68,43 +76,37 @@ def with_parts(
 
 
 def digest_of(source: PageSource, world: int, kind: int) -> bytes:
-    """Return the present digest of a set."""
+    """Return the digest of a set."""
     page = source.page(world, kind, "")
     if page is None:
         return EMPTY
     fork, body = page
-    return joined_fork_digest(body[:_DIGESTS_BYTES]) if fork else leaf_digest(kind, body)
-
-
-def leaf_digest(kind: int, body: bytes) -> bytes:
-    """Return the digest of the bucket that a leaf page is."""
+    if fork:
+        return joined_fork_digest(body[:_DIGESTS_BYTES])
     return joined_bucket_digest(WIDTH[kind], body)
 
 
-def digest_and_pages(
-    members: Sequence[bytes], path: str = ""
-) -> tuple[bytes, dict[str, tuple[int, bytes]]]:
-    """Return the digest of sorted members and the pages they lie on: path → (is fork, body).
-
-    A page is a bucket or a fork of the digest, so the layout follows from the set alone.
-    """
+def digest_and_pages(members: Sequence[bytes], path: str = "") -> tuple[bytes, Pages]:
+    """Return the digest of sorted members and their pages, which follow from the set alone."""
+    pages: Pages = {}
     if len(members) <= BUCKET_MAX:
-        pages = {path: (0, b"".join(members))} if members else {}
+        if members:
+            pages[path] = (0, b"".join(members))
         return bucket_digest(members), pages
-    digests, sizes, pages = [], [], {}
+    digests, sizes = [], []
     for i, part in enumerate(split(members, len(path))):
         digest, below = digest_and_pages(part, path + NIBBLES[i])
         digests.append(digest)
         sizes.append(len(part))
         pages.update(below)
-    pages[path] = (1, fork_body(digests, sizes))
+    pages[path] = (1, b"".join(digests) + _SIZES.pack(*sizes))
     return fork_digest(digests), pages
 
 
 def leaf_and_forks(
     source: PageSource, world: int, kind: int, ident: bytes
 ) -> tuple[list[bytes], list[list[bytes]]]:
-    """Return the leaf page that holds `ident` and the digests of the forks above it, top first."""
+    """Return the leaf of `ident` and the digests of the forks above it, top first."""
     forks: list[list[bytes]] = []
     path = ""
     while (page := source.page(world, kind, path)) is not None:
@@ -116,31 +118,16 @@ def leaf_and_forks(
     return [], forks
 
 
-# Sets: how the children and the interior edges of a world change, with their digest.
-#
-# A set is a tree of pages in the store, the tree of `model/digest.py`: a leaf page holds the members
-# of a bucket, a fork page the digests and sizes of its 16 parts. One change reads and makes one leaf
-# and the forks above it, so it costs O(log n).
-#
-# Pages are derived, and the store may write them later than the commit that changed them: what has
-# not been written waits beside them as puts and drops. `PresentPages` is the two together.
-
-
-SORT_WITH_NUMPY_MIN = 20_000
-Changed = dict[str, tuple[int, bytes] | None]
-"""New pages by path; None says that there is none any more."""
-
-
-class Laid(NamedTuple):
-    """A set worked out ahead: its digest, and the pages it would lie on."""
+class SetLayout(NamedTuple):
+    """A new set, prepared without the store: its digest and its pages."""
 
     digest: bytes
-    pages: dict[str, tuple[int, bytes]]
+    pages: Pages
 
 
-def lay_out(members: list[bytes]) -> Laid:
-    """Work out a large new set without the store, while the store is busy with something else."""
-    return Laid(*digest_and_pages(sort_members(members)))
+def lay_out(members: list[bytes]) -> SetLayout:
+    """Prepare a large new set, while the store is busy with something else."""
+    return SetLayout(*digest_and_pages(sort_members(members)))
 
 
 def change(
@@ -149,12 +136,12 @@ def change(
     kind: int,
     put: list[bytes],
     drop: Iterable[bytes],
-    laid: Laid | None = None,
+    laid: SetLayout | None = None,
 ) -> tuple[bytes, Changed]:
-    """Put members (replacing those with the same address), drop addresses.
+    """Put members (replacing those with the same address) and drop addresses.
 
-    Returns the new digest and the pages that are different. `laid` is `put` worked out ahead; it is
-    used if the world had nothing there before.
+    Returns the new digest and the changed pages. `laid` is `put` prepared by `lay_out`; it is used
+    if the set was empty before.
     """
     dropped = sorted(drop)
     if laid is not None and not dropped and source.page(world, kind, "") is None:
@@ -167,7 +154,7 @@ def change(
 
 
 def merge(changes: Iterable[SetChange]) -> dict[tuple[int, int], tuple[list[bytes], set[bytes]]]:
-    """Return the last word of several commits on each set: (world, kind) → (put, drop)."""
+    """Return the joint change of several commits to each set: (world, kind) → (put, drop)."""
     puts: dict[tuple[int, int], dict[bytes, bytes]] = {}
     drops: dict[tuple[int, int], set[bytes]] = {}
     for _, world, kind, put, drop in changes:
@@ -176,7 +163,7 @@ def merge(changes: Iterable[SetChange]) -> dict[tuple[int, int], tuple[list[byte
         for member in put:
             new[member[:32]] = member
             gone.discard(member[:32])
-        # What one commit both put and dropped is not there after it.
+        # A member that one commit both puts and drops is gone afterwards.
         for ident in drop:
             new.pop(ident, None)
             gone.add(ident)
@@ -184,7 +171,7 @@ def merge(changes: Iterable[SetChange]) -> dict[tuple[int, int], tuple[list[byte
 
 
 class PresentPages:
-    """The pages of a snapshot as they would be if nothing waited to be written."""
+    """The pages of a snapshot with all waiting changes applied."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -205,7 +192,7 @@ class PresentPages:
 
 
 def sort_members(members: list[bytes]) -> list[bytes]:
-    """Return members in byte order; big sets by their first 8 bytes, which is much faster."""
+    """Return members in byte order; large sets by their first 8 bytes, which is much faster."""
     if len(members) < SORT_WITH_NUMPY_MIN:
         return sorted(members)
     import numpy as np
@@ -220,7 +207,7 @@ def sort_members(members: list[bytes]) -> list[bytes]:
 
 
 class _Change:
-    """One change of one set: pages are read as it goes down, and kept until its end."""
+    """One change of one set: pages are read on the way down, new pages are collected."""
 
     def __init__(self, source: PageSource, world: int, kind: int) -> None:
         self.source = source
@@ -228,11 +215,11 @@ class _Change:
         self.kind = kind
         self.width = WIDTH[kind]
         self.read: dict[str, tuple[bool, bytes] | None] = {}
-        self.put: dict[str, tuple[int, bytes]] = {}
+        self.put: Pages = {}
         self.gone: set[str] = set()
 
     def page(self, path: str) -> tuple[bool, bytes] | None:
-        """Return a page as it was before this change."""
+        """Return a page as it was before the change."""
         if path not in self.read:
             self.read[path] = self.source.page(self.world, self.kind, path)
         return self.read[path]
@@ -240,14 +227,15 @@ class _Change:
     def apply(self, path: str, put: Sequence[bytes], drop: Sequence[bytes]) -> tuple[bytes, int]:
         """Change the part of the set below `path`; return its digest and size."""
         page = self.page(path)
-        if page is None or not page[0]:
-            before = members_of(page[1], self.width) if page else []
-            return self._store(path, _merge(before, put, drop), page is not None)
+        is_fork, before = page or (False, b"")
+        if not is_fork:
+            members = _merge(members_of(before, self.width), put, drop)
+            return self._store(path, members, page is not None)
         parts = [
             (i, *self.apply(path + NIBBLES[i], below, gone))
             for i, below, gone in _by_nibble(put, drop, len(path))
         ]
-        body, digest, sizes = with_parts(page[1], parts)
+        body, digest, sizes = with_parts(before, parts)
         size = sum(sizes)
         if size <= BUCKET_MAX:
             return self._store(path, self._take_in(path, sizes), True)
@@ -255,7 +243,7 @@ class _Change:
         return digest, size
 
     def _store(self, path: str, members: Sequence[bytes], existed: bool) -> tuple[bytes, int]:
-        """Write sorted members below `path` as one leaf page or as a fork over smaller ones."""
+        """Write sorted members below `path` as one leaf or as a fork over smaller pages."""
         digest, pages = digest_and_pages(members, path)
         self.put.update(pages)
         if existed and not pages:
@@ -263,16 +251,15 @@ class _Change:
         return digest, len(members)
 
     def _take_in(self, path: str, sizes: Sequence[int]) -> list[bytes]:
-        """Remove the small pages below a fork that has become small; return their members."""
+        """Remove the leaves below a fork that has become small; return their members."""
         members: list[bytes] = []
         for i, size in enumerate(sizes):
             below = path + NIBBLES[i]
-            if below in self.put:
-                members += members_of(self.put.pop(below)[1], self.width)
-            elif size:
-                page = self.page(below)
+            if size or below in self.put:
+                page = self.put.pop(below, None) or self.page(below)
                 assert page is not None
-                members += members_of(page[1], self.width)
+                _, body = page
+                members += members_of(body, self.width)
             self.gone.add(below)
         return members
 
@@ -280,7 +267,7 @@ class _Change:
 def _by_nibble(
     put: Sequence[bytes], drop: Sequence[bytes], depth: int
 ) -> Iterable[tuple[int, Sequence[bytes], Sequence[bytes]]]:
-    """Return what to put and to drop in each part of a fork that has either."""
+    """Return (part, puts, drops) of each part of a fork that changes."""
     if len(put) == 1 and not drop:
         return ((nibble(put[0], depth), put, ()),)
     puts = split(put, depth) if put else [()] * FORK_WIDTH
@@ -289,7 +276,7 @@ def _by_nibble(
 
 
 def _merge(before: list[bytes], put: Sequence[bytes], drop: Sequence[bytes]) -> Sequence[bytes]:
-    """Return sorted members with others put in, replacing those of the same address, or dropped."""
+    """Return sorted members after puts, which replace members of the same address, and drops."""
     if not before and not drop:
         return put
     if len(put) > len(before):

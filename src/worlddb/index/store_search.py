@@ -1,8 +1,13 @@
-"""Nearby: the nearest-neighbour index of a whole store, kept up with its vectors.
+"""Search through the indexes of a whole store, for worlds too large to be held in memory.
 
-Built at the first search of a large world, saved beside the store when it closes, and taken up
-again if the journal still holds the commit it was saved at. The file is derived: deleting it costs
-time, nothing else.
+Words: the full-text index finds candidates by the rarer words of the question, which are few;
+common words only help to rank them. A question of common words alone is answered from the newest
+nodes that contain them. Vectors: the nearest-neighbour index. Nodes outside the caller's view are
+left out, and the search goes deeper until enough nodes are left.
+
+The nearest-neighbour index is built at the first search of a large world and saved beside the store
+when it closes. It is used again if the journal still holds the commit at which it was saved. The
+file is derived: deleting it only costs time.
 """
 
 from __future__ import annotations
@@ -19,23 +24,37 @@ from numpy.typing import NDArray
 
 from worlddb.errors import StorageError
 from worlddb.index.composed_worlds import STORED
-from worlddb.index.held_world import K1, B
-from worlddb.index.hnsw import saved_stamp
-from worlddb.index.nearest import Nearest
+from worlddb.index.nearest import Nearest, saved_stamp
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.words import words
-from worlddb.store.protocol import ModelRow, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ModelRow
+
+CANDIDATES_MAX = 1_200
+"""About how many nodes the database ranks for one question; more would take too long."""
+WEIGHED_TIMES, WEIGHED_MIN = 3, 30
+"""How many candidates per wanted node, and at least, common words may still reorder."""
+DEPTH_GROWTH = 4  # factor by which a search that kept too few nodes looks deeper
+COUNTS_MAX = 100_000  # words whose counts are remembered: some megabytes
+REMEMBERED_FROM = 200  # a rarer word is counted each time: one more node changes its weight
+GROWTH = 1.1  # counts are read again when the store has grown by a tenth
+LINKED_NODES_MAX = 1_000  # nodes that one named node leads to: the newest of more are taken
 
 SUFFIX = "-vectors"
+Keep = Callable[[Sequence[int]], set[int]]
+"""Returns the rows that the caller may see."""
+Found = list[tuple[int, float]]
+"""(row, score) pairs."""
 
 _PLACE = struct.Struct("<qq32s")
 
 
 class NearestIndex:
-    """The index of one open store."""
+    """The nearest-neighbour index of one open store, kept up with its vectors."""
 
     def __init__(self, store: Store) -> None:
-        self._path = None if store.path == ":memory:" else f"{store.path}{SUFFIX}"
+        self._path = store.side_file(SUFFIX)
         self._lock = threading.Lock()
         self._index: Nearest | None = None
         self._model: ModelRow | None = None
@@ -45,13 +64,14 @@ class NearestIndex:
         self._saved = b""
 
     def index(self, reader: Reader, vectors: Vectors) -> Nearest:
-        """Return the index with all vectors that the reader's snapshot has."""
+        """Return the index with all vectors of the reader's snapshot."""
         model = vectors.model(reader)
         with self._lock:
-            if self._index is None or self._model is None or not _is_same(self._model, model):
+            held = self._model
+            if self._index is None or held is None or model is None or _name(held) != _name(model):
                 self._load(reader, vectors)
-            elif model is not None and _place(model) < _place(self._model):
-                # Everything is composed anew, because something was erased: vectors are gone.
+            elif _place(model) < _place(held):
+                # Something was erased: its vector is gone, and all worlds are composed again.
                 self._load(reader, vectors)
             assert self._index is not None
             before = self._model
@@ -61,7 +81,7 @@ class NearestIndex:
             return self._index
 
     def _load(self, reader: Reader, vectors: Vectors) -> None:
-        """Take up the saved index if its commit is in this journal; else begin an empty one."""
+        """Load the saved index if its commit is in the journal; otherwise start an empty one."""
         self._index, self._model, self._composed_at = Nearest(vectors.dim), None, -1
         self._unsaved_to, self._stamp = 1, b""
         stamp = saved_stamp(self._path) if self._path else None
@@ -79,24 +99,21 @@ class NearestIndex:
             self._model = model._replace(embedded=embedded, seq=seq)
 
     def _follow(self, reader: Reader, model: ModelRow, before: ModelRow | None) -> None:
-        """Put what has been embedded or composed since."""
+        """Put the vectors that were embedded or composed since."""
         assert self._index is not None
-        rows: list[int] = []
-        bodies: list[bytes] = []
         first = before.embedded + 1 if before is not None else 0
-        for row, body in reader.derived.vectors_after(model.number, first, self._composed_at):
-            rows.append(row)
-            bodies.append(body)
-        if rows:
-            matrix = np.frombuffer(b"".join(bodies), dtype=STORED).reshape(len(rows), -1)
-            keys, values = np.array(rows, dtype=np.int64), matrix.astype(np.float32)
+        found = list(reader.derived.vectors_after(model.number, first, self._composed_at))
+        if found:
+            matrix = np.frombuffer(b"".join(body for _, body in found), dtype=STORED)
+            keys = np.array([row for row, _ in found], dtype=np.int64)
+            values = matrix.reshape(len(found), -1).astype(np.float32)
             if before is None:
                 self._index.build(keys, values)
             else:
                 self._index.put(keys, values)
         self._model = model
         if model.embedded >= reader.head().nodes:
-            # Before, more of the same commit may come, and its worlds are composed once more.
+            # Until then, more nodes of the same commit may follow and change its worlds again.
             self._composed_at = model.seq
         if self._composed_at >= 0:
             commit = reader.commits(self._composed_at - 1, 1, False)[0]
@@ -104,7 +121,7 @@ class NearestIndex:
             self._stamp = place + _name(model)
 
     def _put_unsaved(self, reader: Reader, vectors: Vectors) -> None:
-        """Put what is embedded but could not be kept, in a store that only may be read."""
+        """Put the vectors that could not be stored, because the store is read-only."""
         assert self._index is not None
         last = self._unsaved_to if self._model is None else self._model.embedded
         rows = np.arange(max(last, self._unsaved_to) + 1, reader.head().nodes + 1)
@@ -122,7 +139,7 @@ class NearestIndex:
             self._index, self._stamp = None, b""
 
     def close(self) -> None:
-        """Save the index if it has changed; without a place to write it is simply gone."""
+        """Save the index if it has changed; if the file cannot be written, the index is lost."""
         with self._lock:
             if self._path is None or self._index is None or self._stamp in (b"", self._saved):
                 return
@@ -132,41 +149,13 @@ class NearestIndex:
 
 
 def _place(model: ModelRow) -> tuple[int, int]:
-    """Return how far a model has come."""
+    """Return the commit and the node that a model's vectors have reached."""
     return model.seq, model.embedded
 
 
 def _name(model: ModelRow) -> bytes:
-    """Return a digest of who made the vectors, and how worlds are composed of them."""
+    """Return a digest of the embedder's name and of the way in which worlds are composed."""
     return blake3(f"{model.pooling} {model.id}".encode()).digest()
-
-
-def _is_same(before: ModelRow, model: ModelRow | None) -> bool:
-    return model is not None and _name(before) == _name(model)
-
-
-# Wide: search through the indexes of the whole store, for worlds too large to be held in memory.
-#
-# Words: FTS5 finds candidates by the rarer words of the question, which are few; common words only
-# help to order them. A question of common words alone is answered from the newest nodes that have
-# them. Vectors: the nearest-neighbour graph. What cannot be seen from the asked world is left out,
-# and the search goes deeper until enough is left.
-
-
-CANDIDATES_MAX = 1_200
-"""How many nodes are ranked by the database for one question, about."""
-WEIGHED_TIMES, WEIGHED_MIN = 3, 30
-"""How many candidates, for each node asked for and at least, common words may still reorder."""
-DEEPER = 4
-COUNTS_MAX = 100_000
-REMEMBERED_FROM = 200
-"""Words in fewer nodes are counted anew each time."""
-GROWTH = 1.1
-
-LED_TO_MAX = 1_000
-
-Keep = Callable[[Sequence[int]], set[int]]
-Found = list[tuple[int, float]]
 
 
 class StoreSearch:
@@ -179,13 +168,13 @@ class StoreSearch:
         self._counted_at = 0
 
     def forget(self) -> None:
-        """Drop the index of vectors, and do not save it."""
+        """Drop the nearest-neighbour index without saving it."""
         self._nearby.forget()
 
     # -- words -------------------------------------------------------------------------------------
 
     def text(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found:
-        """Return (row, score) of the best nodes that `keep` lets through."""
+        """Return (row, score) of the best visible nodes by words."""
         counts = self.counts_of(reader, asked)
         there = sorted((word for word in asked if counts[word]), key=lambda word: counts[word])
         rare: list[str] = []
@@ -207,7 +196,7 @@ class StoreSearch:
     def strict(
         self, reader: Reader, said: Sequence[str], phrase: bool, keep: Keep, most: int
     ) -> Found:
-        """Return (row, score) of the best nodes that have all the words, or have the phrase."""
+        """Return (row, score) of the best nodes with all the words, or with the phrase."""
         if not said:
             return []
         found = _until_enough(
@@ -216,7 +205,7 @@ class StoreSearch:
         return _tied_by_id(reader, found)[:most]
 
     def counts_of(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
-        """Return in how many nodes each word occurs; a little out of date is good enough."""
+        """Return how many nodes contain each word; the counts may be slightly out of date."""
         nodes = reader.head().nodes
         with self._lock:
             if nodes > self._counted_at * GROWTH or len(self._counts) > COUNTS_MAX:
@@ -224,26 +213,27 @@ class StoreSearch:
             found = {word: self._counts[word] for word in asked if word in self._counts}
             missing = [word for word in asked if word not in found]
             found.update(reader.texts.counts(missing, nodes))
-            # Rare words are counted each time: the next node may be the first that has them.
-            self._counts.update(item for item in found.items() if item[1] >= REMEMBERED_FROM)
+            common = {word: count for word, count in found.items() if count >= REMEMBERED_FROM}
+            self._counts.update(common)
             return found
 
     def _weighed(
         self, reader: Reader, rows: list[int], asked: list[str], counts: dict[str, int]
     ) -> Found:
-        """Return rows with their BM25 for every word of the question, best first, ties by id."""
+        """Return rows with their BM25 over all words of the question, best first, ties by id."""
         total, average = reader.head().nodes, reader.texts.average_length() or 1.0
         rarity = {
             word: float(np.log1p((total - counts[word] + 0.5) / (counts[word] + 0.5)))
             for word in asked
         }
+        k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scored = []
         for body in reader.bodies(rows):
             said = words(f"{body.name} {body.content}")
-            norm = K1 * (1 - B + B * len(said) / average)
+            norm = k1 * (1 - b + b * len(said) / average)
             times = Counter(said)
             score = sum(
-                rarity[word] * times[word] * (K1 + 1) / (times[word] + norm)
+                rarity[word] * times[word] * (k1 + 1) / (times[word] + norm)
                 for word in asked
                 if word in times
             )
@@ -260,41 +250,44 @@ class StoreSearch:
         keep: Keep,
         most: int,
     ) -> Found:
-        """Return (row, cosine) of the nearest nodes that `keep` lets through."""
+        """Return (row, cosine) of the nearest visible nodes."""
         index = self._nearby.index(reader, vectors)
-        # One more: the root may be among them, and is in nobody's view.
+        # One more, because the root may be among them and is never visible.
         found = _until_enough(lambda deep: index.search(vector, deep), keep, most, most + 1)
         return _tied_by_id(reader, found)[:most]
 
     def close(self) -> None:
-        """Save what was built, for the next time the store is opened."""
+        """Save the nearest-neighbour index for the next time the store is opened."""
         self._nearby.close()
 
 
-def _until_enough(look: Callable[[int], Found], keep: Keep, most: int, deep: int) -> Found:
-    """Look deeper until enough of what is found may be kept, or there is no more."""
+def _until_enough(
+    look: Callable[[int], Sequence[tuple[int, float]]], keep: Keep, most: int, deep: int
+) -> Found:
+    """Search deeper until `most` of the found rows are visible, or there are no more."""
     kept: set[int] = set()
     judged: set[int] = set()
     while True:
         found = look(deep)
-        # Most of it was found by the look before: who may be seen is asked of the rest alone.
+        # Rows that the last search found are not checked again.
         fresh = [row for row, _ in found if row not in judged]
         kept |= keep(fresh)
         judged.update(fresh)
-        chosen = [item for item in found if item[0] in kept]
+        chosen = [(row, score) for row, score in found if row in kept]
         if len(chosen) >= most or len(found) < deep:
             return chosen
-        deep *= DEEPER
+        deep *= DEPTH_GROWTH
 
 
 def _tied_by_id(reader: Reader, found: Found) -> Found:
     """Return rows best first, ties by id."""
     ids = {body.row: body.id for body in reader.bodies([row for row, _ in found])}
-    return sorted(found, key=lambda item: (-item[1], ids[item[0]]))
+    ranked = sorted((-score, ids[row], row) for row, score in found)
+    return [(row, -score) for score, _, row in ranked]
 
 
 def _newest(reader: Reader, there: Sequence[str], most: int) -> Found:
-    """Return the newest nodes with the two rarest words, then with the rarest alone, unscored."""
+    """Return the newest nodes with the two rarest words, then with the rarest, all scored 0."""
     rows = reader.texts.latest(there[:2], most)
     if len(rows) < most and len(there) > 1:
         rows += reader.texts.latest(there[:1], most)

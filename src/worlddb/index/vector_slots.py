@@ -1,4 +1,10 @@
-"""Arrays: rows and vectors as they come in, checked; vectors made to length 1."""
+"""Where the vector of each row is kept in memory, and who may use it at a time.
+
+`checked_put` checks rows and vectors and scales the vectors to length 1. `VectorSlots` keeps them
+in one growing block. A row that is put again or removed leaves its slot empty (its entry in `rows`
+is GONE). A slot is never given to another row, so a slot number is a stable label in the graph.
+`ReadWriteLock` lets many readers or one writer work on them.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +21,14 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-ROWS_MAX = 2**31 - 2
-UNIT_CLOSE = 1e-6
+ROWS_MAX = 2**31 - 2  # a slot + 1 fits an int32
+UNIT_CLOSE = 1e-6  # rounding error of a float32 vector of length 1
+GONE = -1
+CAPACITY_MIN = 64  # first allocation: fewer would grow again at once
 
 
 def checked_rows(given: Ints, name: str) -> Ints:
-    """Return rows that are what their type says.
+    """Return rows after a check of their type.
 
     Raises:
         InvalidInputError: not a one-dimensional array of int64.
@@ -31,9 +39,9 @@ def checked_rows(given: Ints, name: str) -> Ints:
 
 
 def checked_put(rows: Ints, vectors: Floats, dim: int) -> tuple[Ints, Floats, Ints]:
-    """Return rows and their unit vectors, and apart the rows whose vector is zero.
+    """Return rows and their unit vectors, and separately the rows whose vector is zero.
 
-    Of a row given more than once, the last vector counts.
+    If a row is given more than once, its last vector counts.
 
     Raises:
         InvalidInputError: arrays of another type or shape, or a vector that is not finite.
@@ -56,14 +64,14 @@ def checked_put(rows: Ints, vectors: Floats, dim: int) -> tuple[Ints, Floats, In
 def units(vectors: Floats) -> tuple[Floats, Bools]:
     """Return the vectors at length 1, and which of them are not zero.
 
-    Vectors that have that length already keep their bits. The result is the caller's own.
+    Vectors of length 1 keep their bits. The result is a copy.
 
     Raises:
         InvalidInputError: not float32, or not finite.
     """
     if vectors.dtype != np.float32:
         raise InvalidInputError(f"vectors are of type {vectors.dtype}; give float32")
-    # Squares of float32 can leave its range, not that of float64.
+    # Squares of float32 may overflow float32, but not float64.
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not np.isfinite(lengths).all():
         raise InvalidInputError("a vector is not finite; leave out NaN and infinity")
@@ -90,23 +98,13 @@ def unit(vector: Floats) -> Floats | None:
 
 
 def among(allowed: Ints, rows: Ints) -> Bools:
-    """Return which rows are in `allowed`, which is ascending; never true for one that is not."""
+    """Return which rows are in `allowed`, which is ascending."""
     where = np.searchsorted(allowed, rows)
     found: Bools = allowed[np.minimum(where, len(allowed) - 1)] == rows
     return found
 
 
-# Slots: where the vector of each row lies, in one growing block of memory.
-#
-# A row that is put again or removed leaves its slot empty (its entry in `rows` is GONE); a slot is
-# never given to another row, so that a slot's number is good as a label in the graph.
-
-
-GONE = -1
-CAPACITY_MIN = 64
-
-
-class Slots:
+class VectorSlots:
     """The vectors of rows: `vectors[slot]` belongs to `rows[slot]`; `used` slots are in use."""
 
     def __init__(self, dim: int) -> None:
@@ -115,12 +113,12 @@ class Slots:
         self.live = 0
         self._vectors: Floats = np.empty((0, dim), np.float32)
         self._rows: Ints = np.empty(0, np.int64)
-        # Slot + 1 of each row, 0 for none: fresh pages of zeros cost nothing until they are used.
+        # Slot + 1 of each row, 0 for none: fresh zero pages cost no memory until they are used.
         self._places: npt.NDArray[np.int32] = np.zeros(0, np.int32)
 
     @property
     def vectors(self) -> Floats:
-        """The vectors of all slots, also of those whose row is gone."""
+        """The vectors of all slots, including those whose row is gone."""
         return self._vectors[: self.used]
 
     @property
@@ -138,7 +136,7 @@ class Slots:
         return self._places[rows] - np.int64(1)
 
     def append(self, rows: Ints, vectors: Floats) -> None:
-        """Give new slots, in this order, to rows that have none."""
+        """Give new slots, in this order, to rows without one."""
         if not len(rows):
             return
         end = self.used + len(rows)
@@ -150,19 +148,19 @@ class Slots:
         self.live += len(rows)
 
     def empty(self, slots: Ints) -> None:
-        """Part these slots from their rows; the vectors stay until `wipe`."""
+        """Mark slots as gone; their vectors stay until `wipe`."""
         self._places[self._rows[slots]] = 0
         self._rows[slots] = GONE
         self.live -= len(slots)
 
     def wipe(self, slots: Ints) -> None:
-        """Overwrite the vectors of slots whose rows are gone."""
+        """Overwrite the vectors of slots that are gone."""
         self._vectors[slots] = 0
 
-    def packed(self) -> Slots:
-        """Return the same rows in the same order without the empty slots."""
+    def packed(self) -> VectorSlots:
+        """Return the same rows in the same order, without the slots that are gone."""
         kept = np.flatnonzero(self.rows != GONE)
-        other = Slots(self.dim)
+        other = VectorSlots(self.dim)
         other.append(self._rows[kept], self._vectors[kept])
         return other
 
@@ -178,7 +176,7 @@ class Slots:
             self._places = places
 
     def restore(self, rows: Ints, vectors: Floats) -> None:
-        """Take over slots as they were saved, empty ones among them."""
+        """Take over saved slots, including those that are gone."""
         self._rows, self._vectors, self.used = rows, vectors, len(rows)
         taken = np.flatnonzero(rows != GONE)
         self.live = len(taken)
@@ -186,14 +184,12 @@ class Slots:
         self._places[rows[taken]] = taken + 1
 
 
-# Turns: many readers or one writer, and neither can keep the other waiting for good.
-#
-# A reader that comes while a writer waits or works lets that one writer through and goes next, also
-# when more writers are queueing; a writer waits for the readers that were there before it.
+class ReadWriteLock:
+    """A lock for many readers or one writer, without starvation; not reentrant.
 
-
-class Turns:
-    """A lock that is shared by readers and held by one writer; not reentrant."""
+    A reader that comes while a writer waits or works lets that one writer pass and goes next, even
+    if more writers queue. A writer waits for the readers that came before it.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())

@@ -18,7 +18,8 @@ from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extractor, Message, Pending
 from worlddb.model.records import Node
-from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment
 from worlddb.write.transaction import Transaction
 

@@ -16,7 +16,7 @@ from worlddb.model.address import Id, node_address
 from worlddb.model.drafts import Message
 from worlddb.model.inputs import encode_text
 from worlddb.model.scopes import born
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.write.transaction import Transaction
 
 KEY = "Key"

@@ -17,7 +17,7 @@ from unicodedata import normalize
 
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker
-from worlddb.identity.store_resolver import SAME_MAX, name_index, resolver_in
+from worlddb.identity.store_resolver import EQUAL_TEXTS_MAX, name_index, resolver_in
 from worlddb.index.name_index import NameIndex, content_key
 from worlddb.index.search import Search
 from worlddb.ingest.apply import Outcome, apply
@@ -41,7 +41,8 @@ from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
 from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import ROOT_ROW, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.lookup import find, proposals
 from worlddb.view.visibility import moment_of
 from worlddb.write.transaction import Transaction, transact
@@ -191,7 +192,7 @@ class Ingestion:
         # The index ignores white space but not how accents are composed: ask for either spelling.
         forms = {text, *(normalize(form, text) for form in ("NFC", "NFD"))}
         keys = sorted(content_key(MEMORY, form, row) for form in forms)
-        found = reader.lookups.find(keys, SAME_MAX)
+        found = reader.lookups.find(keys, EQUAL_TEXTS_MAX)
         rows = [one for rows in found.values() for one in rows]
         if not rows:
             return messages

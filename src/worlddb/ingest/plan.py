@@ -26,7 +26,7 @@ from worlddb.model.address import Id
 from worlddb.model.drafts import Draft
 from worlddb.model.records import NOW
 from worlddb.model.scopes import SCOPE, ScopeName
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.view.lookup import accepted_class
 from worlddb.view.visibility import Moment, moment_of
 

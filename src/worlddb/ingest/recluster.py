@@ -21,7 +21,8 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import Limits
 from worlddb.model.records import NOW, Proposal
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import ROOT_ROW, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.lookup import find, proposals
 from worlddb.view.visibility import moment_of
 from worlddb.write.transaction import transact

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from worlddb.language.ages import says_age
 from worlddb.language.telling import DONE, NOTHING, only_asks, telling
 
 
 class Form(NamedTuple):
-    """How much a text tells of its speaker, how long it is, whether it asks, or says an age."""
+    """How much a text tells of its speaker, how long it is, and whether it asks."""
 
     telling: int
     chars: int
     asks: int
-    says_age: int
 
 
-TELLING, CHARS, ASKS, SAYS_AGE = range(len(Form._fields))
+TELLING, CHARS, ASKS = range(len(Form._fields))
 """The columns of a table of forms."""
 
 
@@ -27,4 +25,4 @@ def form_of(text: str, *, is_turn: bool) -> Form:
     A memory always does, unless it is nothing but a question that somebody had.
     """
     tells = telling(text) if is_turn else NOTHING if only_asks(text) else DONE
-    return Form(tells, len(text), int("?" in text), int(says_age(text)))
+    return Form(tells, len(text), int("?" in text))

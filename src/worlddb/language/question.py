@@ -11,9 +11,6 @@ from collections.abc import Callable
 
 from worlddb.language.words import words
 
-FRAME_WEIGHT = 0.5
-"""How much a word counts that only frames the question."""
-
 _FRAMING = """
 day week weekend month year time ago past last first earliest latest before after between since
 recent recently current currently today now many much long often total number different amount
@@ -32,10 +29,13 @@ _ADVICE = re.compile(
 """Asks the other for something new: the "you" in it is nobody who spoke."""
 
 
-def weights_of(asked: list[str]) -> dict[str, float]:
-    """Return how much each word of a question counts: frame less, if there is anything else."""
+def weights_of(asked: list[str], frame_weight: float) -> dict[str, float]:
+    """Return how much each word of a question counts.
+
+    A word that only frames the question counts `frame_weight`, if there is any other word.
+    """
     topic = [word for word in asked if word not in FRAME]
-    frame = FRAME_WEIGHT if topic else 1.0
+    frame = frame_weight if topic else 1.0
     return {word: frame if word in FRAME else 1.0 for word in asked}
 
 
@@ -55,17 +55,22 @@ def speakers_of(question: str, asker: str) -> tuple[frozenset[str], str | None]:
 
 
 def question_parts(
-    question: str, rarity: Callable[[str], float], rarity_max: float
+    question: str,
+    rarity: Callable[[str], float],
+    rarity_max: float,
+    *,
+    frame_weight: float,
+    rarity_power: float,
 ) -> list[tuple[str, float]]:
     """Return the words of a question as they were written, each with how much it should count.
 
-    Rare words say more; the square root keeps one strange word from drowning the others.
+    Rare words say more. A `rarity_power` below 1 keeps one strange word from drowning the others.
     """
-    weights = weights_of(words(question))
+    weights = weights_of(words(question), frame_weight)
     parts = []
     for part in question.split():
         tokens = words(part)
         rare = max((rarity(token) for token in tokens), default=0.0) / rarity_max
         frame = min((weights[token] for token in tokens if token in weights), default=1.0)
-        parts.append((part, frame * rare**0.5))
+        parts.append((part, frame * rare**rarity_power))
     return parts

@@ -98,16 +98,17 @@ class Memory:
             InvalidInputError: no scope is named, or badly.
             RejectedError: the scope is outside the bounds that there are already.
         """
-        writer = self._writer
-        writer.scopes.named(scope, "bound")
+        self._writer.scopes.named(scope, "bound")
+        scopes = self._writer.scopes.bound(groups_of(scope))
+        return self._with(replace(self._writer, scopes=scopes, actor=actor or self._writer.actor))
+
+    def signed(self, actor: str) -> Memory:
+        """Return this memory for a caller whose commits carry another actor."""
+        return self._with(replace(self._writer, actor=actor))
+
+    def _with(self, writer: MemoryWriter) -> Memory:
         made = Memory(self.db)
-        made._use(
-            replace(
-                writer,
-                actor=actor or writer.actor,
-                scopes=writer.scopes.bound(groups_of(scope)),
-            )
-        )
+        made._use(writer)
         return made
 
     def close(self) -> None:

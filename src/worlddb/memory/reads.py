@@ -23,7 +23,8 @@ from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
 from worlddb.model.records import AsOf, Node
 from worlddb.model.scopes import KINDS, SCOPE, ScopeKind, ScopeName, scope_named
 from worlddb.recall.hits import Recall
-from worlddb.store.protocol import ROOT_ROW, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
 

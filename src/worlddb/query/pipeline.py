@@ -24,8 +24,8 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Conflict, Direction, Edge, Node, Op, Plain, Query, node_line
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import ROOT_ROW, EdgeRow, Reader
-from worlddb.store.sweep import InsideRow
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, EdgeRow, InsideRow
 from worlddb.view.lookup import accepted_class, conflict_values
 from worlddb.view.visibility import (
     Moment,

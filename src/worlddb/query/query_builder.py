@@ -28,7 +28,8 @@ from worlddb.model.inputs import (
 from worlddb.model.records import AsOf, Direction, Op, Plain, Query, TextMatch
 from worlddb.ontology.registry import Registry
 from worlddb.query.pipeline import Subgraph, execute
-from worlddb.store.protocol import ROOT_ROW, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.lookup import find
 from worlddb.view.visibility import Moment, moment_of, rewrite
 

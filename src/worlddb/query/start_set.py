@@ -13,7 +13,7 @@ from worlddb.index.search import Search
 from worlddb.index.store_search import Found
 from worlddb.language.words import asked, words
 from worlddb.model.records import TextMatch
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.view.visibility import View
 
 

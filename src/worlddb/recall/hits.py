@@ -23,7 +23,7 @@ from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Conflict, Node, Plain, node_line
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.view.lookup import accepted_class, conflict_values
 from worlddb.view.visibility import Moment, View
 

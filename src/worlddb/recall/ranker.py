@@ -1,11 +1,14 @@
-"""Weigh: the last word on the order of hits, from everything that is known about each.
+"""The ranker: one score per candidate, from everything that is known about it.
 
-Ranks of lanes say who is ahead, not by how much. Here scores count: what a text says (words,
-meaning), who said it and whether they tell of themselves, what was said before it and in the same
-world, and when, each made comparable by how far it stands out. Then the question is asked once
-more, drawn towards the best answers so far: what they have in common is probably what was meant.
-Where an embedder keeps the words of a text apart, the best are at last read word by word (`late`).
-No model of ours, no randomness; the weights were fitted by `bench.fitting`.
+    lanes, speakers, days, turns before ──standardise──▶ Σ weight × feature ──▶ score and its parts
+
+Ranks of lanes say who is ahead, but not by how much. The ranker uses scores. Each feature is
+standardised (`standing_out`), so that features can be added up. The question is then asked a second
+time, moved towards the best hits of the first pass (pseudo-relevance feedback). Where the embedder
+keeps a vector per word, the best candidates are also compared word by word (`late`).
+
+No language model takes part and nothing is random. Every number stands in `index/ranking.json`,
+which also says where the number comes from.
 """
 
 from __future__ import annotations
@@ -20,84 +23,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
-from worlddb.language.ages import asks_age
+from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
 from worlddb.language.dates import spans_of
-from worlddb.language.form import ASKS, CHARS, SAYS_AGE, TELLING
+from worlddb.language.form import ASKS, CHARS, TELLING
 from worlddb.language.question import speakers_of
 from worlddb.language.telling import DONE, NOTHING, wants_question
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
-from worlddb.store.protocol import Reader
+from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
 Scores = NDArray[np.float64]
 
 DAY_MICROS = 86_400_000_000
-YEARS_MAX = 200
-SHARE_OF = 3
-"""How many of the best nodes of a world speak for it."""
-FEEDBACK_FROM = 3
-LOOKED_AT = 1_000
-READ_CLOSELY = 400
-"""How many of the best are read word by word."""
-SHORT = 400
-"""How many characters a turn has that is answered as a whole."""
-BREVITY_MAX = 1.5
-LINE = 80
-"""How many characters a question has at most that asks on ("What model is it?")."""
-RELATIVE = 0.3
-"""What a day that is counted back ("two weeks ago") is worth beside one that is named."""
-ONLY_ASKS = 16.0
-"""How far a memory that only asks falls behind: it has the words of questions, no answer."""
-TINY = 1e-9
-COMPANY = 50
-FOUND_COMPANY = 400
-"""In how large a company at least that what lanes found stands out. About as many turns had the
-worlds that weights were fitted in: among few, the only text that has the word would count for less
-than who said it."""
-USUAL_SPREAD = {"vector": 0.08}
-"""How far cosines of unrelated texts spread; names that do not occur score 0."""
-
-
-class Usual(NamedTuple):
-    """How nodes score that have nothing to do with the question."""
-
-    mean: float
-    spread: float
-
-
-ZERO = Usual(0.0, 0.0)
-UNIT = Usual(0.0, 1.0)
+YEARS_MAX = 200  # a store that spans more holds a mistyped date; every year costs a regex
+SPREAD_MIN = 1e-9  # below this, scores differ by rounding alone
+ROWS_AT_ONCE = 1_000  # SQLite takes far more parameters, but memory stays small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """How much each thing counts; 0 leaves it out. `asker` is the name of the one who asks."""
+    """How much each feature counts; 0 leaves it out. `ranking.json` explains every default."""
 
-    vector: float = 0.4
-    late: float = 0.95
-    text: float = 0.22
-    graph: float = 0.3
-    speaker: float = 3.0
-    world: float = 0.6
-    opening: float = 0.3
-    """How much it counts that a turn opens a topic, and does not follow a turn just like it. What
-    answers a short question is no less for it."""
-    reply: float = 0.18
-    """How much the words of the turn before count, which it may answer: of a short one most."""
-    telling: float = 0.3
-    """How much it counts that a turn tells of the one who speaks, and does not only ask."""
-    age: float = 2.0
-    """How much it counts that a text says an age, where one is asked for."""
-    date: float = 2.5
-    claim: float = 1.0
-    """How far what states the very thing that is asked for ("Where do I live?") is lifted above
-    all else: 1 is above it, 0 not at all."""
-    feedback: float = 0.5
+    vector: float = WEIGHTS["vector"]
+    late: float = WEIGHTS["late"]
+    text: float = WEIGHTS["text"]
+    graph: float = WEIGHTS["graph"]
+    speaker: float = WEIGHTS["speaker"]
+    world: float = WEIGHTS["world"]
+    opening: float = WEIGHTS["opening"]
+    """A turn that opens a topic is ahead of one that follows a similar turn. The answer to a short
+    question is exempt."""
+    reply: float = WEIGHTS["reply"]
+    """The words of the turn before count for a turn, which may answer it."""
+    telling: float = WEIGHTS["telling"]
+    """A turn that says something about its speaker is ahead of one that only asks."""
+    date: float = WEIGHTS["date"]
+    claim: float = WEIGHTS["claim"]
+    """How far a text that states exactly what is asked for ("Where do I live?") is lifted: 1 puts
+    it above all others."""
+    feedback: float = WEIGHTS["feedback"]
     asker: str = "user"
-    """The name under which turns of the one who asks are kept."""
-    retention: float = 0.0
-    """How much it counts that a memory is fresh or often recalled; by default not at all."""
+    """The speaker name under which the turns of the one who asks are stored."""
+    retention: float = WEIGHTS["retention"]
+    """How much it counts that a memory is fresh or often recalled; 0 by default."""
     fading: RetentionSettings = field(default_factory=RetentionSettings)
 
     def __post_init__(self) -> None:
@@ -111,10 +80,10 @@ class Weights:
 
 
 def check_weight(value: Any, what: str) -> None:
-    """Check how much something counts.
+    """Check that a weight is a number of at least 0.
 
     Raises:
-        InvalidInputError: not a number from 0 on.
+        InvalidInputError: it is something else.
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value < math.inf:
@@ -122,17 +91,17 @@ def check_weight(value: Any, what: str) -> None:
 
 
 class Cosines(Protocol):
-    """The vectors of the candidates, wherever they lie."""
+    """The vectors of the candidates, wherever they are kept."""
 
     def of(self, vector: NDArray[np.float32]) -> Scores:
-        """Return how close each candidate is to a vector."""
+        """Return the cosine of each candidate with a vector."""
 
     def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
         """Return the mean of some candidates' vectors."""
 
 
-class Closely(Protocol):
-    """What reads candidates word by word."""
+class WordReader(Protocol):
+    """Compares candidates with the question word by word."""
 
     def read(self, places: Sequence[int]) -> Scores:
         """Return how well each of some candidates answers the question."""
@@ -140,40 +109,36 @@ class Closely(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """What is weighed: one place in each array for each node.
+    """What is ranked. Each array has one entry per candidate, in the order of writing.
 
-    `speakers` are the names of those who spoke, and `spoken` says by number who said what.
-    `before` is the place of the turn before, the own one if there is none, and -1 for what is no
-    turn of a conversation. `forms` has a row for each, see `Form`; `claims` says which of them
-    state what is asked for. `usual_text` is how the text lane scores whatever was said.
+    `speakers` are names of speakers, and `spoken` has the number of each candidate's speaker.
+    `before` is the place of the turn before: the candidate's own place if it is the first, and -1
+    if it is no turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
+    marks the candidates that state what is asked for.
     """
 
     lanes: Mapping[str, Scores]
     cosines: Cosines | None
-    closely: Closely | None
+    closely: WordReader | None
     parents: NDArray[np.int64]
     starts: NDArray[np.int64]
     speakers: Sequence[str]
     spoken: NDArray[np.int64]
     before: NDArray[np.intp]
     forms: NDArray[np.int64]
-    usual_text: Usual = ZERO
     claims: NDArray[np.bool_] | None = None
     retained: Scores | None = None
 
     @property
     def explained(self) -> Mapping[str, Scores]:
-        """The scores that hits tell of: those of the lanes, and how well each is kept."""
+        """The scores that a hit shows: those of the lanes, and its retention."""
         if self.retained is None:
             return self.lanes
         return {**self.lanes, "retention": self.retained}
 
 
 def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the place of the turn before each turn in its world; see `Candidates.before`.
-
-    Places are in the order of writing.
-    """
+    """Return the place of the turn before each turn in its world; see `Candidates.before`."""
     before = np.full(len(parents), -1, dtype=np.intp)
     turns = np.flatnonzero(is_turn)
     turns = turns[np.argsort(parents[turns], kind="stable")]
@@ -184,15 +149,16 @@ def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDAr
 
 
 class Weighed(NamedTuple):
-    """The final score of each candidate, and the parts that make it up, by name."""
+    """The final score of each candidate, its parts by feature, and the last scores of the lanes."""
 
     scores: Scores
     parts: Mapping[str, Scores]
+    lanes: Mapping[str, Scores]
 
     def matched(self, lanes: Mapping[str, Scores]) -> NDArray[np.bool_]:
-        """Return what was found at all: by a lane, or since, by its words or by what it says."""
-        since = [self.parts[part] for part in ("late", "age") if part in self.parts]
-        found: NDArray[np.bool_] = np.any(np.stack([*lanes.values(), *since]) > 0, axis=0)
+        """Return which candidates were found at all: by one of `lanes`, or word by word."""
+        read = [self.parts["late"]] if "late" in self.parts else []
+        found: NDArray[np.bool_] = np.any(np.stack([*lanes.values(), *read]) > 0, axis=0)
         return found
 
 
@@ -202,36 +168,26 @@ def weigh(
     vector: NDArray[np.float32] | None,
     asked_at: datetime,
     weights: Weights,
+    scalars: RankingScalars = SCALARS,
 ) -> Weighed:
     """Return the final score of each candidate, and why."""
-    named, side = speakers_of(question, weights.asker)
-    known = {
-        "speaker": weights.speaker * _said_by(found, named, side, weights.asker),
-        "date": weights.date * _dated(found.starts, question, asked_at),
-    }
-    if side is None or not side.startswith("not "):
-        # "What did you suggest" asks for no tale.
-        behind = 0.0 if wants_question(question) else ONLY_ASKS
-        known["telling"] = weights.telling * _telling(found, behind)
-    if asks_age(question):
-        known["age"] = weights.age * found.forms[:, SAYS_AGE].astype(np.float64)
-    if found.retained is not None:
-        known["retention"] = weights.retention * found.retained
-    lanes = dict(found.lanes)
-    weighed = _combined(found, lanes, known, weights)
+    ranker = Ranker(found, weights, scalars)
+    known = ranker.known(question, asked_at)
+    weighed = ranker.combined(found.lanes, known)
     if weights.feedback and vector is not None and found.cosines is not None:
-        best = _best_of_worlds(weighed.scores, found.parents)
-        # Of one or two worlds, the first answer would only repeat itself.
-        if len(best) == FEEDBACK_FROM:
+        best = ranker.best_of_worlds(weighed.scores)
+        # With one or two worlds, the first hit would only confirm itself.
+        if len(best) == scalars.feedback_worlds:
             drawn = vector + weights.feedback * found.cosines.mean(best)
-            lanes["vector"] = found.cosines.of(drawn)
-            weighed = _combined(found, lanes, known, weights)
+            lanes = {**weighed.lanes, "vector": found.cosines.of(drawn)}
+            weighed = ranker.combined(lanes, known)
     if weights.late and found.closely is not None:
-        best = np.argsort(-weighed.scores, kind="stable")[:READ_CLOSELY].tolist()
+        order = np.argsort(-weighed.scores, kind="stable")
+        best = order[: scalars.late_candidates_max].tolist()
         read = found.closely.read(best)
-        lanes["late"] = np.full(len(weighed.scores), read.min())
-        lanes["late"][best] = read
-        weighed = _combined(found, lanes, known, weights)
+        late = np.full(len(weighed.scores), read.min())
+        late[best] = read
+        weighed = ranker.combined({**weighed.lanes, "late": late}, known)
     return _lifted(weighed, found.claims, weights.claim)
 
 
@@ -241,177 +197,185 @@ def _lifted(weighed: Weighed, claims: NDArray[np.bool_] | None, weight: float) -
         return weighed
     short = weighed.scores[~claims].max() - weighed.scores[claims].min() + 1.0
     lift: Scores = np.where(claims, weight * max(0.0, short), 0.0)
-    return Weighed(weighed.scores + lift, {**weighed.parts, "claim": lift})
+    parts = {**weighed.parts, "claim": lift}
+    return weighed._replace(scores=weighed.scores + lift, parts=parts)
 
 
-def _combined(
-    found: Candidates,
-    lanes: Mapping[str, Scores],
-    known: Mapping[str, Scores],
-    weights: Weights,
-) -> Weighed:
-    """Return what the lanes, the worlds and the turns before say, beside what is `known`."""
-    parts: dict[str, Scores] = {}
-    said: Scores = np.zeros(len(found.parents))
-    for lane, scores in lanes.items():
-        # What was read word by word is relative to the others that were read: nobody is missing.
-        company = COMPANY if lane == "late" else FOUND_COMPANY
-        usual = found.usual_text if lane == "text" else Usual(0.0, USUAL_SPREAD.get(lane, 0.0))
-        stands_out = standing_out(scores, usual, company)
-        parts[lane] = getattr(weights, lane) * stands_out
-        if lane in ("vector", "late") or "vector" not in lanes:
-            said = said + parts[lane]
-    meaning = standing_out(said)
-    parts |= known
-    if weights.world:
-        parts["world"] = weights.world * _share_of_world(meaning, found.parents)
-    if weights.opening:
-        heard = np.where(answers(found), 0.0, _said_before(meaning, found.before))
-        parts["opening"] = -weights.opening * heard
-    if weights.reply and "text" in lanes:
-        heard = _said_before(_asked_on(found, lanes["text"]), found.before)
-        parts["reply"] = weights.reply * np.where(heard > 0, heard * _brevity(found), heard)
-    return Weighed(sum(parts.values(), start=np.zeros(len(found.parents))), parts)
+class Ranker:
+    """Computes the features of some candidates."""
+
+    def __init__(self, found: Candidates, weights: Weights, scalars: RankingScalars) -> None:
+        self.found = found
+        self.weights = weights
+        self.scalars = scalars
+        self._count = len(found.parents)
+
+    def known(self, question: str, asked_at: datetime) -> dict[str, Scores]:
+        """Return the features that do not depend on the lanes."""
+        weights, found = self.weights, self.found
+        named, side = speakers_of(question, weights.asker)
+        known = {
+            "speaker": weights.speaker * self._said_by(named, side),
+            "date": weights.date * self._dated(question, asked_at),
+        }
+        # "What did you suggest?" is answered by the other side, which tells nothing of itself.
+        if side is None or not side.startswith("not "):
+            known["telling"] = weights.telling * self._telling(wants_question(question))
+        if found.retained is not None:
+            known["retention"] = weights.retention * found.retained
+        return known
+
+    def combined(self, lanes: Mapping[str, Scores], known: Mapping[str, Scores]) -> Weighed:
+        """Return the sum of all features: lanes, worlds, turns before, and what is `known`."""
+        weights, scalars, before = self.weights, self.scalars, self.found.before
+        parts: dict[str, Scores] = {}
+        said: Scores = np.zeros(self._count)
+        for lane, scores in lanes.items():
+            # Word by word, every candidate is compared with the others that were read.
+            company = scalars.company_min if lane == "late" else scalars.lane_company_min
+            parts[lane] = getattr(weights, lane) * standing_out(scores, 0.0, company)
+            if lane in ("vector", "late") or "vector" not in lanes:
+                said = said + parts[lane]
+        meaning = self._standing_out(said)
+        parts |= known
+        if weights.world:
+            parts["world"] = weights.world * self._share_of_world(meaning)
+        if weights.opening:
+            heard = np.where(answers(self.found, scalars), 0.0, self._said_before(meaning))
+            parts["opening"] = -weights.opening * heard
+        if weights.reply and "text" in lanes:
+            heard = self._said_before(lanes["text"])
+            parts["reply"] = weights.reply * np.where(heard > 0, heard * self._brevity(), heard)
+        return Weighed(sum(parts.values(), start=np.zeros(len(before))), parts, lanes)
+
+    def best_of_worlds(self, scores: Scores) -> list[int]:
+        """Return the places of the best candidates, one of each world, best first."""
+        best: list[int] = []
+        seen: set[int] = set()
+        for place in np.argsort(-scores, kind="stable")[: self.scalars.feedback_depth].tolist():
+            if int(self.found.parents[place]) not in seen:
+                seen.add(int(self.found.parents[place]))
+                best.append(place)
+            if len(best) == self.scalars.feedback_worlds:
+                break
+        return best
+
+    def _standing_out(self, scores: Scores) -> Scores:
+        return standing_out(scores, 1.0, self.scalars.company_min)
+
+    def _telling(self, wants_question: bool) -> Scores:
+        """Return how much each turn says about its speaker; other candidates get the maximum.
+
+        A memory that is only a question tells nothing, and is put behind unless a question is
+        what somebody looks for.
+        """
+        found = self.found
+        turns = np.flatnonzero(found.before >= 0)
+        out = np.zeros(self._count)
+        if len(turns):
+            # One imaginary turn that tells everything gives the others something to compare with.
+            tells = np.r_[found.forms[turns, TELLING], DONE].astype(float)
+            stands_out = standing_out(tells, 0.0, self.scalars.company_min)
+            out[:] = stands_out[-1]
+            out[turns] = stands_out[:-1]
+        if not wants_question:
+            only_asks = (found.before < 0) & (found.forms[:, TELLING] == NOTHING)
+            out[only_asks] -= self.scalars.only_asks_penalty
+        return out
+
+    def _said_before(self, scores: Scores) -> Scores:
+        """Return how far the turn before each turn stands out; 0 for what is no turn."""
+        before = self.found.before
+        turns = np.flatnonzero(before >= 0)
+        out = np.zeros(len(scores))
+        if len(turns):
+            is_first = before[turns] == turns
+            heard = np.where(is_first, scores.min(), scores[before[turns]])
+            out[turns] = self._standing_out(heard)
+        return out
+
+    def _brevity(self) -> Scores:
+        """Return how much the words of the turn before count: a long turn is answered in part."""
+        found, usual = self.found, self.scalars.short_turn_chars
+        is_first = found.before == np.arange(self._count)
+        chars = np.where(is_first, usual, np.maximum(found.forms[found.before, CHARS], 1))
+        brevity: Scores = np.minimum(self.scalars.brevity_max, np.sqrt(usual / chars))
+        return brevity
+
+    def _share_of_world(self, scores: Scores) -> Scores:
+        """Return how far the world of each candidate stands out, by the mean of its best scores.
+
+        Worlds are compared with worlds, not candidate by candidate: otherwise the few candidates
+        of a small world would stand out from the many of a large one, whatever they say.
+        """
+        parents, best = self.found.parents, self.scalars.world_best
+        if (parents == parents[0]).all():
+            return np.zeros(len(scores))  # There is only one world: it distinguishes nobody.
+        order = np.lexsort((-scores, parents))
+        sorted_parents = parents[order]
+        starts = np.flatnonzero(np.r_[True, sorted_parents[1:] != sorted_parents[:-1]])
+        sizes = np.diff(np.r_[starts, len(order)])
+        rank = np.arange(len(order)) - np.repeat(starts, sizes)
+        counted = np.where(rank < best, scores[order], 0.0)
+        shares = self._standing_out(np.add.reduceat(counted, starts) / best)
+        spread = np.empty(len(scores))
+        spread[order] = np.repeat(shares, sizes)
+        return spread
+
+    def _said_by(self, named: Set[str], side: str | None) -> Scores:
+        """Return 1 for what was said by the speaker that the question means; see `speakers_of`."""
+        verdicts = []
+        for speaker in self.found.speakers:
+            # A text without a speaker was told by the one who asks.
+            is_asker = speaker in ("", self.weights.asker.casefold())
+            meant = side is not None and is_asker != side.startswith("not ")
+            verdicts.append(float(meant or (speaker != "" and speaker in named)))
+        return np.array(verdicts)[self.found.spoken] if any(verdicts) else np.zeros(self._count)
+
+    def _dated(self, question: str, asked_at: datetime) -> Scores:
+        """Return how near each candidate's beginning is to the days of the question, 0 to 1."""
+        days = self.found.starts // DAY_MICROS
+        first, last = (from_micros(int(day) * DAY_MICROS).year for day in (days.min(), days.max()))
+        years = range(first, min(last, first + YEARS_MAX) + 1)
+        closeness = np.zeros(self._count)
+        epoch = from_micros(0).date().toordinal()
+        for span in spans_of(question, asked_at.date(), years):
+            before = (span.first.toordinal() - epoch) - days
+            after = days - (span.last.toordinal() - epoch)
+            off = np.maximum(np.maximum(before, after), 0) / span.tolerance_days
+            worth = self.scalars.relative_day if span.is_relative else 1.0
+            closeness = np.maximum(closeness, worth * np.exp(-0.5 * off**2))
+        return closeness
 
 
-def _telling(found: Candidates, behind: float) -> Scores:
-    """Return how far each turn stands out among turns by what it tells; others as the best do.
-
-    A memory that is only a question tells nothing, and falls `behind`.
-    """
-    turns = np.flatnonzero(found.before >= 0)
-    out = np.zeros(len(found.forms))
-    if len(turns):
-        # One more that tells all, so that there is something to compare the others with.
-        stands_out = standing_out(np.r_[found.forms[turns, TELLING], DONE].astype(float), ZERO)
-        out[:] = stands_out[-1]
-        out[turns] = stands_out[:-1]
-    out[(found.before < 0) & (found.forms[:, TELLING] == NOTHING)] -= behind
-    return out
-
-
-def _said_before(scores: Scores, before: NDArray[np.intp]) -> Scores:
-    """Return how far the turn before each turn stands out; 0 for what is no turn."""
-    turns = np.flatnonzero(before >= 0)
-    out = np.zeros(len(scores))
-    if len(turns):
-        is_first = before[turns] == turns
-        out[turns] = standing_out(np.where(is_first, scores.min(), scores[before[turns]]))
-    return out
-
-
-def _asked_on(found: Candidates, scores: Scores) -> Scores:
-    """Return the scores, to those of short questions added what the turn before them has.
-
-    "My laptop is slow." "What model is it?" "A ThinkPad.": the last answers the first as well.
-    """
-    is_later = (found.before >= 0) & (found.before != np.arange(len(found.before)))
-    is_short = (found.forms[:, ASKS] > 0) & (found.forms[:, CHARS] <= LINE)
-    return scores + np.where(is_later & is_short, scores[found.before], 0.0)
-
-
-def answers(found: Candidates) -> NDArray[np.bool_]:
+def answers(found: Candidates, scalars: RankingScalars = SCALARS) -> NDArray[np.bool_]:
     """Return which turns follow a short question."""
     before = found.forms[found.before]
     is_later = (found.before >= 0) & (found.before != np.arange(len(found.before)))
-    answers: NDArray[np.bool_] = is_later & (before[:, ASKS] > 0) & (before[:, CHARS] < SHORT)
+    is_short = before[:, CHARS] < scalars.short_turn_chars
+    answers: NDArray[np.bool_] = is_later & (before[:, ASKS] > 0) & is_short
     return answers
 
 
-def _brevity(found: Candidates) -> Scores:
-    """Return how much the words of the turn before each count: of a long one, few are answered."""
-    is_first = found.before == np.arange(len(found.before))
-    chars = np.where(is_first, SHORT, np.maximum(found.forms[found.before, CHARS], 1))
-    brevity: Scores = np.minimum(BREVITY_MAX, np.sqrt(SHORT / chars))
-    return brevity
-
-
-def standing_out(scores: Scores, usual: Usual = UNIT, company: int = COMPANY) -> Scores:
+def standing_out(scores: Scores, spread: float, company: int) -> Scores:
     """Return how many standard deviations each score is above the mean.
 
-    Of three nodes one always stands out. So a small world is looked at in company: as if there
-    were that many nodes, and the others scored as is `usual`.
+    Among three candidates one always stands out. So at least `company` candidates are assumed: the
+    missing ones have a mean of 0 and the given spread.
     """
     others = max(0, company - len(scores))
     count = len(scores) + others
-    mean = (scores.sum() + others * usual.mean) / count
+    mean = scores.sum() / count
     # Not `scores @ scores`: BLAS gives that to several threads, which wait for each other.
-    squares = float((scores * scores).sum())
-    squares += others * (usual.spread**2 + usual.mean**2)
-    spread = np.sqrt(max(0.0, squares / count - mean**2))
-    return (scores - mean) / spread if spread > TINY else np.zeros(len(scores))
-
-
-def _share_of_world(scores: Scores, parents: NDArray[np.int64]) -> Scores:
-    """Return how far the world each node lives in stands out, by the mean of its best scores.
-
-    Worlds are compared with worlds, not node by node: else the few nodes of a small one would
-    stand out from the many of a large one, whatever they say.
-    """
-    if (parents == parents[0]).all():
-        return np.zeros(len(scores))  # One world: it says nothing about who is ahead.
-    order = np.lexsort((-scores, parents))
-    sorted_parents = parents[order]
-    starts = np.flatnonzero(np.r_[True, sorted_parents[1:] != sorted_parents[:-1]])
-    sizes = np.diff(np.r_[starts, len(order)])
-    rank = np.arange(len(order)) - np.repeat(starts, sizes)
-    counted = np.where(rank < SHARE_OF, scores[order], 0.0)
-    shares = standing_out(np.add.reduceat(counted, starts) / SHARE_OF)
-    spread = np.empty(len(scores))
-    spread[order] = np.repeat(shares, sizes)
-    return spread
-
-
-def _best_of_worlds(scores: Scores, parents: NDArray[np.int64]) -> list[int]:
-    """Return the places of the best nodes, one of each world, best first."""
-    best: list[int] = []
-    seen: set[int] = set()
-    for place in np.argsort(-scores, kind="stable")[:LOOKED_AT].tolist():
-        if int(parents[place]) not in seen:
-            seen.add(int(parents[place]))
-            best.append(place)
-        if len(best) == FEEDBACK_FROM:
-            break
-    return best
-
-
-def _said_by(found: Candidates, named: Set[str], side: str | None, asker: str) -> Scores:
-    """Return 1 for what was said by the one the question speaks of; see `speakers_of`."""
-    verdicts = []
-    for speaker in found.speakers:
-        # What nobody is named for, the one who asks has told us.
-        is_asker = speaker in ("", asker.casefold())
-        meant = side is not None and is_asker != side.startswith("not ")
-        verdicts.append(float(meant or (speaker != "" and speaker in named)))
-    return np.array(verdicts)[found.spoken] if any(verdicts) else np.zeros(len(found.spoken))
-
-
-def _dated(starts: NDArray[np.int64], question: str, asked_at: datetime) -> Scores:
-    """Return how near each node's beginning is to the days the question speaks of, 0 to 1."""
-    days = starts // DAY_MICROS
-    first, last = (from_micros(int(day) * DAY_MICROS).year for day in (days.min(), days.max()))
-    years = range(first, min(last, first + YEARS_MAX) + 1)
-    closeness = np.zeros(len(starts))
-    epoch = from_micros(0).date().toordinal()
-    for span in spans_of(question, asked_at.date(), years):
-        before = (span.first.toordinal() - epoch) - days
-        after = days - (span.last.toordinal() - epoch)
-        off = np.maximum(np.maximum(before, after), 0) / span.tolerance_days
-        worth = RELATIVE if span.is_relative else 1.0
-        closeness = np.maximum(closeness, worth * np.exp(-0.5 * off**2))
-    return closeness
-
-
-# Retaining: how well each candidate of a recall is kept, where the question wants it weighed.
-
-
-ROWS_AT_ONCE = 1_000
+    squares = float((scores * scores).sum()) + others * spread**2
+    deviation = np.sqrt(max(0.0, squares / count - mean**2))
+    return (scores - mean) / deviation if deviation > SPREAD_MIN else np.zeros(len(scores))
 
 
 def with_retention(
     found: Candidates, reader: Reader, rows: Sequence[int], moment: Moment, weights: Weights | None
 ) -> Candidates:
-    """Return the candidates with how well each is kept; as they are if that has no weight."""
+    """Return the candidates with their retention, if it has a weight."""
     if weights is None or not weights.retention:
         return found
     now = to_micros(moment.now, "now")

@@ -37,11 +37,11 @@ from worlddb.index.held_world import (
     text_scores,
 )
 from worlddb.index.name_index import NAME_WORDS_MAX, first_name, name_key, said_firsts, said_words
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.store_search import CANDIDATES_MAX, LED_TO_MAX, Found, StoreSearch
-from worlddb.index.vectors import Tokens, Vectors, read_closely
-from worlddb.language.question import question_parts, weights_of
-from worlddb.language.shares import share_of
+from worlddb.index.store_search import CANDIDATES_MAX, LINKED_NODES_MAX, Found, StoreSearch
+from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
+from worlddb.language.question import question_parts
 from worlddb.language.words import asked, folded, words
 from worlddb.model.address import Id
 from worlddb.model.inputs import (
@@ -57,14 +57,14 @@ from worlddb.ontology.registry import Registry
 from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
 from worlddb.recall.ranker import (
     Candidates,
-    Usual,
     Weights,
     check_weight,
     turns_before,
     weigh,
     with_retention,
 )
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader, Store
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.lookup import Worlds, accepted_class, find_worlds
 from worlddb.view.visibility import Moment, View, includes_ended, moment_of, rewrite
 
@@ -90,8 +90,8 @@ class RecallSettings:
     weighed in the end; without it they are ordered by the fused ranks alone.
     """
 
-    c: int = 60
-    depth: int = 100
+    c: int = SCALARS.fusion_c
+    depth: int = SCALARS.lane_depth
     weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
     weighing: Weights | None = field(default_factory=Weights)
 
@@ -248,7 +248,14 @@ class Recaller:
             return None
         rarity, top = interior.text.rarity, interior.text.rarity_max
         return self.search.vectors().ask_weighed(
-            question_parts(self.question.text, lambda word: rarity(word) or top, top), vector
+            question_parts(
+                self.question.text,
+                lambda word: rarity(word) or top,
+                top,
+                frame_weight=SCALARS.frame_weight,
+                rarity_power=SCALARS.rarity_power,
+            ),
+            vector,
         )
 
     def _narrow(self) -> list[NDArray[np.int64] | None]:
@@ -323,7 +330,6 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(positions),
-            usual_text=usual_text(interior, text),
             claims=np.isin(positions, claims) if claims else None,
         )
         return rows, [interior.ids[at] for at in chosen], found
@@ -421,19 +427,6 @@ def recall(
         return Recaller(search, view, query, question, tokens).answer(vector)
 
 
-def usual_text(interior: HeldWorld, question: str) -> Usual:
-    """Return how texts of everyday language would score in the text lane.
-
-    Many have "get" and "after", none has "walrus".
-    """
-    mean = square = 0.0
-    for word, weight in weights_of(asked(question)).items():
-        share, gain = share_of(word), weight * interior.text.rarity(word)
-        mean += share * gain
-        square += share * (1 - share) * gain**2
-    return Usual(mean, square**0.5)
-
-
 class TokenReader:
     """Scores candidates word by word, by the token vectors that the store keeps of them."""
 
@@ -448,7 +441,7 @@ class TokenReader:
     def read(self, places: Sequence[int]) -> Scores:
         """Return how well the candidates at some positions answer."""
         rows = [self._rows[at] for at in places]
-        return read_closely(self._asked, self._vectors.load_tokens(self._reader, rows))
+        return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))
 
 
 def graph_scores(
@@ -565,8 +558,8 @@ def store_graph(wide: StoreSearch, view: View, question: str, classes: bool, mos
         edges = reader.edges_at(rows, "in", REFERENCES, moment.known)
         found = {item.source for item in edges if moment.holds(item.edge)}
         for row in rows:
-            found.update(reader.children(row, moment.known, limit=LED_TO_MAX))
-        found = view.keep(sorted(found - rows)[-LED_TO_MAX:])
+            found.update(reader.children(row, moment.known, limit=LINKED_NODES_MAX))
+        found = view.keep(sorted(found - rows)[-LINKED_NODES_MAX:])
         for row in found:
             scores[row] = scores.get(row, 0.0) + 1.0 / np.log2(1 + len(found))
     ids = {body.row: body.id for body in reader.bodies(scores)}

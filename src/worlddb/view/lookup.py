@@ -22,7 +22,8 @@ from worlddb.model.records import (
     Proposal,
     ProposalStatus,
 )
-from worlddb.store.protocol import ConflictRow, ProposalRow, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ConflictRow, ProposalRow
 from worlddb.view.visibility import Moment
 
 Worlds = bytes | str | Sequence[bytes | str]

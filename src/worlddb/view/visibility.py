@@ -26,7 +26,8 @@ from worlddb.model.address import ROOT_ID
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import AsOf, Edge, Node, Query
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import ROOT_ROW, BodyRow, Reader
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, BodyRow
 
 BEFORE_EVERYTHING = -1
 """The commit number of a known time before the first commit: nothing was known."""

@@ -18,7 +18,7 @@ from typing import Any
 from blake3 import blake3
 
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.index.set_pages import Laid, change, digest_of, lay_out, merge
+from worlddb.index.set_pages import SetLayout, change, digest_of, lay_out, merge
 from worlddb.model.address import ERASED, ROOT_ID, Id, erased_state, node_address
 from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
 from worlddb.model.records import (
@@ -29,22 +29,24 @@ from worlddb.model.records import (
     note_record,
     state_digest,
 )
-from worlddb.store.protocol import (
+from worlddb.store.interface import Writer
+from worlddb.store.rows import (
     CHILDREN,
     EDGES,
     ROOT_ROW,
     CommitRow,
     NodePlace,
+    NoteRow,
     SetChange,
+    StateChange,
     World,
-    Writer,
 )
 from worlddb.view.lookup import whole_id
 
 LAY_OUT_MIN = 10_000
 """How many new members make it worth laying out a set ahead, while the store builds its indexes.
 Smaller sets take less time than starting a thread saves."""
-SetsAhead = dict[tuple[int, int], Laid]
+SetsAhead = dict[tuple[int, int], SetLayout]
 """Sets laid out ahead, by world and kind."""
 
 
@@ -153,7 +155,7 @@ class Ledger:
         for text in texts:
             if fresh or not self.writer.has_note(row, kind, text):
                 self.note_row += 1
-                rows.append((self.note_row, row, kind, text, self.writer.seq))
+                rows.append(NoteRow(self.note_row, row, kind, text, self.writer.seq))
                 self.notes.update(note_record(ident, kind, text))
         if rows:
             self.writer.insert_notes(rows)
@@ -203,7 +205,7 @@ def update_set(
     kind: int,
     put: list[bytes],
     drop: Iterable[bytes],
-    laid: Laid | None = None,
+    laid: SetLayout | None = None,
 ) -> bytes:
     """Change a set in the transaction's view of its pages, and return the set's digest."""
     digest, changed = change(writer, world, kind, put, drop, laid)
@@ -324,7 +326,7 @@ class _StateUpdate:
         self.ledger = ledger
         self.ahead = ahead
         self.states: dict[bytes, bytes] = {}
-        self.changes: list[tuple[int, bytes | None, bytes]] = []
+        self.changes: list[StateChange] = []
         self.sets: list[SetChange] = []
 
     def restate(self, world: World, restated: dict[bytes, bytes]) -> bytes | None:
@@ -340,7 +342,7 @@ class _StateUpdate:
         if state == (world.state or world.id):
             return None
         self.states[world.id] = state
-        self.changes.append((world.row, world.state, state))
+        self.changes.append(StateChange(world.row, world.state, state))
         return state
 
     def _children(self, row: int, restated: dict[bytes, bytes]) -> bytes:
@@ -362,7 +364,7 @@ class _StateUpdate:
         return self._change(row, EDGES, idents, lost, laid)
 
     def _change(
-        self, row: int, kind: int, put: list[bytes], lost: Iterable[bytes], laid: Laid | None
+        self, row: int, kind: int, put: list[bytes], lost: Iterable[bytes], laid: SetLayout | None
     ) -> bytes:
         writer = self.ledger.writer
         self.sets.append(SetChange(writer.seq, row, kind, put, list(lost)))

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.address import Id
-from worlddb.model.inputs import (
-    Instant,
-    check_direction,
-    check_notes,
-    encode_metadata,
-    encode_text,
-)
+from worlddb.model.inputs import Instant, check_direction, check_notes, encode_metadata, encode_text
 from worlddb.model.records import (
     Direction,
     Edge,
@@ -30,7 +24,8 @@ from worlddb.model.records import (
     Proposal,
     ProposalStatus,
 )
-from worlddb.store.protocol import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow, Writer
+from worlddb.store.interface import Writer
+from worlddb.store.rows import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow
 from worlddb.view.lookup import proposal_value
 from worlddb.write.commit import Ledger
 from worlddb.write.node_rows import create_node, refuse_erased

@@ -18,7 +18,8 @@ from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import ERASED, ROOT_ID, Id, node_address, short_key, trusted_id
 from worlddb.model.inputs import check_notes, check_type, encode_text, from_micros, to_micros
 from worlddb.model.records import Node, NodeDraft, node_record
-from worlddb.store.protocol import ROOT_ROW, NewNode, NodePlace, Writer
+from worlddb.store.interface import Writer
+from worlddb.store.rows import ROOT_ROW, NewNode, NewText, NodePlace
 from worlddb.write.commit import Ledger
 
 NODES_AT_ONCE = 20_000
@@ -128,7 +129,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNod
                 ),
             )
         )
-        texts.append((row, name, content))
+        texts.append(make_row(NewText, (row, name, content)))
         records.append(node_record(ident, world_id, valid_from, valid_to))
         if aliases or sources:
             notes.append((ready, row, True))
@@ -341,5 +342,5 @@ def insert_erased(ledger: Ledger, record: Mapping[str, Any]) -> None:
     ledger.writer.insert_nodes(
         [NewNode(row, short_key(ident), ident, record["type"], "", "", *times)]
     )
-    ledger.writer.insert_texts([(row, "", "")])
+    ledger.writer.insert_texts([NewText(row, "", "")])
     ledger.nodes.update(node_record(ident, Id(record["parent"]), valid_from, valid_to))

@@ -31,7 +31,7 @@ from worlddb.model.inputs import encode_metadata, from_micros, premises_of, to_m
 from worlddb.model.records import Edge, EdgeDraft, edge_record
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry
-from worlddb.store.protocol import ROOT_ROW, EdgeRow, NewEdge
+from worlddb.store.rows import ROOT_ROW, EdgeRow, NewEdge
 from worlddb.view.lookup import whole_id
 from worlddb.write.commit import Ledger
 from worlddb.write.handler_context import HandlerContext

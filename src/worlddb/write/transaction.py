@@ -33,7 +33,8 @@ from worlddb.ontology.registry import (
     check_handler,
     version_of,
 )
-from worlddb.store.protocol import Reader, Store, to_commit
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import to_commit
 from worlddb.write.commit import Ledger, seal
 from worlddb.write.handler_context import decide_merge
 from worlddb.write.node_rows import create_node, create_nodes, erase_nodes, refuse_erased

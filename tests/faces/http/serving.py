@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from faces.command import COMMAND, environment
-from worlddb.faces.http.access import Access, Token, make_access, token_digest
-from worlddb.faces.http.app import make_app
-from worlddb.faces.http.server import HttpServer, listener_on
+from worlddb.faces.http.access_tokens import Access, AccessToken, make_access, token_digest
+from worlddb.faces.http.http_app import make_app
+from worlddb.faces.http.http_server import HttpServer, listener_on
 from worlddb.memory.memory import Memory
 
 DEADLINE_S = 30
@@ -126,9 +126,9 @@ class Site:
         return True, result["structuredContent"]
 
 
-def token(value: str, **options: Any) -> Token:
+def token(value: str, **options: Any) -> AccessToken:
     """Return a token of a test."""
-    return Token(name=value, digest=token_digest(value.encode()), **options)
+    return AccessToken(name=value, digest=token_digest(value.encode()), **options)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from worlddb.faces.http.access import make_access
+from worlddb.faces.http.access_tokens import make_access
 from worlddb.memory.memory import Memory
 
 from .serving import Site, serving, token

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from worlddb import ScopeName
-from worlddb.faces.http.access import make_access
+from worlddb.faces.http.access_tokens import make_access
+from worlddb.faces.http.auth_middleware import CallerMemory
+from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
 
 from .serving import Site, serving, token
@@ -247,7 +249,7 @@ def test_a_token_that_only_reads_writes_nothing(shop: Shop) -> None:
         ):
             answer = site.post(path, **given)
             assert answer.error == (
-                "403 rejected: this token only reads; ask for one that may write"
+                "403 rejected: this token may only read; use one that may write"
             )
         for tool, arguments in (
             ("memory_write", {"text": "x"}),
@@ -258,8 +260,33 @@ def test_a_token_that_only_reads_writes_nothing(shop: Shop) -> None:
         ):
             done, told = site.tool(tool, **arguments)
             assert not done
-            assert "only reads" in told
+            assert "may only read" in told
     assert shop.memory.db.root_state == before
+
+
+def test_a_write_does_not_name_the_scopes_of_others(shop: Shop) -> None:
+    shared = shop.memory.write("The shared shed is locked", user_id=["ada", "bob"]).id
+    done = shop.site.as_("bob").post(f"/v1/memories/{shared}/amend", text="The shed is open").data
+    assert done["scopes"] == [{"kind": "user", "value": "bob"}]
+    assert {scope.value for scope in shop.memory.read(done["id"]).scopes} == {"ada", "bob"}
+    key = {"text": "The shared gate is shut", "idempotency_key": "gate", "user_id": ["ada", "bob"]}
+    whole = shop.site.as_("root").post("/v1/memories", **key).data  # type: ignore[arg-type]
+    assert [one["value"] for one in whole["scopes"]] == ["ada", "bob"]
+
+
+def test_every_token_signs_its_commits(shop: Shop) -> None:
+    for name in ("root", "bob"):
+        shop.site.as_(name).post("/v1/memories", text=f"by {name}", user_id="bob")
+        [last] = shop.memory.db.log(limit=1, newest_first=True)
+        assert last.actor == f"http {name}"
+
+
+def test_a_caller_has_the_declared_calls_and_nothing_else(shop: Shop) -> None:
+    caller = CallerMemory(shop.memory, ServerMetrics())
+    assert callable(caller.recall)
+    for name in ("db", "bound", "erase", "close"):
+        with pytest.raises(AttributeError, match="declared calls"):
+            getattr(caller, name)
 
 
 def test_tokens_that_call_at_once_never_get_each_others_memory(shop: Shop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from worlddb.faces.http.metrics import HELP
+from worlddb.faces.http.server_metrics import HELP
 from worlddb.memory.memory import Memory
 
 from .serving import Site, serving

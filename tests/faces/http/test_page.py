@@ -6,20 +6,25 @@ import re
 import tomllib
 from pathlib import Path
 
-from worlddb.faces.http.bodies import BODY_BYTES_MAX, BODY_S_MAX, HEAD_BYTES_MAX, HEADERS_MAX
-from worlddb.faces.http.connection import HEAD_S_MAX
-from worlddb.faces.http.metrics import HELP
-from worlddb.faces.http.operations import OPERATIONS
-from worlddb.faces.http.problems import BY_ERROR, BY_STATUS
-from worlddb.faces.http.server import CONNECTIONS_MAX, GRACE_S, KEEP_ALIVE_S
-from worlddb.faces.http.threads import (
+from worlddb.faces.calls import K_MAX, MESSAGES_MAX, PAGE_MAX, TEXT_CHARS_MAX
+from worlddb.faces.http.access_tokens import KEYS
+from worlddb.faces.http.http_problems import STATUS_BY_ERROR, TYPE_BY_STATUS
+from worlddb.faces.http.http_server import CONNECTIONS_MAX, GRACE_S, HEAD_S_MAX, KEEP_ALIVE_S
+from worlddb.faces.http.request_middleware import (
+    BODY_BYTES_MAX,
+    BODY_S_MAX,
+    HEAD_BYTES_MAX,
+    HEADERS_MAX,
+)
+from worlddb.faces.http.rest_routes import REST_CALLS
+from worlddb.faces.http.server_metrics import HELP
+from worlddb.faces.http.thread_limits import (
     PATIENCE_S,
     READERS_MAX,
     SEARCHERS_MAX,
     TOOLS_MAX,
     WRITERS_MAX,
 )
-from worlddb.faces.http.tokens import KEYS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
 
@@ -27,16 +32,22 @@ ROWS = [line for line in PAGE.splitlines() if re.match(r"\| [0-9]{3}", line)]
 
 
 def test_every_operation_metric_and_problem_is_on_the_page() -> None:
-    for operation in OPERATIONS:
-        assert f"| `{operation.method} {operation.path}` | `{operation.name}`" in PAGE
+    for call in REST_CALLS:
+        row = next(one for one in PAGE.splitlines() if f"`{call.method} {call.path}`" in one)
+        assert f"| `{call.name}`" in row
+        inside = [one.name for one in call.parameters if one.type not in ("scope", "id")]
+        assert [name for name in inside if f"`{name}`" not in row] == [], call.name
     assert [name for name in HELP if f"`{name}`" not in PAGE] == []
-    for status, name in [*BY_STATUS.items(), *BY_ERROR.values()]:
+    for status, name in [*TYPE_BY_STATUS.items(), *STATUS_BY_ERROR.values()]:
         row = next(one for one in ROWS if str(status) in one.split("|")[1])
         assert f"`{name}`" in row, (status, name)
 
 
 def test_the_limits_on_the_page_are_those_that_hold() -> None:
     assert f"| body | {BODY_BYTES_MAX >> 20} MiB" in PAGE
+    assert f"| one text | {TEXT_CHARS_MAX:,} characters" in PAGE
+    assert f"| messages of a chat | {MESSAGES_MAX:,} |" in PAGE
+    assert f"| `k`, `limit` | {K_MAX:,}, {PAGE_MAX:,} |" in PAGE
     assert f"| {HEAD_BYTES_MAX >> 10} KiB, {HEADERS_MAX} headers |" in PAGE
     assert f"| {HEAD_S_MAX:.0f} s, {BODY_S_MAX:.0f} s |" in PAGE
     assert f"| connections | {CONNECTIONS_MAX:,};" in PAGE

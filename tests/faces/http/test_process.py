@@ -11,7 +11,7 @@ import pytest
 
 from faces.command import in_process, worlddb
 from worlddb import Memory
-from worlddb.faces.http.access import token_digest
+from worlddb.faces.http.access_tokens import token_digest
 
 from .serving import DEADLINE_S, Process
 
@@ -77,7 +77,7 @@ def test_a_second_signal_drops_what_is_not_answered_and_says_so(tmp_path: Path) 
             pass
         process.signal(signal.SIGTERM)
         assert process.wait() == 0
-    assert "a second signal" in process.log()
+    assert "second signal" in process.log()
     assert "Traceback" not in process.log()
     assert not (tmp_path / "m.db-wal").exists()
 
@@ -163,11 +163,11 @@ def test_the_access_log_is_there_at_info_and_not_above(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--host", "0.0.0.0"], "a token is needed"),
+        (["--host", "0.0.0.0"], "needs a token"),
         (["--host", "0.0.0.0", "--token", SECRET], "--allowed-host"),
-        (["--host", "0.0.0.0", "--allowed-host", "memory.lan"], "a token is needed"),
+        (["--host", "0.0.0.0", "--allowed-host", "memory.lan"], "needs a token"),
         (["--host", "::", "--token", SECRET], "--allowed-host"),
-        (["--host", "nothing.invalid"], "no such address"),
+        (["--host", "nothing.invalid"], "cannot be resolved"),
         (["--allowed-host", "*"], "allowed host '*'"),
         (["--allowed-origin", "*"], "allowed origin '*'"),
         (["--port", "70000"], "--port"),

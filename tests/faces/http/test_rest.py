@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -20,19 +19,17 @@ from worlddb.errors import (
     StorageError,
 )
 from worlddb.extract import CHOICES
-from worlddb.faces.http.models import ExtractorName
-from worlddb.faces.http.operations import OPERATIONS
-from worlddb.faces.http.problems import problem_of
-from worlddb.faces.http.shapes import shape_of
-from worlddb.memory.memory import Memory
+from worlddb.faces.call_models import result_class, result_model
+from worlddb.faces.calls import EXTRACTORS, call_named
+from worlddb.faces.http.http_problems import problem_of
+from worlddb.faces.http.rest_routes import REST_CALLS
 
 from .serving import JSON, Site
 
 
 def shaped(name: str, data: Any) -> Any:
     """Check an answer against its description and return it."""
-    operation = next(one for one in OPERATIONS if one.name == name)
-    shape_of(operation.result).model_validate_json(json.dumps(data))
+    result_model(result_class(call_named(name))).model_validate_json(json.dumps(data))
     return data
 
 
@@ -94,7 +91,7 @@ def test_scopes_are_listed_retired_and_purged(site: Site) -> None:
     ended = shaped("retire_all", site.post("/v1/retire_all", user_id="whole", confirm="whole").data)
     assert len(ended["ids"]) == 3
     missing = site.post("/v1/purge_scope", user_id="whole")
-    assert missing.error.startswith("400 invalid_input: confirm: Field required")
+    assert missing.error.startswith("400 invalid_input: purge_scope: to confirm")
     wrong = site.post("/v1/purge_scope", user_id="whole", confirm="other")
     assert wrong.error.startswith("400 invalid_input: purge_scope: to confirm")
     purged = shaped("purge_scope", site.post("/v1/purge_scope", run_id="once", confirm=True).data)
@@ -139,11 +136,11 @@ def test_the_same_key_writes_once_in_the_body_and_in_the_header(site: Site) -> N
         ("/v1/memories", {}, "give either text or messages"),
         ("/v1/memories", {"text": "x", "messages": [{"content": "x"}]}, "give either text or"),
         ("/v1/memories", {"messages": "x"}, "messages"),
-        ("/v1/memories", {"messages": []}, "messages"),
+        ("/v1/memories", {"messages": []}, "there is no text"),
         ("/v1/memories", {"messages": [{"role": "user"}]}, "content: Field required"),
         ("/v1/memories", {"text": 5}, ": text: give a text or a list of messages"),
         ("/v1/memories", {"text": {"a": 1}}, ": text: give a text or a list of messages"),
-        ("/v1/memories", {"text": ""}, "text"),
+        ("/v1/memories", {"text": ""}, "there is no text"),
         ("/v1/memories", {"text": "  "}, "there is no text"),
         ("/v1/memories", {"text": "x", "nonsense": 1}, "nonsense: Extra inputs"),
         ("/v1/memories", {"text": "x", "settings": {}}, "settings: Extra inputs"),
@@ -157,12 +154,15 @@ def test_the_same_key_writes_once_in_the_body_and_in_the_header(site: Site) -> N
         ("/v1/memories", {"text": "x", "at": "yesterday"}, "not ISO-8601"),
         ("/v1/memories", {"text": "x", "metadata": [1]}, "metadata"),
         ("/v1/memories", {"text": "x", "metadata": {"a": "x" * 70_000}}, "the limit is"),
-        ("/v1/memories", {"text": "x" * 1_100_000}, "the limit is"),
+        ("/v1/memories", {"text": "x" * 1_100_000}, "at most 1048576 characters"),
+        ("/v1/memories", {"text": "é" * 600_000}, "the limit is"),
+        ("/v1/memories", {"messages": [{"content": "a"}] * 10_001}, "at most 10000 items"),
         ("/v1/memories", {"text": "x", "extractor": "llm"}, "extractor"),
         ("/v1/memories", {"text": [{"role": "user"}]}, "content: Field required"),
         ("/v1/memories", {"text": [{"role": "user", "content": "x", "y": 1}]}, "y: Extra"),
         ("/v1/recall", {"query": "x", "k": "5"}, "k: Input should be a valid integer"),
         ("/v1/recall", {"query": "x", "k": 0}, "k: Input should be greater"),
+        ("/v1/recall", {"query": "x", "k": 1_001}, "k: Input should be less"),
         ("/v1/recall", {"query": "x", "k": True}, "k: Input should be a valid integer"),
         ("/v1/recall", {"query": "x", "include_retired": "yes"}, "include_retired"),
         ("/v1/memories/abcd/amend", {"text": ["x"]}, "text"),
@@ -267,7 +267,9 @@ def test_a_path_that_leads_nowhere_is_told_so(site: Site, path: str) -> None:
 
 def test_a_method_that_is_not_there_is_told_so(site: Site) -> None:
     answer = site.send("DELETE", "/v1/memories")
-    assert answer.error.startswith("405 method_not_allowed")
+    assert answer.error == ("405 method_not_allowed: 405 Method Not Allowed: use GET or POST")
+    posted = site.send("GET", "/v1/recall")
+    assert posted.error.endswith("405 Method Not Allowed: use POST")
     assert set(site.send("PUT", "/health").headers["allow"].split(", ")) == {"GET", "HEAD"}
 
 
@@ -300,24 +302,14 @@ def test_the_description_names_every_operation_and_nothing_that_is_not_there(sit
         for path, methods in described["paths"].items()
         for method, held in methods.items()
     }
-    assert found == {(one.name, one.method, one.path) for one in OPERATIONS}
+    assert found == {(one.name, one.method, one.path) for one in REST_CALLS}
     names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(described)))
     assert names == set(described["components"]["schemas"])
-    write = described["components"]["schemas"]["WriteGiven"]
+    write = described["components"]["schemas"]["WriteRequest"]
     assert write["additionalProperties"] is False
     assert write["oneOf"] == [{"required": ["text"]}, {"required": ["messages"]}]
     assert "required" not in write
 
 
 def test_the_extractors_that_can_be_named_are_those_there_are() -> None:
-    assert set(get_args(ExtractorName)) == set(CHOICES)
-
-
-def test_every_operation_is_a_call_of_memory_with_the_same_arguments() -> None:
-    for operation in OPERATIONS:
-        call = inspect.signature(getattr(Memory, operation.name))
-        known = set(call.parameters) | {"user_id", "agent_id", "app_id", "run_id"}
-        given = set(operation.given.model_fields) | set(re.findall(r"{(\w+)}", operation.path))
-        assert given <= known, operation.name
-        missing = set(call.parameters) - given - {"self", "scope", "settings"}
-        assert missing == set(), operation.name
+    assert set(EXTRACTORS) == set(CHOICES)

@@ -8,8 +8,8 @@ import pytest
 from mcp import Client
 
 import worlddb
-from worlddb.faces.mcp.answers import IDS_SHOWN
-from worlddb.faces.mcp.server import make_server
+from worlddb.faces.mcp.mcp_server import make_server
+from worlddb.faces.mcp.tool_answers import IDS_SHOWN
 
 from .talking import Talk
 

@@ -16,7 +16,7 @@ from mcp.types import ElicitResult
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import worlddb
-from worlddb.faces.mcp.server import make_server
+from worlddb.faces.mcp.mcp_server import make_server
 
 from .talking import Era, Person, Talk
 

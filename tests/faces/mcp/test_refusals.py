@@ -18,7 +18,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("memory_recall", {"query": "word " * 50_000}, "the limit is"),
     ("memory_recall", {"query": "a", "k": "many"}, "k: input should be a valid integer"),
     ("memory_recall", {"query": "a", "k": 0}, "greater than or equal to 1"),
-    ("memory_recall", {"query": "a", "k": 10**30}, "less than or equal to 100"),
+    ("memory_recall", {"query": "a", "k": 10**30}, "less than or equal to 1000"),
     ("memory_recall", {"query": "a", "include_retired": "maybe"}, "valid boolean"),
     ("memory_recall", {"query": "a", "as_of": "yesterday"}, "as_of: 'yesterday' is not ISO-8601"),
     ("memory_recall", {"query": "a", "known_at": "2026-01-01T00:00:00"}, "has no time zone"),

@@ -9,7 +9,7 @@ import pytest
 from mcp.types import Tool
 
 import worlddb
-from worlddb.faces.mcp.server import make_server
+from worlddb.faces.mcp.mcp_server import make_server
 
 pytestmark = pytest.mark.anyio
 

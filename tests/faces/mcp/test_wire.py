@@ -140,7 +140,7 @@ def test_a_signal_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
 SLOW = """
 import sys
 import worlddb
-from worlddb.faces.mcp.stdio import serve_stdio
+from worlddb.faces.mcp.stdio_transport import serve_stdio
 
 class Slow(worlddb.Memory):
     def write(self, *given, **options):
@@ -178,7 +178,7 @@ def test_a_call_that_was_begun_before_a_signal_is_finished_and_answered(
     path = tmp_path / "m.db"
     with at_work(path) as server:
         server.process.send_signal(number)
-        wait_for(server, b"ending")
+        wait_for(server, b"stopping")
         server.say(write(2, "asked after the signal"))
         Path(f"{path}.fifo").write_text("go")
         told = server.hear()
@@ -196,9 +196,9 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     with at_work(path) as server:
         server.process.send_signal(signal.SIGTERM)
-        wait_for(server, b"ending")
+        wait_for(server, b"stopping")
         server.process.send_signal(signal.SIGTERM)
-        wait_for(server, b"a second signal: calls that were not answered yet are dropped")
+        wait_for(server, b"a second signal: open calls are dropped")
         assert server.process.wait(DEADLINE_S) == 128 + signal.SIGTERM
     assert texts(path) == []
 
@@ -207,7 +207,7 @@ def test_a_call_that_does_not_end_holds_the_end_up_for_a_moment_only(tmp_path: P
     path = tmp_path / "m.db"
     with at_work(path) as server:
         server.process.send_signal(signal.SIGTERM)
-        wait_for(server, b"out of time: calls that were not answered yet are dropped")
+        wait_for(server, b"out of time: open calls are dropped")
         assert server.process.wait(DEADLINE_S) == 128 + signal.SIGTERM
     assert texts(path) == []
 
@@ -244,7 +244,7 @@ def test_nothing_but_the_protocol_reaches_stdout(tmp_path: Path) -> None:
 LOUD = """
 import os, subprocess, sys
 import worlddb
-from worlddb.faces.mcp.stdio import serve_stdio
+from worlddb.faces.mcp.stdio_transport import serve_stdio
 
 class Loud(worlddb.Memory):
     def list(self, **options):
@@ -273,7 +273,7 @@ def test_what_is_printed_meanwhile_goes_to_stderr_and_stdin_is_ours_alone(tmp_pa
 WARM = """
 import sys
 import worlddb
-from worlddb.faces.mcp.stdio import serve_stdio
+from worlddb.faces.mcp.stdio_transport import serve_stdio
 
 class Warm(worlddb.Memory):
     def warm(self):

@@ -1,8 +1,9 @@
-"""The `worlddb` command: parse, run one command, turn what went wrong into an exit code.
+"""The `worlddb` command: parse, run one command, turn an error into an exit code.
 
-Each command is one file in `commands/` with `add_parser(subparsers)` and `run(args) -> int`, named
-in `COMMANDS`. Those files import the engine inside their functions, so that `worlddb --help`
-loads argparse and nothing else.
+`COMMANDS` names the file of each command in `commands/`. The file has `add_parser(subparsers)`, or
+`add_NAME(subparsers)` for each of several commands, and sets `run(args) -> int` as the default of
+the parsed arguments. Only the file of the invoked command is imported. These files import the
+engine inside their functions, so that `--help` loads argparse and nothing else.
 """
 
 from __future__ import annotations
@@ -15,44 +16,45 @@ from importlib import import_module
 
 from worlddb import __version__
 from worlddb.errors import InvalidInputError, WorldDBError
+from worlddb.faces.calls import CALLS
+from worlddb.faces.cli.command_options import Parser, Subparsers, add_shared_options, examples_text
 from worlddb.faces.cli.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, exit_code
-from worlddb.faces.cli.options import Parser, add_shared_options, examples_text
 from worlddb.faces.cli.terminal import one_line
 
-COMMANDS = (
-    "mcp",
-    "serve",
-    "write",
-    "recall",
-    "list",
-    "read",
-    "amend",
-    "retire",
-    "scopes",
-    "erase",
-    "children",
-    "log",
-    "diff",
-    "prove",
-    "check",
-    "backup",
-    "restore",
-    "export",
-    "import_",
-    "proposals",
-    "extract",
-    "consolidate",
-    "fading",
-    "reindex",
-    "models",
-    "eval",
-    "bench",
-    "setup",
-    "doctor",
-    "config",
-    "completion",
-)
-"""The files of `commands/`, in the order in which `--help` lists them."""
+COMMANDS = {
+    "mcp": "mcp",
+    "serve": "serve",
+    "write": "write",
+    "recall": "recall",
+    "list": "list",
+    "read": "read",
+    "amend": "write",
+    "retire": "retire",
+    "scopes": "scopes",
+    "erase": "retire",
+    "children": "list",
+    "log": "log",
+    "diff": "log",
+    "prove": "check",
+    "check": "check",
+    "backup": "backup",
+    "restore": "backup",
+    "export": "export",
+    "import": "export",
+    "proposals": "proposals",
+    "extract": "extract",
+    "consolidate": "consolidate",
+    "fading": "consolidate",
+    "reindex": "extract",
+    "models": "models",
+    "eval": "eval",
+    "bench": "bench",
+    "setup": "setup",
+    "doctor": "doctor",
+    "config": "config",
+    "completion": "completion",
+}
+"""Each command and its file in `commands/`, in the order in which `--help` lists them."""
 
 DESCRIPTION = """\
 A memory engine for AI agents, in one file. Each command works on one store:
@@ -63,59 +65,87 @@ EXAMPLES = (
     ('worlddb recall "What does Sarah like?"', "and find it again"),
     ("worlddb setup claude --write", "let Claude use this memory"),
     ("worlddb read 3f2a", "one node, by the start of its id"),
-    ("worlddb log", "what has been written, commit by commit"),
-    ("worlddb --db work.db check", "is every byte as it was written?"),
-    ("worlddb doctor", "is everything there, and does it work?"),
+    ("worlddb log", "what was written, commit by commit"),
+    ("worlddb --db work.db check", "is the store sound?"),
+    ("worlddb doctor", "is everything installed and working?"),
 )
 
-__all__ = ["COMMANDS", "make_parser", "run"]
+__all__ = ["COMMANDS", "command_names", "make_parser", "run"]
 
 
-def make_parser() -> Parser:
-    """Return the parser with every command in it."""
+def command_names() -> list[str]:
+    """Return all commands: those with a file, then those of calls that have none."""
+    return list(dict.fromkeys([*COMMANDS, *(call.command for call in CALLS if call.command)]))
+
+
+def make_parser(only: str | None = None) -> Parser:
+    """Return the parser with every command in it, or with one command only."""
     parser = Parser(
         prog="worlddb",
         usage="worlddb [options] COMMAND ...",
         description=DESCRIPTION,
-        epilog=examples_text(EXAMPLES) + "\n\n'worlddb COMMAND --help' tells more of each.",
+        epilog=examples_text(EXAMPLES) + "\n\nRun 'worlddb COMMAND --help' for each command.",
     )
     parser.add_argument("--version", action="version", version=f"worlddb {__version__}")
     add_shared_options(parser)
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", prog="worlddb"
     )
-    for name in COMMANDS:
-        import_module(f"worlddb.faces.cli.commands.{name}").add_parser(subparsers)
+    for name in command_names() if only is None else [only]:
+        _add_command(subparsers, name)
     return parser
+
+
+def _add_command(subparsers: Subparsers, name: str) -> None:
+    if name not in COMMANDS:
+        from worlddb.faces.cli.call_options import add_call_command
+
+        add_call_command(subparsers, next(call for call in CALLS if call.command == name))
+        return
+    module = import_module(f"worlddb.faces.cli.commands.{COMMANDS[name]}")
+    # A file that holds several commands has a function for each.
+    add = getattr(module, f"add_{name}", None) or module.add_parser
+    add(subparsers)
+
+
+def _command_in(argv: Sequence[str]) -> str | None:
+    """Return the command that is invoked, so that only that one is imported; None if unsure."""
+    words = iter(argv)
+    for word in words:
+        if word == "--db":
+            next(words, None)
+        elif not word.startswith("-"):
+            return word if word in command_names() else None
+    return None
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; this is what the console script calls."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a character must not stop the command.
+        # A character that the terminal cannot show must not stop the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _run(argv)
     except BrokenPipeError:
         return BROKEN_PIPE
     except KeyboardInterrupt:
-        _complain("interrupted")
+        _print_error("interrupted")
         return INTERRUPTED
     except (WorldDBError, OSError) as error:
-        _complain(_message(error, sys.argv[1:] if argv is None else argv))
+        _print_error(_message(error, sys.argv[1:] if argv is None else argv))
         return exit_code(error)
     except Exception:
         import traceback
 
         traceback.print_exc()
-        _complain("this is a bug in worlddb; please report it with the lines above")
+        _print_error("this is a bug in worlddb; please report it with the lines above")
         return BUG
     finally:
-        _let_go_of_stdout()
+        _release_stdout()
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    parser = make_parser()
+    parser = make_parser(_command_in(sys.argv[1:] if argv is None else argv))
     try:
         args = parser.parse_args(argv)
         if args.command is None:
@@ -123,7 +153,7 @@ def _run(argv: Sequence[str] | None) -> int:
         code: int = args.run(args)
     except SystemExit as leaving:  # argparse leaves this way after --help and --version.
         code = leaving.code if isinstance(leaving.code, int) else 0
-    # Here, not when the interpreter ends: a full disk or a closed pipe must still be told.
+    # Flush here, not when the interpreter exits: a full disk must still be reported.
     if sys.stdout is not None:
         sys.stdout.flush()
     return code
@@ -131,7 +161,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _message(error: WorldDBError | OSError, argv: Sequence[str]) -> str:
     if isinstance(error, InvalidInputError) and "lone surrogate" in str(error):
-        # The engine speaks to programs. Python makes these of bytes that it cannot decode.
+        # Python turns bytes that it cannot decode into lone surrogates.
         for given in argv:
             if not _is_text(given):
                 return (
@@ -152,13 +182,13 @@ def _is_text(given: str) -> bool:
     return True
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     if sys.stderr is not None:
         print(f"worlddb: {one_line(message)}", file=sys.stderr)
 
 
-def _let_go_of_stdout() -> None:
-    """Flush what can be; what cannot be is dropped, or the interpreter trips over it at its end."""
+def _release_stdout() -> None:
+    """Flush stdout; drop what cannot be written, or the interpreter fails at its exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

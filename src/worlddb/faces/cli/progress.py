@@ -1,6 +1,6 @@
 """Progress: one line on stderr that says how far a long command is.
 
-Where that is no terminal there is none; a command that takes hours may say so now and then.
+Without a terminal there is no such line; a command that takes hours may print one now and then.
 """
 
 from __future__ import annotations

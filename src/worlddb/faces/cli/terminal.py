@@ -1,7 +1,7 @@
-"""Terminal: text for people. Tables, colour where it is wanted, and nothing a node can abuse.
+"""Terminal: tables, colour and JSON on stdout, safe from what nodes contain.
 
-What nodes contain was written by others. Before it reaches a terminal, control characters and
-direction marks are shown as escapes, so no name can move the cursor or hide what follows.
+The texts of nodes were written by others. Control characters and direction marks in them are shown
+as escapes, so no name can move the cursor or hide what follows.
 """
 
 from __future__ import annotations
@@ -131,3 +131,8 @@ def print_json(data: Any) -> None:
         # A file name that is no text becomes a JSON escape that way.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_hint(text: str) -> None:
+    """Print a line on stderr for people: it is not part of the result."""
+    print(text, file=sys.stderr)

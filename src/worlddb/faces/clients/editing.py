@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from worlddb.errors import ConflictError, FormatError, StorageError
-from worlddb.faces.cli.files import landing
+from worlddb.faces.cli.command_files import landing
 from worlddb.faces.clients.catalog import SERVER, Client
 from worlddb.faces.clients.entries import merged_entry
 from worlddb.faces.clients.jsontext import parse_json, set_json

@@ -1,6 +1,6 @@
 """MCP: the memory as tools, resources and a prompt of the Model Context Protocol.
 
-    arguments ─▶ tools ─▶ Memory ─▶ answers          server: puts them together; stdio: runs it
+    calls ─▶ memory_tools ─▶ Memory ─▶ tool_answers     mcp_server: all parts; stdio_transport: runs
 
 Imported late: the SDK takes most of a second to load.
 """

@@ -17,8 +17,8 @@ from worlddb.store.sqlite.gate import Gate
 
 PAGES_MIN = 8_000  # About 32 MB of log: small enough to re-read after a crash in no time.
 TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
-ROUNDS_MAX = 4
-OTHERS_PATIENCE_MS = 10
+ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
+OTHERS_PATIENCE_MS = 10  # Other processes wait for this lock, too; a later commit tries again.
 LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew after a large load.
 X_SYNC = 5
 """Where `xSync` is in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""

@@ -1,4 +1,4 @@
-"""Gate: who is inside the store right now, and when it may close."""
+"""Gate: counts the sessions of a store, admits one writer at a time, and closes behind the last."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import apsw
 from worlddb.errors import ConflictError, InvalidInputError
 
 TIDYING_S_MAX = 5.0
+"""How long the store's own upkeep may wait for its turn, or a writer for the upkeep."""
 
 
 class Gate:

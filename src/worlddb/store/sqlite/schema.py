@@ -6,8 +6,8 @@
     notes      aliases and sources of nodes
     history    what a projection said before a commit changed it: the past is read from here
     commits    the journal, chained by hash
-    pages      the set digests of each world (see index/sets.py)
-    waiting    what commits changed in sets whose pages are not written yet (see sets.py)
+    pages      the set digests of each world, page by page
+    waiting    what commits changed in sets whose pages are not written yet (set_pages_table.py)
     proposals, conflicts, registrations   what handlers staged
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)

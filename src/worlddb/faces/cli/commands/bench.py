@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.options import (
+from worlddb.faces.cli.command_options import (
     Subparsers,
     add_command,
     add_embedder_option,
@@ -43,8 +43,9 @@ def add_parser(subparsers: Subparsers) -> None:
         summary="measure writes and recalls on this machine",
         description=(
             "Write made-up memories to a temporary store, one durable commit each, and recall\n"
-            "them. Nothing of yours is touched. The first recall embeds everything, so it is told\n"
-            "apart. --folder chooses the disk; in memory-backed folders writes look too fast."
+            "them. Your own store is not touched. The first recall embeds everything, so it has\n"
+            "a row of its own. --folder chooses the disk; in a folder in memory, writes look too\n"
+            "fast."
         ),
         examples=(
             ("worlddb bench", "a thousand memories, a few seconds"),
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace, path: str) -> tuple[dict[str, dict[str, float]], int, str]:
     import random
 
-    from worlddb.faces.cli.stores import chosen_embedder
+    from worlddb.faces.cli.command_store import chosen_embedder
     from worlddb.memory.memory import Memory
 
     chance = random.Random(SEED)

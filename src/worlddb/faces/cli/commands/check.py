@@ -1,17 +1,25 @@
-"""`worlddb check`: hash everything again."""
+"""`worlddb check` and `worlddb prove`: is the store sound, and is a node in it?"""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import TYPE_CHECKING, Any
 
+from worlddb.errors import CorruptionError, FormatError, InvalidInputError
+from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.exit_codes import FOUND, OK
-from worlddb.faces.cli.options import Subparsers, add_command, wants_json
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.stores import open_to_read, store_path
-from worlddb.faces.cli.terminal import paint, print_json, print_table
+from worlddb.faces.cli.terminal import paint, preview, print_fields, print_json, print_table
+
+if TYPE_CHECKING:
+    from worlddb.model.address import Id
+    from worlddb.model.proof import Proof
+    from worlddb.world_db import WorldDB
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_check(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = add_command(
         subparsers,
@@ -26,10 +34,10 @@ def add_parser(subparsers: Subparsers) -> None:
             ("worlddb check --db backup.db --json", "check a backup, for a script"),
         ),
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_check)
 
 
-def run(args: argparse.Namespace) -> int:
+def run_check(args: argparse.Namespace) -> int:
     """Check, and print the problems."""
     with open_to_read(args) as db:
         with Progress("checking"):
@@ -52,3 +60,105 @@ def run(args: argparse.Namespace) -> int:
         print(f"{paint('not sound', 'red')}: problems found: {len(problems)}")
         print_table(("place", "problem"), [(found.place, found.message) for found in problems])
     return FOUND if problems else OK
+
+
+ATTEMPTS = 10
+
+
+def add_prove(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "prove",
+        arguments="ID | --verify FILE --root-state HEX",
+        summary="prove that a node is in the store, or check a proof",
+        description=(
+            "Prove that a node stands in the tree under the store's root state. The proof is the\n"
+            "--json output. Checking one needs no store: only the file, and a root state that you\n"
+            "have from somewhere you trust. The exit code is 0 if it holds and 1 if not."
+        ),
+        examples=(
+            ("worlddb prove 3f2a --json > proof.json", "make a proof"),
+            ("worlddb prove --verify proof.json --root-state f912…", "check it, without a store"),
+        ),
+    )
+    parser.add_argument("id", metavar="ID", nargs="?", help="a node's id, or the start of it")
+    parser.add_argument("--verify", metavar="FILE", help="check this proof; '-' is stdin")
+    parser.add_argument("--root-state", metavar="HEX", help="the root state to check against")
+    parser.set_defaults(run=run_prove)
+
+
+def run_prove(args: argparse.Namespace) -> int:
+    """Prove or verify."""
+    if (args.id is None) == (args.verify is None):
+        raise InvalidInputError("prove: give the ID of a node, or --verify FILE")
+    if (args.verify is None) != (args.root_state is None):
+        raise InvalidInputError("prove: --verify and --root-state belong together")
+    return _prove(args) if args.verify is None else _verify(args)
+
+
+def _prove(args: argparse.Namespace) -> int:
+    with open_to_read(args) as db:
+        proof, root = _prove_under(db, args.id)
+    if wants_json(args):
+        print_json(proof.to_dict() | {"root_state": str(root)})
+        return OK
+    print_fields([("id", proof.id), ("state", proof.state), ("root_state", str(root))])
+    rows = [
+        (step.id[:12], step.type, len(step.bucket), len(step.forks), preview(step.name))
+        for step in proof.steps
+    ]
+    print()
+    print_table(("in world", "type", "bucket", "forks", "name"), rows)
+    return OK
+
+
+def _prove_under(db: WorldDB, ident: str) -> tuple[Proof, Id]:
+    """Return a proof and the root state it holds under; others may commit between the two."""
+    from worlddb.model.proof import verify_proof
+
+    for _ in range(ATTEMPTS):
+        root = db.root_state
+        proof = db.prove(ident)
+        if verify_proof(proof, root):
+            return proof, root
+    raise CorruptionError("the node's proof does not hold; run 'worlddb check'")
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from worlddb.model.address import Id
+    from worlddb.model.proof import verify_proof
+
+    try:
+        root = Id(args.root_state.strip())
+    except InvalidInputError:
+        raise InvalidInputError(
+            f"--root-state {args.root_state!r:.80}: give the 64 hexadecimal digits of a root "
+            "state, as 'worlddb check' prints it"
+        ) from None
+    proof = _load(args.verify)
+    holds = verify_proof(proof, root)
+    claim = {"id": proof.get("id"), "state": proof.get("state"), "root_state": str(root)}
+    if wants_json(args):
+        print_json({"holds": holds} | claim)
+    elif holds:
+        print(f"{paint('holds', 'green')}: node {claim['id']} stands under {root}")
+    else:
+        print(f"{paint('does not hold', 'red')}: this does not show a node under {root}")
+    return OK if holds else FOUND
+
+
+def _load(name: str) -> dict[str, Any]:
+    import json
+
+    try:
+        if name == "-":
+            data = json.load(sys.stdin)
+        else:
+            with open(name, encoding="utf-8") as file:
+                data = json.load(file)
+    except (ValueError, RecursionError):
+        raise FormatError(f"{name}: is not JSON, so it is not a proof") from None
+    if not isinstance(data, dict):
+        raise FormatError(f"{name}: is not a JSON object, so it is not a proof")
+    return data

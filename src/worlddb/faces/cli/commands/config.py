@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from worlddb.faces.cli.options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
 from worlddb.faces.cli.terminal import print_json, print_table
 
 

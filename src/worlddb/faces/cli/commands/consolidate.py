@@ -1,13 +1,14 @@
-"""`worlddb consolidate`: summaries, inferences and contradictions, once; or what they would be."""
+"""`worlddb consolidate` and `worlddb fading`: what the consolidator does and what it proposes."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.options import Subparsers, add_command, count, wants_json
-from worlddb.faces.cli.stores import open_to_read, store_path
+from worlddb.faces.cli.command_options import Subparsers, add_command, count, wants_json
+from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ TO_DO = {
 """What a dry run calls what a run has done."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_consolidate(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = add_command(
         subparsers,
@@ -64,14 +65,14 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done")
     parser.add_argument("--actor", default="consolidator", help="who does it, for the journal")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_consolidate)
 
 
-def run(args: argparse.Namespace) -> int:
+def run_consolidate(args: argparse.Namespace) -> int:
     """Consolidate once, and say what was done."""
     if not args.max_worlds or not args.max_edges:
         raise InvalidInputError("--max-worlds and --max-edges: give at least 1")
-    # Nobody is asked in a dry run, so there a model need not even be configured.
+    # A dry run asks no model, so none need be configured.
     summarizer = None if args.dry_run else _summarizer(args)
     with open_to_read(args) as db:
         report = db.consolidate(
@@ -130,14 +131,64 @@ def _counted(report: ConsolidationReport) -> str:
     """Return how much of each was done, or would be."""
     inferred, flagged = len(report.inferred), len(report.contradictions)
     if report.dry_run:
-        told = (
+        text = (
             f"nothing was written; a run would write {report.written} summaries, refresh "
             f"{report.refreshed}, retire {report.retired}, infer {inferred} edges, flag {flagged} "
             "contradictions"
         )
     else:
-        told = (
+        text = (
             f"summaries written {report.written}, refreshed {report.refreshed}, retired "
             f"{report.retired}; edges inferred {inferred}; contradictions flagged {flagged}"
         )
-    return told if report.is_complete else f"{told}, more is left for the next run"
+    return text if report.is_complete else f"{text}, more is left for the next run"
+
+
+def add_fading(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "fading",
+        summary="list memories that are hardly kept any more",
+        description=(
+            "List the memories of least retention: old, seldom recalled, hardly linked. Nothing\n"
+            "is ended by this; see 'worlddb retire'."
+        ),
+        examples=(
+            ("worlddb fading", "the 20 that have faded most"),
+            ("worlddb fading --below 0.05 --world 3f2a", "nearly gone, inside one world"),
+        ),
+    )
+    parser.add_argument("--world", metavar="ID", help="inside this world (default: everywhere)")
+    parser.add_argument("--below", metavar="SHARE", default="0.25", help="of less than this (0.25)")
+    parser.add_argument("--limit", type=count, default=20, metavar="N", help="at most (20)")
+    parser.set_defaults(run=run_fading)
+
+
+def run_fading(args: argparse.Namespace) -> int:
+    """List them."""
+    try:
+        below = float(args.below)
+    except ValueError:
+        raise InvalidInputError(f"--below: give a number, not {args.below!r}") from None
+    with open_to_read(args) as db:
+        found = db.fading(args.limit, world=args.world, below=below)
+    if wants_json(args):
+        print_json([one.to_dict() | {"because": one.because} for one in found])
+        return 0
+    rows = [
+        (
+            one.node.id.short,
+            f"{one.retention:.1%}",
+            f"{one.age_days:.0f} d",
+            one.recalls,
+            one.links,
+            preview(one.node.content or one.node.name),
+        )
+        for one in found
+    ]
+    if rows:
+        print_table(("id", "retention", "age", "recalls", "links", "text"), rows)
+    else:
+        print("nothing is fading", file=sys.stderr)
+    return 0

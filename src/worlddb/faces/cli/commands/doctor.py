@@ -6,8 +6,13 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from worlddb.faces.cli.command_options import (
+    Subparsers,
+    add_command,
+    add_embedder_option,
+    wants_json,
+)
 from worlddb.faces.cli.exit_codes import FOUND, OK
-from worlddb.faces.cli.options import Subparsers, add_command, add_embedder_option, wants_json
 from worlddb.faces.cli.terminal import one_line, paint, print_json
 
 if TYPE_CHECKING:

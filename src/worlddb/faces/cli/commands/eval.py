@@ -6,8 +6,14 @@ import argparse
 import sys
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.confirming import add_yes_option
-from worlddb.faces.cli.options import Parser, Subparsers, add_command, add_embedder_option, count
+from worlddb.faces.cli.command_options import (
+    Parser,
+    Subparsers,
+    add_command,
+    add_embedder_option,
+    add_yes_option,
+    count,
+)
 
 FORMATS = ("longmemeval", "locomo", "dmr")
 WHAT = (*FORMATS, "retrieval", "ablate")
@@ -148,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInputError: an option is wrong.
         ProviderError: a model failed.
     """
-    from worlddb.faces.cli.evaluating import ablate, measure
+    from worlddb.faces.cli.evaluation import ablate, measure
 
     for name in ("limit", "sample", "workers", "context_tokens", "per_minute", *DEFAULTS):
         if getattr(args, name) == 0:

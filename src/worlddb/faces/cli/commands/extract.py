@@ -1,4 +1,4 @@
-"""`worlddb extract`: let a language model read what it could not when it was written."""
+"""`worlddb extract` and `worlddb reindex`: facts and vectors that are still missing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import argparse
 from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.options import Subparsers, add_command, count, wants_json
+from worlddb.faces.cli.command_options import (
+    Subparsers,
+    add_command,
+    add_embedder_option,
+    count,
+    wants_json,
+)
+from worlddb.faces.cli.command_store import chosen_embedder, open_to_read, store_path
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.stores import open_to_read, store_path
 from worlddb.faces.cli.terminal import iso, one_line, preview, print_json, print_table
 
 if TYPE_CHECKING:
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
     from worlddb.world_db import WorldDB
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_extract(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = add_command(
         subparsers,
@@ -44,10 +50,10 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--prompt", metavar="FILE", help="instructions in place of our own")
     parser.add_argument("--dry-run", action="store_true", help="say what waits, ask no model")
     parser.add_argument("--actor", default="extract", help="who extracts, for the journal")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_extract)
 
 
-def run(args: argparse.Namespace) -> int:
+def run_extract(args: argparse.Namespace) -> int:
     """Extract what waits, or list it."""
     if args.limit == 0:
         raise InvalidInputError("--limit: give at least 1")
@@ -61,11 +67,11 @@ def run(args: argparse.Namespace) -> int:
         def show(done: int, total: int) -> None:
             progress.done, progress.total = done, total
 
-        told = db.extract_pending(extractor, limit=args.limit, actor=args.actor, on_progress=show)
-    _report(args, told, chat)
-    if told.failed:
+        done = db.extract_pending(extractor, limit=args.limit, actor=args.actor, on_progress=show)
+    _report(args, done, chat)
+    if done.failed:
         raise ProviderError(
-            f"{len(told.failed)} could not be extracted and still wait: {told.failed[-1].error}"
+            f"{len(done.failed)} could not be extracted and still wait: {done.failed[-1].error}"
         )
     return 0
 
@@ -100,7 +106,7 @@ def _text(db: WorldDB, item: Pending) -> str:
     return node.content or node.name
 
 
-def _report(args: argparse.Namespace, told: Extracted, chat: Chat) -> None:
+def _report(args: argparse.Namespace, done: Extracted, chat: Chat) -> None:
     usage = chat.usage
     if wants_json(args):
         used = {
@@ -108,9 +114,58 @@ def _report(args: argparse.Namespace, told: Extracted, chat: Chat) -> None:
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
         }
-        print_json({"path": store_path(args), **told.to_dict(), "usage": used})
+        print_json({"path": store_path(args), **done.to_dict(), "usage": used})
         return
     print(
-        f"{one_line(store_path(args))}: {len(told.done)} extracted, {len(told.failed)} failed, "
-        f"{told.left} left; {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written"
+        f"{one_line(store_path(args))}: {len(done.done)} extracted, {len(done.failed)} failed, "
+        f"{done.left} left; {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written"
     )
+
+
+NO_EMBEDDER = "none"
+
+
+def add_reindex(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "reindex",
+        summary="embed the store's texts, or embed them anew",
+        description=(
+            "Embed every text that has no vector yet; a recall would do the same when it needs\n"
+            "them. With --embedder, embed everything by another model: the old vectors serve\n"
+            "until the new ones are complete, and a run that was stopped goes on where it was.\n"
+            "Words, vectors and keys that were deleted from the file are made again."
+        ),
+        examples=(
+            ("worlddb reindex", "after a large import"),
+            ("worlddb reindex --embedder arctic-embed-s", "change to a better model"),
+        ),
+    )
+    add_embedder_option(parser)
+    parser.set_defaults(run=run_reindex)
+
+
+def run_reindex(args: argparse.Namespace) -> int:
+    """Embed, and say by what."""
+    embedder = chosen_embedder(args)
+    with (
+        open_to_read(args, embedder=NO_EMBEDDER if embedder == NO_EMBEDDER else None) as db,
+        Progress("embedding", unit="texts") as progress,
+    ):
+
+        def show(done: int, total: int) -> None:
+            progress.done, progress.total = done, total
+
+        model = db.reindex(None if embedder == NO_EMBEDDER else embedder, on_progress=show)
+        # Commit 0 made the root, which is never embedded.
+        nodes = sum(commit.nodes for commit in db.log(after=0))
+    if wants_json(args):
+        print_json({"path": store_path(args), "model": model, "nodes": nodes})
+    elif model == NO_EMBEDDER:
+        print(
+            f"{one_line(store_path(args))}: no embedder is chosen; the rest of its indexes is there"
+        )
+    else:
+        print(f"{one_line(store_path(args))}: all {nodes} nodes are embedded by {model}")
+    return 0

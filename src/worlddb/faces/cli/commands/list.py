@@ -1,36 +1,31 @@
-"""`worlddb list`: the memories of a scope, the latest first."""
+"""`worlddb list` and `worlddb children`: the memories of a scope, and the nodes of a world."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import TYPE_CHECKING
 
-from worlddb.faces.cli.options import (
+from worlddb.faces.calls import call_named
+from worlddb.faces.cli.call_options import add_call_command
+from worlddb.faces.cli.command_options import (
     Subparsers,
     add_as_of_options,
     add_command,
     as_of,
-    count,
     wants_json,
 )
-from worlddb.faces.cli.scoping import add_scope_options, nothing_found, scope_ids, scopes_text
-from worlddb.faces.cli.stores import open_memories
+from worlddb.faces.cli.command_store import open_to_read
 from worlddb.faces.cli.terminal import iso, preview, print_json, print_table
 
-if TYPE_CHECKING:
-    from worlddb.memory.results import Remembered
 
-
-def add_parser(subparsers: Subparsers) -> None:
+def add_list(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser = add_command(
+    add_call_command(
         subparsers,
-        "list",
+        call_named("list"),
         summary="list memories, the latest first",
         description=(
             "List the memories of a scope, the latest first. A memory is listed if it is in a\n"
-            "scope of every kind that is named. Without any it is those of the user that\n"
+            "scope of every kind that is named. Without a scope, list those of the user that\n"
             "$WORLDDB_SCOPE or the settings file names, else of the user 'default'."
         ),
         examples=(
@@ -40,53 +35,49 @@ def add_parser(subparsers: Subparsers) -> None:
             ("worlddb scopes", "whose memories there are"),
         ),
     )
-    add_scope_options(parser)
-    parser.add_argument("--limit", type=count, default=50, metavar="N", help="at most (50)")
-    parser.add_argument("--cursor", metavar="CURSOR", help="go on where the last page ended")
-    parser.add_argument("--include-retired", action="store_true", help="list what has ended, too")
+
+
+def add_children(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "children",
+        arguments="[ID]",
+        summary="list the nodes that live in a world",
+        description=(
+            "List the nodes that live in a world, in the order of writing: the root world,\n"
+            "or the one whose id begins with ID. What has ended is left out unless you ask."
+        ),
+        examples=(
+            ("worlddb children", "what lives in the root world"),
+            ("worlddb children 3f2a --include-superseded", "also what has ended"),
+            ("worlddb children --as-of 2025-06-01T00:00:00Z", "what was true that day"),
+        ),
+    )
+    parser.add_argument("id", metavar="ID", nargs="?", help="a world's id, or the start of it")
+    parser.add_argument(
+        "--include-superseded", action="store_true", help="list what has ended as well"
+    )
     add_as_of_options(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_children)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print one page."""
-    moment = as_of(args)
-    with open_memories(args) as memory:
-        page = memory.list(
-            limit=args.limit,
-            cursor=args.cursor,
-            include_retired=args.include_retired,
-            as_of=moment.valid,
-            known_at=moment.known,
-            **scope_ids(args),
-        )
-        nothing = "nothing found" if page or args.cursor else nothing_found(memory, args)
+def run_children(args: argparse.Namespace) -> int:
+    """Print the children."""
+    with open_to_read(args) as db:
+        nodes = db.children(args.id, as_of=as_of(args), include_superseded=args.include_superseded)
     if wants_json(args):
-        print_json(page.to_dict())
+        print_json([node.to_dict() for node in nodes])
         return 0
-    if page:
-        headers, rows = _table(page.memories, args.include_retired)
-        print_table(headers, rows)
-    else:
-        print(nothing, file=sys.stderr)
-    if page.next_cursor:
-        print(f"there are more: --cursor {page.next_cursor}", file=sys.stderr)
-    return 0
-
-
-def _table(
-    memories: tuple[Remembered, ...], ended: bool
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the headers and the rows; the column of ends only where some may have one."""
-    until = ("valid_to",) if ended else ()
     rows = [
         (
-            memory.id.short,
-            iso(memory.valid_from),
-            *((iso(memory.valid_to),) if ended else ()),
-            scopes_text(memory.scopes),
-            preview(memory.text),
+            node.id.short,
+            node.type,
+            iso(node.valid_from),
+            iso(node.valid_to),
+            preview(node.name or node.content),
         )
-        for memory in memories
+        for node in nodes
     ]
-    return ("id", "valid_from", *until, "scopes", "text"), rows
+    print_table(("id", "type", "valid_from", "valid_to", "name or content"), rows)
+    return 0

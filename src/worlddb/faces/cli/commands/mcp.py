@@ -6,8 +6,8 @@ import argparse
 import gc
 import os
 
+from worlddb.faces.cli.command_options import Subparsers, add_command
 from worlddb.faces.cli.exit_codes import OK
-from worlddb.faces.cli.options import Subparsers, add_command
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -41,19 +41,21 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the client goes away."""
-    # Several of these run at once beside other programs. On a busy machine a small matrix product
-    # by two threads takes thirty times as long as by one, and it has to be said before numpy loads.
+    """Serve until the client closes stdin."""
+    # Several servers run at once beside other programs. On a busy machine a small matrix product on
+    # two threads takes thirty times as long as on one. Has to be set before numpy is loaded.
     for variable in ONE_THREAD:
         os.environ.setdefault(variable, "1")
     from worlddb.faces.config import open_memory, settings_from
+    from worlddb.faces.server_extra import require_server_extra
 
+    require_server_extra("mcp")
     settings = settings_from(args)
     with open_memory(settings, actor="mcp") as memory:
-        # A tenth of the start would go into looking for garbage among what is only being loaded.
+        # The garbage collector would take a tenth of the start-up time, for nothing.
         gc.disable()
-        from worlddb.faces.mcp.server import LOG_LEVELS
-        from worlddb.faces.mcp.stdio import serve_stdio
+        from worlddb.faces.mcp.mcp_server import LOG_LEVELS
+        from worlddb.faces.mcp.stdio_transport import serve_stdio
 
         gc.freeze()
         gc.enable()

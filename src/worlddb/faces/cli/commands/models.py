@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import one_line, print_json, print_table
 

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.options import Subparsers, add_command, wants_json
-from worlddb.faces.cli.stores import open_to_read
+from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_store import open_to_read
 from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _was_done(args: argparse.Namespace) -> bool:
 
 
 def _found(db: WorldDB, args: argparse.Namespace) -> list[Proposal]:
-    """Return what the ids name, or all of the asked status."""
+    """Return the proposals that the ids name, or all with the wanted status."""
     if args.ids:
         edges = {db.get_edge(given).id for given in args.ids}
         found = [item for item in db.proposals(None) if item.edge in edges]

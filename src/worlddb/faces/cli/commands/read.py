@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from worlddb.faces.cli.options import Subparsers, add_as_of_options, add_command, as_of, wants_json
-from worlddb.faces.cli.scoping import add_scope_options, scope_ids, scopes_text
-from worlddb.faces.cli.stores import open_memories
+from worlddb.faces.calls import call_named
+from worlddb.faces.cli.call_options import add_call_command, call_arguments, open_for, scope_ids
+from worlddb.faces.cli.command_options import Subparsers, as_of, wants_json
+from worlddb.faces.cli.result_printer import scopes_text
 from worlddb.faces.cli.terminal import clean, iso, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from worlddb.model.address import Id
     from worlddb.model.records import Edge, Node
 
+READ = call_named("read")
+
 
 def add_parser(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser = add_command(
+    parser = add_call_command(
         subparsers,
-        "read",
-        arguments="ID",
+        READ,
         summary="show one node",
         description=(
             "Show one node. ID is its id or the start of it, at least 4 digits. With a scope,\n"
@@ -34,53 +36,49 @@ def add_parser(subparsers: Subparsers) -> None:
             ("worlddb read 3f2a --known-at 2026-01-31T09:30:00Z", "as it was known then"),
         ),
     )
-    parser.add_argument("id", metavar="ID", help="a node's id, or the start of it")
-    parser.add_argument("--edges", action="store_true", help="list its edges too")
-    add_scope_options(parser)
-    add_as_of_options(parser)
+    parser.add_argument("--edges", action="store_true", help="list its edges, too")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the node."""
     moment = as_of(args)
-    scope = scope_ids(args)
-    with open_memories(args) as memory:
+    with open_for(READ, args) as memory:
         ident: Id | str = args.id
-        if scope:
-            ident = memory.read(args.id, as_of=args.as_of, known_at=args.known_at, **scope).id
+        if scope_ids(args):
+            ident = memory.read(**call_arguments(READ, args)).id
         node = memory.db.get(ident, as_of=moment)
         edges = memory.db.edges(node.id, "both", as_of=moment) if args.edges else None
-        told = _remembered(memory, node, args)
+        remembered = _remembered(memory, node, args)
     if wants_json(args):
         listed = {} if edges is None else {"edges": [edge.to_dict() for edge in edges]}
-        print_json(node.to_dict() | _memory_dict(told) | listed)
+        print_json(node.to_dict() | _memory_dict(remembered) | listed)
         return 0
-    _print_node(node, told)
+    _print_node(node, remembered)
     if edges is not None:
         _print_edges(node, edges)
     return 0
 
 
 def _remembered(memory: Memory, node: Node, args: argparse.Namespace) -> Remembered | None:
-    """Return the node as a memory of somebody's, None if it is none."""
+    """Return the node as a memory; None if it is not a memory in a scope."""
     from worlddb.errors import NotFoundError
 
     try:
-        told = memory.read(node.id, as_of=args.as_of, known_at=args.known_at)
+        found = memory.read(node.id, as_of=args.as_of, known_at=args.known_at)
     except NotFoundError:
         return None
-    return told if told.scopes else None
+    return found if found.scopes else None
 
 
-def _memory_dict(told: Remembered | None) -> dict[str, Any]:
-    if told is None:
+def _memory_dict(memory: Remembered | None) -> dict[str, Any]:
+    if memory is None:
         return {}
-    plain = told.to_dict()
+    plain = memory.to_dict()
     return {key: plain[key] for key in ("text", "scopes", "supersedes", "superseded_by")}
 
 
-def _print_node(node: Node, told: Remembered | None) -> None:
+def _print_node(node: Node, memory: Remembered | None) -> None:
     import json
 
     print_fields(
@@ -91,15 +89,15 @@ def _print_node(node: Node, told: Remembered | None) -> None:
             ("name", node.name),
             ("aliases", ", ".join(node.aliases)),
             ("parent", str(node.parent or "")),
-            ("scopes", scopes_text(told.scopes) if told else ""),
+            ("scopes", scopes_text(memory.scopes) if memory else ""),
             ("created_at", iso(node.created_at)),
             ("valid_from", iso(node.valid_from)),
             ("valid_to", iso(node.valid_to)),
             ("known_from", iso(node.known_from)),
             ("known_to", iso(node.known_to)),
             ("erased", "yes" if node.erased else ""),
-            ("supersedes", ", ".join(map(str, told.supersedes)) if told else ""),
-            ("superseded_by", ", ".join(map(str, told.superseded_by)) if told else ""),
+            ("supersedes", ", ".join(map(str, memory.supersedes)) if memory else ""),
+            ("superseded_by", ", ".join(map(str, memory.superseded_by)) if memory else ""),
             ("provenance", ", ".join(node.provenance)),
             (
                 "metadata",
@@ -107,7 +105,7 @@ def _print_node(node: Node, told: Remembered | None) -> None:
             ),
         ]
     )
-    text = told.text if told else node.content
+    text = memory.text if memory else node.content
     if text:
         print(f"\n{clean(text)}")
 

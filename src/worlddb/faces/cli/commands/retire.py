@@ -1,27 +1,35 @@
-"""`worlddb retire`: end memories. Nothing is deleted."""
+"""`worlddb retire` and `worlddb erase`: end memories, and remove texts for good."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.confirming import add_yes_option, confirmed
+from worlddb.faces.calls import call_named
+from worlddb.faces.cli.call_options import add_call_options, call_arguments, scope_ids
+from worlddb.faces.cli.command_options import (
+    Subparsers,
+    add_command,
+    add_yes_option,
+    confirmed,
+    wants_json,
+)
+from worlddb.faces.cli.command_store import open_memories
 from worlddb.faces.cli.exit_codes import FOUND
-from worlddb.faces.cli.options import Subparsers, add_command, wants_json
-from worlddb.faces.cli.scoping import add_scope_options, scope_ids
-from worlddb.faces.cli.stores import open_memories
-from worlddb.faces.cli.told import print_retired
+from worlddb.faces.cli.result_printer import print_retired
+from worlddb.faces.cli.terminal import print_hint, print_json
 
 if TYPE_CHECKING:
+    from worlddb import Receipt
     from worlddb.memory.memory import Memory
     from worlddb.memory.results import Retired
-    from worlddb.model.scopes import ScopeIds
 
-PAGE = 1_000
+RETIRE, RETIRE_ALL = call_named("retire"), call_named("retire_all")
+COUNTED_MAX = 1_000  # One page; an exact number beyond that would not change a decision.
 
 
-def add_parser(subparsers: Subparsers) -> None:
+def add_retire(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = add_command(
         subparsers,
@@ -30,9 +38,9 @@ def add_parser(subparsers: Subparsers) -> None:
         summary="end memories",
         description=(
             "End memories by their ids, or all of a scope, with what was derived from them alone.\n"
-            "They can still be read, and nothing is deleted. With ids, either all are there or\n"
-            "nothing is ended. --all needs a scope, and asks unless --yes is given; where nobody\n"
-            "can be asked it is refused. To end a scope itself, see 'worlddb scopes purge'."
+            "They can still be read, and nothing is deleted. If one of the ids is not found,\n"
+            "nothing is ended. --all needs a scope, and asks unless --yes is given; without a\n"
+            "terminal to ask at it is refused. To end a scope itself, see 'worlddb scopes purge'."
         ),
         examples=(
             ("worlddb retire 3f2a 77c1", "two memories"),
@@ -42,17 +50,16 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("ids", metavar="ID", nargs="*", help="a memory's id, or the start of it")
     parser.add_argument("--all", action="store_true", help="every memory of the named scope")
-    add_scope_options(parser)
-    parser.add_argument("--at", metavar="TIME", help="when they end (default: now)")
+    add_call_options(parser, RETIRE_ALL)
     add_yes_option(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_retire)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Retire, and say what ended."""
+def run_retire(args: argparse.Namespace) -> int:
+    """Retire, and print what ended."""
     if bool(args.ids) == args.all:
         raise InvalidInputError("retire: give the IDs of memories, or --all with a scope")
-    scope = scope_ids(args)
+    scope: dict[str, Any] = scope_ids(args)
     if args.all and not scope:
         raise InvalidInputError(
             "retire --all: name the scope: --user-id, --agent-id, --app-id or --run-id"
@@ -61,25 +68,91 @@ def run(args: argparse.Namespace) -> int:
         if args.all:
             if not confirmed(args, _question(memory, scope)):
                 return FOUND
-            done = [memory.retire_all(confirm=True, at=args.at, **scope)]
+            done = [memory.retire_all(confirm=True, **call_arguments(RETIRE_ALL, args))]
         else:
-            done = _retire(memory, args, scope)
-    print_retired(done, as_json=wants_json(args))
+            done = _retire(memory, args)
+    print_retired(done, wants_json(args))
     return 0
 
 
-def _retire(memory: Memory, args: argparse.Namespace, scope: ScopeIds) -> list[Retired]:
-    # A typo in the last id must not be found after the first has ended.
+def _retire(memory: Memory, args: argparse.Namespace) -> list[Retired]:
+    scope: dict[str, Any] = scope_ids(args)
+    # Look up all ids first: a typo in the last one must not be found after the first has ended.
     found = dict.fromkeys(memory.read(ident, **scope).id for ident in args.ids)
-    return [memory.retire(ident, at=args.at, **scope) for ident in found]
+    arguments = call_arguments(RETIRE, args, without=["id"])
+    return [memory.retire(ident, **arguments) for ident in found]
 
 
-def _question(memory: Memory, scope: ScopeIds) -> str:
-    page = memory.list(limit=PAGE, **scope)
-    many = f"more than {PAGE:,}" if page.next_cursor else str(len(page))
+def _question(memory: Memory, scope: dict[str, Any]) -> str:
+    page = memory.list(limit=COUNTED_MAX, **scope)
+    many = f"more than {COUNTED_MAX:,}" if page.next_cursor else str(len(page))
     names = ", ".join(
-        f"{key.removesuffix('_id')}:{value}"
-        for key, values in scope.items()
-        for value in (values if isinstance(values, list) else [values])
+        f"{key.removesuffix('_id')}:{value}" for key, values in scope.items() for value in values
     )
     return f"retire all memories of {names} ({many})"
+
+
+def add_erase(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
+        "erase",
+        arguments="ID... | --scope SCOPE",
+        summary="remove texts from the file for good",
+        description=(
+            "Remove the texts of nodes, of everything inside them and of everything derived from\n"
+            "any of it: names, contents, aliases, sources, metadata, words and vectors. Ids and\n"
+            "validity stay, so that the rest still verifies. To end a memory without that, see\n"
+            "'worlddb retire'. Backups and exports that were made before still have the texts.\n"
+            "The file is rewritten, which takes about as long as copying it."
+        ),
+        examples=(
+            ("worlddb erase 3f2a", "asks first"),
+            ("worlddb erase 3f2a 77b1 --yes", "does not ask"),
+            ("worlddb erase --scope user:ada", "all that lives in a scope, and its name"),
+        ),
+    )
+    parser.add_argument("ids", metavar="ID", nargs="*", help="a node's id, or the start of it")
+    parser.add_argument("--scope", metavar="SCOPE", help="a scope, such as user:ada")
+    add_yes_option(parser)
+    parser.set_defaults(run=run_erase)
+
+
+def run_erase(args: argparse.Namespace) -> int:
+    """Erase, and print the receipt."""
+    if bool(args.ids) == bool(args.scope):
+        raise InvalidInputError("erase: give the IDs of nodes, or --scope")
+    with open_memories(args) as memory:
+        receipt = _erase(memory, args)
+    if receipt is None:
+        return FOUND
+    if wants_json(args):
+        print_json(receipt.to_dict())
+    elif receipt.commit is None:
+        print(
+            "all of it had been erased before" + ("; the file is clean" if receipt.cleaned else "")
+        )
+    else:
+        print(f"erased {len(receipt.ids)} nodes in commit {receipt.commit.seq}")
+    if not receipt.cleaned:
+        print_hint(
+            "the file still holds the bytes, because another process reads an older state; erase "
+            "again later"
+        )
+        return FOUND
+    return 0
+
+
+def _erase(memory: Memory, args: argparse.Namespace) -> Receipt | None:
+    from worlddb.model.scopes import scope_named
+
+    if args.ids:
+        # Look up all ids first: a typo in the last one must not be found after an erasure.
+        found = [memory.db.get(ident).id for ident in args.ids]
+        if not confirmed(args, f"erase {len(found)} for good, with all inside and derived"):
+            return None
+        return memory.db.erase(found, actor="cli")
+    scope = scope_named(args.scope)
+    if not confirmed(args, f"erase {scope} for good, with all that lives in it"):
+        return None
+    return memory.erase(confirm=True, **scope.ids())

@@ -1,18 +1,24 @@
-"""`worlddb scopes`: whose memories there are, and ending one's memory altogether."""
+"""`worlddb scopes`: list whose memories there are, or purge a scope."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.faces.cli.confirming import add_yes_option, confirmed
+from worlddb.faces.calls import call_named
+from worlddb.faces.cli.call_options import add_call_options, run_call
+from worlddb.faces.cli.command_options import (
+    Subparsers,
+    add_command,
+    add_yes_option,
+    confirmed,
+    wants_json,
+)
+from worlddb.faces.cli.command_store import open_memories
 from worlddb.faces.cli.exit_codes import FOUND
-from worlddb.faces.cli.options import Subparsers, add_command, count, wants_json
-from worlddb.faces.cli.scoping import KINDS
-from worlddb.faces.cli.stores import open_memories
-from worlddb.faces.cli.terminal import iso, print_json, print_table
-from worlddb.faces.cli.told import print_retired
+from worlddb.faces.cli.result_printer import print_retired
+
+LIST_SCOPES = call_named("list_scopes")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -26,7 +32,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "List whose memories there are, or purge one: end the scope with every memory and\n"
             "every name in it, also those that are in other scopes. Nothing is deleted, and a\n"
             "scope of that name can be written to again and begins empty. A purge asks unless\n"
-            "--yes is given; where nobody can be asked it is refused."
+            "--yes is given; without a terminal to ask at it is refused."
         ),
         examples=(
             ("worlddb scopes", "everybody"),
@@ -42,11 +48,10 @@ def add_parser(subparsers: Subparsers) -> None:
         default="list",
         help="what to do (default: list)",
     )
-    parser.add_argument("scope", metavar="SCOPE", nargs="?", help="the one to purge: user:ada")
-    parser.add_argument("--kind", choices=KINDS, help="only this kind")
-    parser.add_argument("--limit", type=count, default=100, metavar="N", help="at most (100)")
-    parser.add_argument("--cursor", metavar="CURSOR", help="go on where the last page ended")
-    parser.add_argument("--include-retired", action="store_true", help="list purged ones, too")
+    parser.add_argument(
+        "scope", metavar="SCOPE", nargs="?", help="the scope to purge, such as user:ada"
+    )
+    add_call_options(parser, LIST_SCOPES)
     add_yes_option(parser)
     parser.set_defaults(run=run)
 
@@ -57,33 +62,7 @@ def run(args: argparse.Namespace) -> int:
         return _purge(args)
     if args.scope or args.yes:
         raise InvalidInputError("scopes list: takes no SCOPE and no --yes")
-    with open_memories(args) as memory:
-        page = memory.list_scopes(
-            kind=args.kind,
-            limit=args.limit,
-            cursor=args.cursor,
-            include_retired=args.include_retired,
-        )
-    if wants_json(args):
-        print_json(page.to_dict())
-        return 0
-    rows = [
-        (
-            scope.id.short,
-            scope.kind,
-            iso(scope.known_from),
-            "yes" if scope.retired else "no",
-            scope.value,
-        )
-        for scope in page
-    ]
-    if rows:
-        print_table(("id", "kind", "known_from", "purged", "value"), rows)
-    else:
-        print("nothing found", file=sys.stderr)
-    if page.next_cursor:
-        print(f"there are more: --cursor {page.next_cursor}", file=sys.stderr)
-    return 0
+    return run_call(LIST_SCOPES, args)
 
 
 def _purge(args: argparse.Namespace) -> int:
@@ -100,5 +79,5 @@ def _purge(args: argparse.Namespace) -> int:
         done = memory.purge_scope(confirm=True, **scope.ids())
     if not done.scopes:
         raise NotFoundError(f"there is no scope {scope}; see 'worlddb scopes'")
-    print_retired([done], as_json=wants_json(args))
+    print_retired([done], wants_json(args))
     return 0

@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
+from worlddb.faces.cli.command_options import (
+    Subparsers,
+    add_command,
+    add_embedder_option,
+    wants_json,
+)
 from worlddb.faces.cli.exit_codes import OK
-from worlddb.faces.cli.options import Subparsers, add_command, add_embedder_option, wants_json
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -22,7 +27,7 @@ def add_parser(subparsers: Subparsers) -> None:
         ),
         examples=(
             ("worlddb serve", "on 127.0.0.1:8765, on your own store"),
-            ("worlddb serve --db work.db --port 0 --json", "any free port, told as JSON"),
+            ("worlddb serve --db work.db --port 0 --json", "any free port, printed as JSON"),
             ("worlddb serve --tokens-file tokens.toml", "each token opens its own scopes"),
             (
                 "worlddb serve --host 0.0.0.0 --tokens-file t.toml --allowed-host memory.lan",
@@ -64,23 +69,24 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until told to stop."""
+    """Serve until a signal stops it."""
     from worlddb.faces.config import settings_from
-    from worlddb.faces.http.announce import as_data, as_text
-    from worlddb.faces.http.tokens import access_of
+    from worlddb.faces.http.access_tokens import access_of
+    from worlddb.faces.server_extra import require_server_extra
 
+    require_server_extra("serve")
     settings = settings_from(args)
     access = access_of(settings)
-    # Only now what takes its time to load: a refusal comes at once.
-    from worlddb.faces.http.server import serve
+    # Imported after the checks, because it takes long to load: a wrong setting is reported at once.
+    from worlddb.faces.http.http_server import addresses, serve, welcome_text
 
     def announce(url: str) -> None:
-        shown = as_text(url, settings.path, with_tokens=bool(access.tokens))
+        shown = welcome_text(url, settings.path, with_tokens=bool(access.tokens))
         print(shown, file=sys.stderr, flush=True)
         if wants_json(args):
             from worlddb.faces.cli.terminal import print_json
 
-            print_json(as_data(url, settings.path))
+            print_json(addresses(url, settings.path))
             sys.stdout.flush()
 
     serve(settings, access, announce)

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
 from worlddb.faces.cli.terminal import clean, one_line, print_json
 
 if TYPE_CHECKING:

@@ -1,0 +1,292 @@
+"""The candidates of every question of a benchmark file, with all that the ranker sees of them.
+
+Writing conversations takes minutes, ranking them takes seconds. So each question is asked once, and
+what the ranker was given is kept as plain arrays in a folder, one file per conversation. A file is
+named `FORMAT:PATH`; FORMAT is one of those of `worlddb eval`, or `beam` or `memdaily` (read here).
+`+rules` after the format has the rules extractor read each session (facts, entities, claims), and
+`+memories` writes each turn as a memory of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import worlddb.index.held_world as held_world
+import worlddb.recall.recaller as recaller
+from worlddb import NodeDraft, WorldDB
+from worlddb.evaluate.benchmark_cases import Case, CaseSession, CaseTurn, GoldQuestion
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.case_recall import SAID, session_figures, turn_figures, write_case
+from worlddb.evaluate.data_sets import FORMATS, load_cases
+from worlddb.index.held_world import VectorRows
+from worlddb.index.ranking_numbers import SCALARS, RankingScalars
+from worlddb.recall.ranker import Candidates, Scores, Weights, weigh
+
+DEPTH = 200  # as in worlddb.evaluate
+FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@5", "recall@10")
+LANE_SCALARS = ("frame_weight", "rarity_power")
+"""Scalars that change the scores of lanes: each question is asked with and without each of them."""
+OFF = {"frame_weight": 1.0, "rarity_power": 0.0}
+MEMDAILY_TIME = re.compile(r"(\d+)年(\d+)月(\d+)日 \S+ (\d+):(\d+)")
+ARRAYS = ("parents", "starts", "spoken", "before", "forms", "claims")
+
+
+class RankedQuestion(NamedTuple):
+    """A question, everything that the ranker is given for it, and where each candidate was said."""
+
+    fold: int
+    question: GoldQuestion
+    found: Candidates
+    vector: NDArray[np.float32] | None
+    asked_at: datetime
+    places: list[tuple[int, int]]
+    changed: dict[str, tuple[Candidates, NDArray[np.float32] | None]]
+    """What the ranker is given with one of `LANE_SCALARS` off."""
+
+    def without(self, name: str) -> RankedQuestion:
+        """Return the question as it is with one of `LANE_SCALARS` off."""
+        found, vector = self.changed[name]
+        return self._replace(found=found, vector=vector)
+
+
+class KeptWords:
+    """What was compared word by word once, for every candidate of a question."""
+
+    def __init__(self, scores: Scores) -> None:
+        self.scores = scores
+
+    def read(self, places: Any) -> Scores:
+        """Return the scores of some candidates."""
+        found: Scores = self.scores[places]
+        return found
+
+
+def figures(
+    one: RankedQuestion, weights: Weights, scalars: RankingScalars = SCALARS
+) -> list[float]:
+    """Return the figures of one question by some weights; NaN for those it has not."""
+    weighed = weigh(one.found, one.question.text, one.vector, one.asked_at, weights, scalars)
+    matched = weighed.matched(one.found.lanes)
+    scores = np.where(matched, weighed.scores, -np.inf)
+    order = [place for place in np.argsort(-scores, kind="stable")[:DEPTH] if matched[place]]
+    turns = [one.places[place] for place in order]
+    sessions = list(dict.fromkeys(session for session, _ in turns))
+    made = session_figures(sessions, one.question.sessions)
+    made |= turn_figures(turns, one.question.turns)
+    return [made.get(name, float("nan")) for name in FIGURES]
+
+
+def load_questions(given: str, cache: Path, embedder: str | None = None) -> list[RankedQuestion]:
+    """Return the questions of `FORMAT:PATH`, from the cache as far as they are there."""
+    form, _, path = given.partition(":")
+    folder = cache / f"{form}-{Path(path).name}-{embedder or 'default'}"
+    folder.mkdir(parents=True, exist_ok=True)
+    kept: list[RankedQuestion] = []
+    name, _, how = form.partition("+")
+    for number, case in enumerate(_cases(name, path)):
+        if not any(one.is_measured for one in case.questions):
+            continue
+        file = folder / f"{number:05}.pickle"
+        if not file.exists():
+            made = pickle.dumps(_asked(case, how, embedder))
+            file.with_suffix(".new").write_bytes(made)
+            file.with_suffix(".new").replace(file)
+        kept += _restored(number, pickle.loads(file.read_bytes()))
+    return kept
+
+
+def _asked(case: Case, how: str, embedder: str | None) -> dict[str, Any]:
+    """Write a conversation and ask its questions; return plain data."""
+    with WorldDB(":memory:", embedder=embedder) as db:
+        places = _written(db, case, how)
+        rows = []
+        matrix: NDArray[np.float32] | None = None
+        for question in case.questions:
+            if not question.is_measured:
+                continue
+            row: dict[str, Any] = {"question": _plain(question)}
+            for name in ("", *LANE_SCALARS):
+                off: dict[str, Any] = {name: OFF[name]} if name else {}
+                at = case.asked_at(question)
+                found, vector, at = ranker_input(db, question.text, at, replace(SCALARS, **off))
+                row[name] = _arrays(found, vector)
+                row["at"] = at
+                if matrix is None and found.cosines is not None:
+                    # The mean of one vector is that vector.
+                    places_of = range(len(found.parents))
+                    matrix = np.stack([found.cosines.mean([place]) for place in places_of])
+            rows.append(row)
+    return {"places": places, "matrix": matrix, "rows": rows}
+
+
+def ranker_input(
+    db: WorldDB, question: str, at: datetime, scalars: RankingScalars = SCALARS
+) -> tuple[Candidates, NDArray[np.float32] | None, datetime]:
+    """Ask a question and return what the ranker was given."""
+    given: list[Any] = []
+
+    def record(found: Candidates, text: str, vector: Any, when: datetime, weights: Weights) -> Any:
+        given.append((found, vector, when))
+        return weigh(found, text, vector, when, weights)
+
+    changes: dict[tuple[Any, str], Any] = {
+        (recaller, "weigh"): record,
+        (recaller, "SCALARS"): scalars,
+        (held_world, "SCALARS"): scalars,
+    }
+    before = {key: getattr(*key) for key in changes}
+    for (module, name), value in changes.items():
+        setattr(module, name, value)
+    try:
+        db.recall(question, types=SAID, at=at)
+    finally:
+        for (module, name), value in before.items():
+            setattr(module, name, value)
+    found, vector, when = given[-1]
+    return found, vector, when
+
+
+def _arrays(found: Candidates, vector: Any) -> dict[str, Any]:
+    late = None
+    if found.closely is not None:
+        late = found.closely.read(range(len(found.parents)))
+    return {
+        "lanes": {lane: np.array(scores) for lane, scores in found.lanes.items()},
+        "speakers": list(found.speakers),
+        "vector": None if vector is None else np.array(vector),
+        "late": late,
+        **{name: getattr(found, name) for name in ARRAYS},
+    }
+
+
+def _plain(question: GoldQuestion) -> dict[str, Any]:
+    return {name: getattr(question, name) for name in question.__slots__}
+
+
+def _restored(number: int, kept: dict[str, Any]) -> Iterator[RankedQuestion]:
+    matrix = kept["matrix"]
+    cosines = None if matrix is None else VectorRows(matrix, np.arange(len(matrix)))
+
+    def restored(row: dict[str, Any]) -> tuple[Candidates, NDArray[np.float32] | None]:
+        late, vector = row["late"], row["vector"]
+        found = Candidates(
+            lanes=row["lanes"],
+            cosines=cosines,
+            closely=None if late is None else KeptWords(late),
+            speakers=row["speakers"],
+            **{name: row[name] for name in ARRAYS},
+        )
+        return found, vector
+
+    for row in kept["rows"]:
+        found, vector = restored(row[""])
+        yield RankedQuestion(
+            fold=number,
+            question=GoldQuestion(**row["question"]),
+            found=found,
+            vector=vector,
+            asked_at=row["at"],
+            places=kept["places"],
+            changed={name: restored(row[name]) for name in LANE_SCALARS},
+        )
+
+
+def _written(db: WorldDB, case: Case, how: str) -> list[tuple[int, int]]:
+    """Write a conversation; return where each candidate was said, in the order of writing."""
+    if how == "memories":
+        return _memories(db, case)
+    reading: Any = how or "verbatim"
+    stored = write_case(db, case, RunSettings(benchmark="locomo", reading=reading), None)
+    said = [
+        (session, turn)
+        for ident, places in stored.places.items()
+        for session, turn in places[:1]
+        if turn is not None and db.get(ident).type in SAID
+    ]
+    return sorted(said)
+
+
+def _memories(db: WorldDB, case: Case) -> list[tuple[int, int]]:
+    places = []
+    with db.transaction(actor="bench") as tx:
+        for place, session in enumerate(case.sessions):
+            for number, turn in enumerate(session.turns):
+                at = session.at + timedelta(microseconds=place * 10_000 + number)
+                said = f"{turn.speaker}: {turn.text}"
+                tx.create_nodes([NodeDraft(type="Memory", content=said, created_at=at)])
+                places.append((place, number))
+    return places
+
+
+# Data sets that `worlddb eval` does not read.
+
+
+def _cases(form: str, path: str) -> Iterator[Case]:
+    if form in FORMATS:
+        return load_cases(path, form)
+    readers: dict[str, Callable[[Any], Iterator[Case]]] = {"beam": _beam, "memdaily": _memdaily}
+    with lzma.open(path) as file:
+        return readers[form](json.load(file))
+
+
+def _gold(name: str, item: dict[str, Any], at: datetime | None, gold: Any) -> GoldQuestion:
+    turns = frozenset(gold)
+    return GoldQuestion(
+        id=name,
+        category=str(item.get("category", "")),
+        text=item["question"],
+        at=at,
+        sessions=frozenset(session for session, _ in turns),
+        turns=turns,
+        has_answer=bool(turns),
+    )
+
+
+def _beam(items: Any) -> Iterator[Case]:
+    for item in items:
+        where: dict[Any, tuple[int, int]] = {}
+        sessions = []
+        for place, session in enumerate(item["sessions"]):
+            where |= {turn["id"]: (place, n) for n, turn in enumerate(session["turns"])}
+            turns = tuple(CaseTurn(turn["role"], turn["content"]) for turn in session["turns"])
+            sessions.append(CaseSession(datetime.fromisoformat(session["at"]), turns))
+        questions = (
+            _gold(one["id"], one, None, [where[turn] for turn in one["evidence"] if turn in where])
+            for one in item["questions"]
+        )
+        yield Case(tuple(sessions), tuple(questions))
+
+
+def _memdaily(groups: Any) -> Iterator[Case]:
+    def at(text: str) -> datetime:
+        year, month, day, hour, minute = map(int, MEMDAILY_TIME.match(text).groups())  # type: ignore[union-attr]
+        return datetime(year, month, day, hour, minute, tzinfo=UTC)
+
+    for name, items in groups.items():
+        for item in items:
+            said = item["message_list"]
+            places = {one["mid"]: (place, 0) for place, one in enumerate(said)}
+            sessions = (
+                CaseSession(at(one["time"]), (CaseTurn("user", one["message"]),)) for one in said
+            )
+            questions = (
+                _gold(
+                    f"{name}-{item['tid']}-{one['qid']}",
+                    one,
+                    at(one["time"]),
+                    [places[step] for step in one["target_step_id"] if step in places],
+                )
+                for one in item["question_list"]
+            )
+            yield Case(tuple(sessions), tuple(questions))

@@ -1,0 +1,159 @@
+"""Benchmark cases: a conversation and the questions about it, whatever file they come from.
+
+Gold (the evidence that answers a question) is given by place, never by the file's own names: some
+of those names give the answer away. The functions below read the fields of a file's item. What is
+wrong is said in terms of the file, with places counted from 1:
+
+    LayoutError("haystack_sessions, 3, 2, content: is no text but null")
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from worlddb import Limits
+
+ADVERSARIAL = "adversarial"
+CHARS_PER_TOKEN = 4  # the estimate that `Hit.tokens` uses as well
+QUESTION_BYTES_MAX = 1 << 16  # what `WorldDB.recall` takes
+LIMITS = Limits()
+_KINDS: dict[type, str] = {
+    **{dict: "an object", list: "a list", str: "a text", bool: "true or false"},
+    **{int: "a number", float: "a number", type(None): "null"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTurn:
+    """What somebody said."""
+
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSession:
+    """The turns of one sitting."""
+
+    at: datetime
+    turns: tuple[CaseTurn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldQuestion:
+    """A question about a conversation, with the places of its evidence.
+
+    `has_answer` is False where the right answer is that there is none. `gold_missing` counts the
+    evidence that the file names and does not contain.
+    """
+
+    id: str
+    category: str
+    text: str
+    at: datetime | None
+    sessions: frozenset[int]
+    turns: frozenset[tuple[int, int]]
+    reference: str = ""
+    has_answer: bool = True
+    gold_missing: int = 0
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether retrieval can be measured: there is an answer, and evidence is marked."""
+        return self.has_answer and bool(self.sessions)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A conversation and the questions about it."""
+
+    sessions: tuple[CaseSession, ...]
+    questions: tuple[GoldQuestion, ...]
+
+    def asked_at(self, question: GoldQuestion) -> datetime:
+        """Return when a question is asked: as the file says, else at the last session."""
+        return question.at or max(session.at for session in self.sessions)
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a model counts in a text."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+class LayoutError(ValueError):
+    """An item is not what its format says. The message is for whoever has the file."""
+
+
+def object_in(value: Any, what: str) -> dict[str, Any]:
+    """Return an object as it is; refuse anything else by `LayoutError`."""
+    return cast("dict[str, Any]", _checked(value, dict, "object", what))
+
+
+def list_in(value: Any, what: str) -> list[Any]:
+    """Return a list as it is; refuse anything else by `LayoutError`."""
+    return cast("list[Any]", _checked(value, list, "list", what))
+
+
+def text_in(value: Any, what: str) -> str:
+    """Return a text as it is; refuse anything else by `LayoutError`."""
+    return cast("str", _checked(value, str, "text", what))
+
+
+def _checked(value: Any, kind: type, name: str, what: str) -> Any:
+    if not isinstance(value, kind):
+        raise LayoutError(f"{what}: is no {name} but {_kind_of(value)}")
+    return value
+
+
+def reference_in(value: Any, what: str) -> str:
+    """Return a right answer, which may be a number, as text; refuse others by `LayoutError`."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        if str(value).strip():
+            return str(value)
+        raise LayoutError(f"{what}: is empty")
+    raise LayoutError(f"{what}: is neither a text nor a number but {_kind_of(value)}")
+
+
+def _kind_of(value: Any) -> str:
+    return _KINDS.get(type(value), "something else")
+
+
+def check_case(case: Case) -> None:
+    """Refuse what no store would take, before the first question of a run is asked.
+
+    Raises:
+        LayoutError: a turn cannot be written, or a question cannot be asked.
+    """
+    for number, session in enumerate(case.sessions, 1):
+        for place, turn in enumerate(session.turns, 1):
+            what = f"session {number}, turn {place}"
+            _check_text(turn.speaker, f"{what}: the speaker", LIMITS.name_bytes_max)
+            _check_text(turn.text, f"{what}: the text", LIMITS.content_bytes_max)
+    for question in case.questions:
+        what = f"question {question.id!r:.80}"
+        _check_text(question.id, f"{what}: its id", LIMITS.name_bytes_max)
+        _check_text(question.reference, f"{what}: its answer", LIMITS.content_bytes_max)
+        # A recall reads NUL as white space, and a question is never written.
+        _check_text(question.text.replace("\0", " "), what, QUESTION_BYTES_MAX)
+        if not question.text.strip():
+            raise LayoutError(f"{what}: is empty")
+        if question.at is None and not case.sessions:
+            raise LayoutError("has no session that says when its questions are asked")
+
+
+def _check_text(text: str, what: str, bytes_max: int) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise LayoutError(
+            f"{what}: character {error.start} is a lone surrogate and no text; "
+            "decode the source with errors='replace'"
+        ) from None
+    if "\0" in text:
+        raise LayoutError(f"{what}: has a NUL character; remove it")
+    if size > bytes_max:
+        raise LayoutError(
+            f"{what}: {size:,} bytes, the limit is {bytes_max:,}; shorten or split it"
+        )

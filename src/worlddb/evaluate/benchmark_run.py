@@ -1,0 +1,338 @@
+"""Benchmark run: ask the questions of a plan that are not answered yet, and report on all of them.
+
+    plan ──▶ questions that the folder lacks ──run_works──▶ folder ──▶ summary, report
+
+    retrieval   in processes: each conversation is computation, independent of the others
+    qa          in threads: most of the time is waiting for models; the questions of one
+                conversation are asked side by side, too
+
+However many workers, the records are the same; only their order and their times differ. A question
+at which a model failed is recorded with the error; too many failures in a row end the run.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing import get_context, parent_process
+from typing import Any
+
+from worlddb import WorldDB
+from worlddb.errors import ProviderError, StorageError
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.case_recall import StoredCase, ask, write_case
+from worlddb.evaluate.data_sets import load_cases
+from worlddb.evaluate.figure_summary import Summary, summarise
+from worlddb.evaluate.model_answers import Roles, answer
+from worlddb.evaluate.question_plan import CaseWork, PlannedQuestion, QuestionPlan, works_of
+from worlddb.evaluate.run_folder import RunFolder
+from worlddb.evaluate.run_report import write_report
+
+FAILURES_IN_A_ROW_MAX = 10  # an endpoint that is down fails every time; do not try a whole file
+AHEAD = 2  # conversations that wait for each worker, so that none is ever idle
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run: its records, its figures, and the questions at which a model failed."""
+
+    records: list[dict[str, Any]]
+    summary: Summary
+    failed: dict[str, str] = field(default_factory=dict)
+    is_report_kept: bool = False
+    """Whether the folder has a report of more questions, which was left as it was."""
+
+
+def left_of(
+    data: str, settings: RunSettings, *, plan: QuestionPlan, out: str | None
+) -> list[PlannedQuestion]:
+    """Return the questions of a plan that the folder of a run has no answer to yet.
+
+    Raises:
+        ConflictError: the folder holds a run with other settings.
+        FormatError: what the folder holds is damaged.
+    """
+    done = RunFolder(out, settings, data).done
+    return [one for one in plan.questions if one.id not in done]
+
+
+def run_benchmark(
+    data: str,
+    settings: RunSettings,
+    roles: Roles | None,
+    *,
+    plan: QuestionPlan,
+    out: str | None = None,
+    workers: int = 1,
+    on_begin: Callable[[int], None] = lambda left: None,
+    on_done: Callable[[int], None] = lambda done: None,
+    more: Callable[[], Mapping[str, str]] = dict,
+) -> Finished:
+    """Ask the questions of a plan that are not answered yet; report on all of them.
+
+    `out` is the folder of the run; `more` is told in the report beside the settings.
+
+    Raises:
+        ConflictError: the folder holds a run with other settings.
+        FormatError: the file, or what the folder holds, is damaged.
+        ProviderError: the embedder failed, or models failed too often in a row.
+    """
+    folder = RunFolder(out, settings, data)
+    ids = [one.id for one in plan.questions]
+    folder.begin(plan.told, ids)
+    left = [one for one in plan.questions if one.id not in folder.done]
+    on_begin(len(left))
+    works = works_of(load_cases(data, settings.benchmark), left)
+    for number, record in enumerate(run_works(works, settings, roles, workers=workers), 1):
+        folder.add(record)
+        on_done(number)
+    records = folder.finish(ids)
+    finished = Finished(
+        records=records,
+        summary=summarise(records),
+        failed={name: folder.failed[name]["error"] for name in ids if name in folder.failed},
+        is_report_kept=folder.is_fuller(ids),
+    )
+    if folder.path is not None and not finished.is_report_kept:
+        told = {
+            "done": f"{len(records)} of {len(ids)}, {len(finished.failed)} failed",
+            **{name: f"{value:,.1f}" for name, value in finished.summary.spent.items()},
+        }
+        told |= more()
+        part = plan.told if plan.is_part else ""
+        write_report(
+            *(folder.path, folder.run, finished.summary, records, told),
+            part=part,
+            failed=finished.failed,
+        )
+        folder.report_written(ids)
+    return finished
+
+
+def run_works(
+    works: Iterable[CaseWork], settings: RunSettings, roles: Roles | None, *, workers: int = 1
+) -> Iterator[Record]:
+    """Yield a record for each question, as soon as it is there.
+
+    Raises:
+        ProviderError: the embedder failed, or models failed too often in a row.
+    """
+    if roles is None:
+        yield from _in_processes(works, settings, workers)
+        return
+    failures = 0
+    for record in _in_threads(works, settings, roles, workers):
+        yield record
+        failures = failures + 1 if "error" in record else 0
+        if failures == FAILURES_IN_A_ROW_MAX:
+            raise ProviderError(
+                f"{failures} questions in a row failed; the last: {record['error']}"
+            )
+
+
+def _in_processes(
+    works: Iterable[CaseWork], settings: RunSettings, workers: int
+) -> Iterator[Record]:
+    if workers == 1:
+        for work in works:
+            yield from retrieve(settings, work)
+        return
+    left = iter(works)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_follow_parent)
+    try:
+        waiting: set[Future[list[Record]]] = set()
+        while True:
+            for work in islice(left, workers * AHEAD - len(waiting)):
+                waiting.add(pool.submit(_retrieve_there, settings, work))
+            if not waiting:
+                break
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield from future.result()
+    except BrokenExecutor:
+        raise StorageError(
+            "a worker was killed, perhaps for lack of memory; what is done is kept: run the same "
+            "command again, with fewer --workers"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _retrieve_there(settings: RunSettings, work: CaseWork) -> list[Record]:
+    """Do it in a worker; what goes wrong has to travel back as plain text."""
+    try:
+        return retrieve(settings, work)
+    except ProviderError as error:
+        raise ProviderError(str(error)) from None
+
+
+def _follow_parent() -> None:
+    """End this process with the one that started it, even if that is killed."""
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="worlddb-parent", daemon=True).start()
+
+
+def retrieve(settings: RunSettings, work: CaseWork) -> list[Record]:
+    """Return the records of a conversation whose questions are only looked up."""
+    with _store(settings) as db:
+        stored = write_case(db, work.case, settings, None)
+        _warm(db, settings)
+        return [
+            _record(work, work.case.questions[place], stored)
+            | _ranks(db, work.case, work.case.questions[place], stored, settings)
+            for place in work.wanted
+        ]
+
+
+def _store(settings: RunSettings) -> WorldDB:
+    return WorldDB(":memory:", embedder=settings.make_embedder(), pooling=settings.pooling)
+
+
+def _warm(db: WorldDB, settings: RunSettings) -> None:
+    """Pay for what the first question to a store pays once; it is not what a question costs."""
+    db.recall("hello", k=1, settings=settings.recall_settings())
+
+
+def _record(work: CaseWork, question: GoldQuestion, stored: StoredCase) -> Record:
+    return {
+        "id": question.id,
+        "conversation": work.number,
+        "category": question.category,
+        "question": question.text,
+        "asked_at": work.case.asked_at(question).isoformat(),
+        "reference": question.reference,
+        "has_answer": question.has_answer,
+        "gold": {
+            "sessions": sorted(question.sessions),
+            "turns": sorted(map(list, question.turns)),
+            **({"missing": question.gold_missing} if question.gold_missing else {}),
+        },
+        "write_s": stored.seconds,
+        "sessions": len(work.case.sessions),
+        "sessions_unread": stored.unread,
+    }
+
+
+def _ranks(
+    db: WorldDB, case: Case, question: GoldQuestion, stored: StoredCase, settings: RunSettings
+) -> Record:
+    """Return where the gold of a question ranks, if there is any."""
+    if not settings.measures_retrieval or not question.is_measured:
+        return {}
+    recall = settings.recall_settings()
+    return ask(db, question, stored.turns(), recall, at=case.asked_at(question))
+
+
+class _End:
+    """That a conversation is done, or what has stopped it."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+def _in_threads(
+    works: Iterable[CaseWork], settings: RunSettings, roles: Roles, workers: int
+) -> Iterator[Record]:
+    left = iter(works)
+    out: queue.SimpleQueue[Record | _End] = queue.SimpleQueue()
+    talks = ThreadPoolExecutor(workers, thread_name_prefix="worlddb-case")
+    asking = ThreadPoolExecutor(workers, thread_name_prefix="worlddb-question")
+
+    def do(work: CaseWork) -> None:
+        try:
+            _converse(work, settings, roles, asking, out)
+        except BaseException as error:
+            out.put(_End(error))
+        else:
+            out.put(_End())
+
+    open_works = 0
+    try:
+        while True:
+            for work in islice(left, workers - open_works):
+                talks.submit(do, work)
+                open_works += 1
+            if not open_works:
+                return
+            got = out.get()
+            if isinstance(got, dict):
+                yield got
+                continue
+            open_works -= 1
+            if got.error is not None:
+                raise got.error
+    finally:
+        roles.calls.is_stopped = True
+        talks.shutdown(cancel_futures=True)
+        asking.shutdown(cancel_futures=True)
+        roles.calls.is_stopped = False
+
+
+def _converse(
+    work: CaseWork,
+    settings: RunSettings,
+    roles: Roles,
+    asking: ThreadPoolExecutor,
+    out: queue.SimpleQueue[Record | _End],
+) -> None:
+    """Write a conversation, ask its questions side by side, and hand out what comes of each."""
+    case = work.case
+    with _store(settings) as db:
+        try:
+            with roles.calls.counting() as spent:
+                stored = write_case(db, case, settings, roles.make_reader())
+        except ProviderError as error:
+            for place in work.wanted:
+                out.put(_failure(case.questions[place], error))
+            return
+        reading = {
+            "reading_tokens": {role: list(counts) for role, counts in spent.tokens.items()},
+            "reading_requests": spent.requests,
+            "readings_cut": spent.cut,
+        }
+        _warm(db, settings)
+
+        def one(question: GoldQuestion) -> None:
+            try:
+                out.put(
+                    _record(work, question, stored)
+                    | reading
+                    | _ranks(db, case, question, stored, settings)
+                    | {"qa": answer(db, case, question, stored, settings, roles)}
+                )
+            except ProviderError as error:
+                out.put(_failure(question, error))
+
+        for future in [asking.submit(one, case.questions[place]) for place in work.wanted]:
+            future.result()
+
+
+def _failure(question: GoldQuestion, error: ProviderError) -> Record:
+    return {
+        "id": question.id,
+        "category": question.category,
+        "question": question.text,
+        "error": str(error),
+    }

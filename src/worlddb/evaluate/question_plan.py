@@ -1,0 +1,206 @@
+"""Question plan: which questions of a file a run asks, chosen before the first is asked.
+
+One pass over the file sees every question and how long its conversation is; with `limit` alone it
+ends at the last that is asked. `sample` takes some of each category, as many as its share (at least
+one while there is room), by a seed; a larger sample holds every smaller one of the same seed.
+`limit` takes the first. Both keep the order of the file.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from worlddb.errors import InvalidInputError
+from worlddb.evaluate.benchmark_cases import ADVERSARIAL, Case, GoldQuestion, tokens_of
+from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.data_sets import DATA_SETS, load_cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedQuestion:
+    """A question: the place of its conversation in the file, and its own place in that.
+
+    About how many tokens it involves: `tokens` has its conversation, `turn_tokens` one turn of it,
+    `asked_tokens` the question and its right answer.
+    """
+
+    id: str
+    case: int
+    place: int
+    category: str
+    tokens: int
+    sessions: int
+    turn_tokens: float
+    asked_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPlan:
+    """The questions of a run, and how many there were to choose from.
+
+    `found` counts the questions of the file that this kind of run can ask, None if not all of the
+    file was read; `left_out` counts those it cannot ask, by reason.
+    """
+
+    questions: list[PlannedQuestion]
+    found: int | None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    sample: int | None = None
+    limit: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there are, or may be, questions that were not chosen."""
+        return self.found is None or len(self.questions) < self.found
+
+    @property
+    def told(self) -> str:
+        """Which questions these are, in words."""
+        count, reasons = len(self.questions), _reasons(self.left_out)
+        if not self.is_part and not self.left_out:
+            return f"all {count} of the file"
+        if not self.is_part:
+            return f"{count} of the {count + sum(self.left_out.values())} of the file; {reasons}"
+        if self.found is None:
+            return f"the first {count} of the file, which may have more (--limit {self.limit})"
+        if self.sample is None or self.sample >= self.found:
+            told = f"the first {count} of the {self.found} of the file (--limit {self.limit})"
+        else:
+            told = f"a sample of {self.sample} of the {self.found} of the file (--sample)"
+            told = told if count == self.sample else f"the first {count} (--limit) of {told}"
+        return f"{told}; beside them {reasons}" if self.left_out else told
+
+
+def _reasons(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseWork:
+    """A conversation, and which of its questions to ask."""
+
+    number: int
+    case: Case
+    wanted: tuple[int, ...]
+
+
+def plan_of(
+    data: str,
+    settings: RunSettings,
+    *,
+    sample: int | None = None,
+    limit: int | None = None,
+    on_found: Callable[[int], None] = lambda found: None,
+) -> QuestionPlan:
+    """Return the questions of a file that a run will ask.
+
+    Raises:
+        FormatError: it is no such file.
+        InvalidInputError: there is nothing to ask in it.
+    """
+    enough = limit if sample is None else None
+    found: list[PlannedQuestion] = []
+    left_out: Counter[str] = Counter()
+    for number, case in enumerate(load_cases(data, settings.benchmark)):
+        found += _planned(number, case, settings)
+        left_out.update(filter(None, (why_not(one, settings) for one in case.questions)))
+        on_found(len(found))
+        if enough is not None and len(found) >= enough:
+            break
+    if not found:
+        count = sum(left_out.values())
+        why = f"none of its {count} can be asked: {_reasons(left_out)}" if count else "it is empty"
+        raise InvalidInputError(f"{data}: has no question for such a run; {why}")
+    return QuestionPlan(
+        questions=choose(found, sample=sample, limit=limit, seed=settings.seed),
+        found=len(found) if enough is None or len(found) < enough else None,
+        left_out=left_out,
+        sample=sample,
+        limit=limit,
+    )
+
+
+def _planned(number: int, case: Case, settings: RunSettings) -> Iterator[PlannedQuestion]:
+    turns = [turn for session in case.sessions for turn in session.turns]
+    tokens = sum(tokens_of(turn.speaker) + tokens_of(turn.text) for turn in turns)
+    for place, question in enumerate(case.questions):
+        if not why_not(question, settings):
+            yield PlannedQuestion(
+                id=question.id,
+                case=number,
+                place=place,
+                category=question.category,
+                tokens=tokens,
+                sessions=len(case.sessions),
+                turn_tokens=tokens / max(len(turns), 1),
+                asked_tokens=tokens_of(question.text) + tokens_of(question.reference),
+            )
+
+
+def why_not(question: GoldQuestion, settings: RunSettings) -> str:
+    """Return why a run of this kind has nothing to say about a question; empty if it has."""
+    if settings.asks_model:
+        is_left = question.category == ADVERSARIAL and not settings.adversarial
+        return "adversarial (see --adversarial)" if is_left else ""
+    if question.is_measured:
+        return ""
+    if not question.has_answer:
+        return "without an answer to be found"
+    if question.gold_missing:
+        return "whose gold is not in the file"
+    return DATA_SETS[settings.benchmark].without_gold
+
+
+def choose(
+    found: Sequence[PlannedQuestion], *, sample: int | None, limit: int | None, seed: int
+) -> list[PlannedQuestion]:
+    """Return the questions to ask, in the order of the file."""
+    chosen = list(found)
+    if sample is not None and sample < len(chosen):
+        kept = set(islice(_drawn(chosen, seed), sample))
+        chosen = [one for number, one in enumerate(chosen) if number in kept]
+    return chosen[:limit]
+
+
+def _drawn(found: Sequence[PlannedQuestion], seed: int) -> Iterator[int]:
+    """Yield the places of all questions in the order in which samples take them.
+
+    First one of each category, the largest first; then always of the one that is the furthest
+    behind its share. A sample is the beginning of this, so a larger one holds every smaller one.
+    """
+    groups: dict[str, list[int]] = {}
+    for number, one in enumerate(found):
+        groups.setdefault(one.category, []).append(number)
+    names = sorted(groups, key=lambda name: (-len(groups[name]), name))
+    dice = random.Random(seed)
+    for name in names:
+        dice.shuffle(groups[name])
+    taken = dict.fromkeys(names, 0)
+    for count in range(1, len(found) + 1):
+        behind = {
+            name: len(groups[name]) * count - taken[name] * len(found)
+            for name in names
+            if taken[name] < len(groups[name])
+        }
+        name = names[count - 1] if count <= len(names) else max(behind, key=behind.__getitem__)
+        yield groups[name][taken[name]]
+        taken[name] += 1
+
+
+def works_of(cases: Iterable[Case], chosen: Iterable[PlannedQuestion]) -> Iterator[CaseWork]:
+    """Yield the conversations that hold chosen questions."""
+    wanted: dict[int, list[int]] = {}
+    for one in chosen:
+        wanted.setdefault(one.case, []).append(one.place)
+    if not wanted:
+        return
+    last = max(wanted)
+    for number, case in enumerate(cases):
+        if number in wanted:
+            yield CaseWork(number=number, case=case, wanted=tuple(wanted[number]))
+        if number == last:
+            return

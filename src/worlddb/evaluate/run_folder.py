@@ -1,0 +1,313 @@
+"""The folder of a run. What is in it is done, and the next run goes on from there.
+
+    run.json          the settings, digests of the file that was asked and of the code, which
+                      questions were chosen, and of how many the report is
+    questions.jsonl   one line per question, written the moment it is done
+    calls.jsonl       every reply of a model (see `reply_cache`)
+    report.md, report.html
+    run.lock          held while a run works here
+
+A question whose line has an `error` counts as not done. A folder whose settings or code differ is
+refused, so that no table mixes two runs; which and how many questions are asked may differ.
+
+Files of JSON lines survive a kill: a line is written whole and at once, and what a kill has left of
+one is cut off at the next opening.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+from blake3 import blake3
+
+from worlddb import __version__
+from worlddb.errors import ConflictError, FormatError
+from worlddb.evaluate.benchmark_settings import RunSettings
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover
+    # Windows has none; there nothing keeps two runs out of one folder.
+    fcntl = None  # type: ignore[assignment]
+
+RUN, QUESTIONS, CALLS, REPORT = "run.json", "questions.jsonl", "calls.jsonl", "report.md"
+LOCK = "run.lock"
+PACKAGE = Path(__file__).parents[1]
+KINDS = (".py", ".npy", ".json", ".txt")
+"""Files that decide figures: modules, and the tables, numbers and word lists beside them."""
+ASIDE = "faces"
+"""A face only hands over what was asked for, which the settings of a run say already."""
+CODE = ("worlddb", "code")
+MAY_DIFFER = ("data", "questions", "chosen", "reported")
+"""A file may be moved, and a run may be extended."""
+ELSEWHERE = (
+    f"choose another --out ({CALLS}, if there is one, can be copied there: what was asked in the "
+    "same words of the same model, with the same limit, is not asked again)"
+)
+
+Record = dict[str, Any]
+
+
+class RunFolder:
+    """The records of a run: in a folder, or only in memory if there is none."""
+
+    def __init__(self, folder: str | None, settings: RunSettings, data: str) -> None:
+        """Read what the folder of a run holds; nothing is written before `begin`.
+
+        Raises:
+            ConflictError: the folder holds another run.
+            FormatError: what it holds is damaged.
+            OSError: it cannot be read.
+        """
+        self.path = Path(folder) if folder is not None else None
+        self.run = {
+            "data": Path(data).name,
+            "sha256": file_digest(data) if folder is not None else "",
+            "worlddb": __version__,
+            "code": code_digest() if folder is not None else "",
+            **settings.to_dict(),
+        }
+        self.done: dict[str, Record] = {}
+        self.failed: dict[str, Record] = {}
+        self._reported = 0
+        if self.path is not None:
+            self._check(self.path / RUN)
+            for record in read_lines(self.path / QUESTIONS):
+                self._note(record)
+
+    def is_fuller(self, ids: Sequence[str]) -> bool:
+        """Return whether the folder has a report already, and of more questions than these."""
+        there = self.path is not None and (self.path / REPORT).exists()
+        return there and self._reported > len(ids)
+
+    def begin(self, questions: str, ids: Sequence[str]) -> None:
+        """Write down what this run is, and which questions it asks this time.
+
+        Of fewer than the folder has a report of already, nothing is written down: `run.json` goes
+        with the report.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        names = "\n".join(ids).encode("utf-8", "replace")
+        self.run["questions"] = questions
+        self.run["chosen"] = {"count": len(ids), "sha256": hashlib.sha256(names).hexdigest()}
+        if self.path is not None and not self.is_fuller(ids):
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._write_run()
+
+    def report_written(self, ids: Sequence[str]) -> None:
+        """Write down of how many questions the report is."""
+        self._reported = len(ids)
+        self._write_run()
+
+    def _write_run(self) -> None:
+        if self.path is not None:
+            write_lines(self.path / RUN, [self.run | {"reported": self._reported}])
+
+    def add(self, record: Record) -> None:
+        """Keep what came out of a question."""
+        self._note(record)
+        if self.path is not None:
+            append_line(self.path / QUESTIONS, record)
+
+    def finish(self, ids: Sequence[str]) -> list[Record]:
+        """Return the records of a plan in its order; put the file into that order, too."""
+        every = self.done | self.failed
+        planned = [every[name] for name in ids if name in every]
+        if self.path is not None:
+            rest = every.keys() - set(ids)
+            others = [record for name, record in every.items() if name in rest]
+            write_lines(self.path / QUESTIONS, [*planned, *others])
+        return [record for record in planned if "error" not in record]
+
+    def _note(self, record: Record) -> None:
+        name = record.get("id")
+        if not isinstance(name, str):
+            raise FormatError(f"{QUESTIONS}: a line has no id; choose another --out")
+        if "error" in record:
+            if name not in self.done:
+                self.failed[name] = record
+        else:
+            self.done[name] = record
+            self.failed.pop(name, None)
+
+    def _check(self, path: Path) -> None:
+        if not path.exists():
+            if (path.parent / QUESTIONS).exists():
+                raise FormatError(
+                    f"{path.parent}: has {QUESTIONS} without {RUN}, so nothing says by which "
+                    "settings they were made; choose another --out"
+                )
+            return
+        try:
+            before = json.loads(path.read_text("utf-8"))
+            names = [name for name in before | self.run if before.get(name) != self.run.get(name)]
+            names = [name for name in names if name not in MAY_DIFFER]
+            self._reported = int(before.get("reported", 0))
+        except (ValueError, TypeError, AttributeError):
+            raise FormatError(f"{path}: is no run; move it away, or choose another --out") from None
+        if names and set(names) <= set(CODE):
+            raise ConflictError(
+                f"{path.parent}: holds a run that another state of WorldDB's code made, whose "
+                f"figures may be others; {ELSEWHERE}"
+            )
+        if names:
+            told = [one for name in names for one in _changes(name, before, self.run)]
+            raise ConflictError(
+                f"{path.parent}: holds a run with other settings ({'; '.join(told[:3])}); "
+                f"{ELSEWHERE}"
+            )
+
+
+def _changes(name: str, before: Record, now: Record) -> Iterator[str]:
+    """Yield how a setting differs; of one that has parts, those that do."""
+    old, new = before.get(name), now.get(name)
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        yield f"{name} was {old!r:.60}, now {new!r:.60}"
+        return
+    for part in old | new:
+        if old.get(part) != new.get(part):
+            yield f"{name} of {part} was {old.get(part)!r:.60}, now {new.get(part)!r:.60}"
+
+
+def file_digest(path: str) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    status = os.stat(path)
+    return _digest(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _digest(path: str, size: int, changed_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """Return the digest of the engine that runs here; it takes some milliseconds, once."""
+    return package_digest(PACKAGE)
+
+
+def package_digest(package: Path) -> str:
+    """Return a digest over the names and the bytes of a package's files."""
+    hasher = blake3()
+    files = {path.relative_to(package).as_posix(): path for path in package.rglob("*")}
+    for name in sorted(files):
+        if not name.endswith(KINDS) or name.startswith(f"{ASIDE}/"):
+            continue
+        body = files[name].read_bytes()
+        # With its length before it, no file can be taken for the end of another.
+        hasher.update(f"{name}\0{len(body)}\0".encode())
+        hasher.update(body)
+    return hasher.hexdigest()
+
+
+@contextmanager
+def held(folder: str | None) -> Iterator[None]:
+    """Lock a folder while the block runs; a folder that stays empty is removed again.
+
+    The lock is the operating system's, so a crash leaves none behind.
+
+    Raises:
+        ConflictError: another run is at work in it.
+        OSError: it cannot be made or written.
+    """
+    if folder is None:
+        yield
+        return
+    path = Path(folder)
+    made = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        file = _locked(path / LOCK)
+        try:
+            yield
+        finally:
+            # Removed while it is held: nobody can have locked this very file since.
+            (path / LOCK).unlink(missing_ok=True)
+            file.close()
+    finally:
+        with suppress(OSError):
+            for one in made:
+                one.rmdir()
+
+
+def _locked(path: Path) -> IO[bytes]:
+    while True:
+        file = path.open("ab")
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_there(file, path):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise ConflictError(
+                f"{path.parent}: another run is at work in this folder; wait for it, or choose "
+                "another --out"
+            ) from None
+        except BaseException:
+            file.close()
+            raise
+        # Whoever held it has removed it in the meantime: what we locked is no file any more.
+        file.close()
+
+
+def _is_there(file: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file, none if there is no such file; cut off a broken last line.
+
+    Raises:
+        FormatError: a line in the middle is no JSON object.
+    """
+    try:
+        file = path.open("r+b")
+    except FileNotFoundError:
+        return
+    with file:
+        good = 0
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                value = json.loads(line)
+            except ValueError:
+                value = None
+            if not isinstance(value, dict):
+                raise FormatError(f"{path}: line {number} is no JSON object; move the file away")
+            good += len(line)
+            yield value
+        file.truncate(good)
+
+
+def append_line(path: Path, value: dict[str, Any]) -> None:
+    """Write an object as the last line of a file."""
+    data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    # One write to a file opened for appending: no other thread's line comes between.
+    with path.open("ab", buffering=0) as file:
+        file.write(data)
+
+
+def write_lines(path: Path, values: Iterable[dict[str, Any]]) -> None:
+    """Replace a file; whoever is killed meanwhile leaves the old one."""
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w", encoding="utf-8", errors="replace") as file:
+        for value in values:
+            file.write(json.dumps(value, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

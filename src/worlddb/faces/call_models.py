@@ -1,0 +1,183 @@
+"""Pydantic models made from the declared calls and from the classes of their results.
+
+`arguments_model` checks what a caller sends; `result_model` describes what `to_dict` of a result
+gives. Both are the source of the JSON schemas that REST and MCP publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from inspect import getdoc
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+)
+from pydantic_core import PydanticCustomError
+
+import worlddb
+from worlddb.errors import InvalidInputError
+from worlddb.faces.calls import (
+    MESSAGES_MAX,
+    SCOPE_CHARS_MAX,
+    TEXT_CHARS_MAX,
+    TIME_CHARS_MAX,
+    Call,
+    Parameter,
+)
+from worlddb.model.address import Id
+from worlddb.model.inputs import to_micros
+
+HexId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+def check_time(given: str) -> str:
+    """Return a time as it was given.
+
+    Raises:
+        ValueError: it is no time. Checked here, where the parameter's own name is known.
+    """
+    try:
+        to_micros(given, "time")
+    except InvalidInputError as error:
+        raise ValueError(str(error).removeprefix("time: ")) from None
+    return given
+
+
+Time = Annotated[
+    str,
+    Field(max_length=TIME_CHARS_MAX, json_schema_extra={"format": "date-time"}),
+    AfterValidator(check_time),
+]
+
+
+class ChatMessage(BaseModel):
+    """One message of a chat."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: str = Field("user", description="Who said it: user, assistant, or a person's name.")
+    content: str = Field(max_length=TEXT_CHARS_MAX, description="What was said.")
+    at: Time | None = Field(
+        None, description="When it was said, if known: ISO-8601 with a time zone."
+    )
+
+
+def _text_or_messages(given: Any) -> Any:
+    # One sentence; a union of types would give one complaint for each of them.
+    if given is not None and not isinstance(given, str | list):
+        raise PydanticCustomError("text_or_messages", "give a text or a list of messages")
+    return given
+
+
+def arguments_model(
+    name: str,
+    parameters: Sequence[Parameter],
+    *,
+    base: type[BaseModel],
+    for_model: bool = False,
+) -> type[BaseModel]:
+    """Return a model of arguments; `base` has the settings it is checked by.
+
+    `for_model` keeps the schema simple for a language model: one value where a program may give
+    several, and the defaults that are meant for models.
+    """
+    fields: dict[str, Any] = {one.name: _field(one, for_model) for one in parameters}
+    return create_model(name, __base__=base, **fields)
+
+
+def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
+    hint = _hint(parameter, for_model)
+    if parameter.required:
+        return hint, Field(description=parameter.help)
+    default = parameter.default
+    if for_model and parameter.tool_default is not None:
+        default = parameter.tool_default
+    optional = hint | None if default is None else hint
+    return optional, Field(default, description=parameter.help)
+
+
+def _hint(one: Parameter, for_model: bool) -> Any:
+    """Return the type of a parameter, with its limits."""
+    text = Annotated[str, Field(max_length=one.most)] if one.most else str
+    match one.type:
+        case "input":
+            if for_model:
+                return text
+            chat = Annotated[list[ChatMessage], Field(max_length=MESSAGES_MAX)]
+            return Annotated[text | chat, BeforeValidator(_text_or_messages)]
+        case "text":
+            return text
+        case "id":
+            return str
+        case "time":
+            return Time
+        case "whole":
+            return Annotated[int, Field(ge=one.least, le=one.most)]
+        case "flag":
+            return bool
+        case "choice":
+            return Literal[one.choices]
+        case "object":
+            return dict[str, Any]
+        case "messages":
+            return Annotated[list[ChatMessage], Field(max_length=one.most)]
+        case "confirm":
+            return bool | str
+        case "names":
+            return Annotated[list[str], Field(min_length=1, max_length=one.most)]
+        case "texts":
+            return str if for_model else str | Annotated[list[str], Field(max_length=one.most)]
+        case "scope":
+            # For a model, Memory itself refuses a bad value: its message says more.
+            value = Annotated[str, Field(min_length=1, max_length=SCOPE_CHARS_MAX)]
+            values = Annotated[list[value], Field(min_length=1, max_length=one.most)]
+            return str if for_model else value | values
+
+
+def result_class(call: Call) -> type:
+    """Return the class of a call's result."""
+    found: type = getattr(worlddb, call.result)
+    return found
+
+
+@cache
+def result_model(value_class: type) -> type[BaseModel]:
+    """Return a model of what `value_class(...).to_dict()` gives."""
+    hints = get_type_hints(value_class)
+    # Every field is required: `to_dict` also writes those that have a default.
+    made: dict[str, Any] = {one.name: (_json(hints[one.name]), ...) for one in fields(value_class)}
+    return create_model(
+        value_class.__name__,
+        __config__=ConfigDict(extra="forbid"),
+        __doc__=getdoc(value_class),
+        **made,
+    )
+
+
+def _json(hint: Any) -> Any:
+    """Return the type that a field has in JSON."""
+    if hint is Id:
+        return HexId
+    if hint is datetime:
+        return AwareDatetime
+    if isinstance(hint, type) and is_dataclass(hint):
+        return result_model(hint)
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return list[_json(inner[0])]  # type: ignore[misc]
+    if origin is Mapping:
+        return dict[str, _json(inner[1])]  # type: ignore[misc]
+    if origin in (Union, UnionType):
+        return Union[tuple(None if one is NoneType else _json(one) for one in inner)]  # noqa: UP007
+    return hint

@@ -1,0 +1,499 @@
+"""The calls of Memory, declared once; every face is generated from this table.
+
+    CALLS ─▶ REST routes, request checks, OpenAPI     (faces/http/rest_routes, openapi_schema)
+          ─▶ MCP tools with their JSON schemas        (faces/mcp/memory_tools)
+          ─▶ options of the memory commands           (faces/cli/call_options)
+
+A new call is one entry here and a method of `Memory` with the same name and parameters. A call with
+a REST path is served over HTTP, one with a tool name over MCP, one with a command name on the
+command line. Plain data that imports next to nothing (dataclasses would double the time to load
+it), for the command line loads this file at every start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+ParameterType = Literal[
+    "input",  # a text; over REST and in Python also a list of messages
+    "text",  # a text
+    "texts",  # a text or several; one text for a model
+    "names",  # a list of texts
+    "id",  # a memory's id in hex, or the start of it
+    "time",  # ISO-8601 with a time zone
+    "whole",  # a whole number from `least` to `most`
+    "flag",  # true or false
+    "choice",  # one of `choices`
+    "object",  # a JSON object
+    "messages",  # the messages of a chat
+    "scope",  # the value of a scope, or several; one value for a model
+    "confirm",  # true, or the value of the scope once more
+]
+Effect = Literal["read", "search", "add", "end"]
+"""What a call does: `search` reads by meaning and takes longer; `end` ends memories for good."""
+
+# One set of limits for all faces. The engine has its own, for the bytes of a text, for example.
+TEXT_CHARS_MAX = 1 << 20  # As many bytes as the engine keeps of one text.
+MESSAGES_MAX = 10_000  # A long chat; its request still has to fit into a body.
+K_MAX = 1_000  # Beyond that a caller wants `list`, not the best hits.
+PAGE_MAX = 1_000  # What Memory itself returns at most in one page.
+TYPES_MAX = 100  # More types than any store has.
+SOURCES_MAX = 1_000  # Guards against a mistake, not a real need.
+SCOPE_VALUES_MAX = 100  # As many as Memory takes.
+SCOPE_CHARS_MAX = 512  # As many bytes as Memory takes.
+TIME_CHARS_MAX = 64  # The longest ISO-8601 time has about 35.
+CURSOR_CHARS_MAX = 200  # A cursor is an id of 64 digits.
+
+SCOPE_KINDS = ("user", "agent", "app", "run")
+EXTRACTORS = ("rules", "verbatim")
+"""The extractors a caller may choose; a language model is chosen by whoever runs the server."""
+
+
+class Parameter(NamedTuple):
+    """One parameter of a call: its name is the same in Python, REST and MCP.
+
+    `least` and `most` bound a number, or the characters of a text, or the items of a list. `help`
+    is read by people (command line, OpenAPI) and by models (MCP). `tool_default` is the default for
+    a model where that differs. `in_tool` is False for what would only distract a model.
+
+    On the command line the parameter is the option `--name` unless `flags` spells it otherwise;
+    `hidden_flags` still work but are not shown. A `positional` one stands without an option, in
+    Python too. With `reads_stdin` the value '-' stands for stdin. `in_command` is False for what a
+    command takes in its own way.
+    """
+
+    name: str
+    type: ParameterType
+    help: str
+    required: bool = False
+    default: Any = None
+    least: int | None = None
+    most: int | None = None
+    choices: tuple[str, ...] = ()
+    positional: bool = False
+    in_tool: bool = True
+    tool_default: Any = None
+    in_command: bool = True
+    flags: tuple[str, ...] = ()
+    hidden_flags: tuple[str, ...] = ()
+    command_help: str = ""
+    reads_stdin: bool = False
+
+
+class Call(NamedTuple):
+    """One call of Memory. `result` is the name of a class that the package `worlddb` exports.
+
+    In `help`, `{amend}` and the like stand for other calls; each face puts its own name there.
+    `question` is what a person is asked before the call runs, where the face can ask; such a call
+    has a parameter `confirm`. `one_of` are parameters of which exactly one has to be given.
+    """
+
+    name: str
+    title: str
+    summary: str
+    help: str
+    parameters: tuple[Parameter, ...]
+    result: str
+    effect: Effect
+    idempotent: bool = True
+    question: str = ""
+    one_scope: bool = False
+    one_of: tuple[str, ...] = ()
+    method: Literal["GET", "POST"] = "POST"
+    path: str = ""
+    tool: str = ""
+    command: str = ""
+
+    @property
+    def reads(self) -> bool:
+        """Whether the call changes nothing."""
+        return self.effect in ("read", "search")
+
+    @property
+    def destructive(self) -> bool:
+        """Whether the call ends something that will not come back."""
+        return self.effect == "end"
+
+    @property
+    def takes_scopes(self) -> bool:
+        """Whether the call takes `user_id` and the other scope ids."""
+        return any(one.type == "scope" for one in self.parameters)
+
+    def parameter(self, name: str) -> Parameter:
+        """Return the parameter of that name."""
+        return next(one for one in self.parameters if one.name == name)
+
+    def path_parameters(self) -> tuple[str, ...]:
+        """Return the names of the parameters that are part of the REST path."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+    def help_with(self, name_of: Callable[[Call], str]) -> str:
+        """Return the help text, with other calls named as a face names them."""
+        return re.sub(r"{(\w+)}", lambda found: name_of(call_named(found[1])), self.help)
+
+
+def _scope(kind: str, help: str) -> Parameter:
+    return Parameter(
+        name=f"{kind}_id",
+        type="scope",
+        help=help,
+        most=SCOPE_VALUES_MAX,
+        command_help=f"of this {kind}" + (" (may be repeated)" if kind == "user" else ""),
+    )
+
+
+SCOPES = (
+    _scope("user", "Whose memory: the person it belongs to. Leave it out for the default user."),
+    _scope("agent", "Only for the memory of one agent: the agent's name."),
+    _scope("app", "Only for the memory of one app: the app's name."),
+    _scope("run", "Only for the memory of one run or conversation: its id."),
+)
+_ZONED = "ISO-8601 with a time zone such as 2026-03-01T09:30:00Z; leave it out for now."
+ID = Parameter(
+    name="id",
+    type="id",
+    required=True,
+    positional=True,
+    help="The memory's id in hex, or its first 4 or more digits if no other id has them.",
+)
+AT = Parameter(name="at", type="time", help=f"When it was said or became true, {_ZONED}")
+END_AT = Parameter(name="at", type="time", help=f"When it stopped being true, {_ZONED}")
+AS_OF = Parameter(
+    name="as_of",
+    type="time",
+    help="Ask for what was true at this time, ISO-8601 with a time zone; leave it out for now.",
+    hidden_flags=("--valid",),
+)
+KNOWN_AT = Parameter(
+    name="known_at",
+    type="time",
+    help="Ask for what this memory knew at this time, ISO-8601 with a time zone; leave it out for "
+    "now.",
+    hidden_flags=("--known",),
+)
+INCLUDE_RETIRED = Parameter(
+    name="include_retired",
+    type="flag",
+    default=False,
+    help="Also return what has ended: retired, amended, or no longer true.",
+)
+CURSOR = Parameter(
+    name="cursor",
+    type="text",
+    most=CURSOR_CHARS_MAX,
+    help="The next_cursor of the page before; leave it out for the first page.",
+)
+SOURCE = Parameter(
+    name="source",
+    type="texts",
+    most=SOURCES_MAX,
+    help="Where it comes from: a file, a link, 'chat of 3 May'. Kept as provenance.",
+    command_help="where it comes from: a file, a link; kept as provenance (may be repeated)",
+)
+METADATA = Parameter(
+    name="metadata",
+    type="object",
+    help='Further JSON data to keep with it, such as {"topic": "travel"}.',
+)
+EXTRACTOR = Parameter(
+    name="extractor",
+    type="choice",
+    choices=EXTRACTORS,
+    in_tool=False,  # How a text is read is a matter of the server's settings, not of the model.
+    in_command=False,  # There it is a setting, which may also name a language model.
+    help="What reads the text: rules or verbatim. Leave it out for the server's own choice.",
+)
+CONFIRM = Parameter(
+    name="confirm",
+    type="confirm",
+    in_command=False,  # There a person is asked, or says --yes.
+    help="Leave it out where a person can be asked. Otherwise, once the user has agreed, the value "
+    "of the scope once more, such as the same text as user_id; or true.",
+)
+
+
+def _limit(default: int, tool_default: int) -> Parameter:
+    return Parameter(
+        name="limit",
+        type="whole",
+        default=default,
+        tool_default=tool_default,
+        least=1,
+        most=PAGE_MAX,
+        help="How many to return at most.",
+    )
+
+
+CALLS: tuple[Call, ...] = (
+    Call(
+        name="write",
+        title="Remember",
+        summary="Remember a text or a chat",
+        help="""\
+Remember something for later conversations: a fact, preference, decision or event.
+
+Give `text`, or `messages` to remember a whole conversation. Use it when the user tells something
+lasting about themselves, their people, work or plans, or asks you to remember it. What is known
+already is not written twice. To correct something remembered, use {amend} instead.""",
+        parameters=(
+            Parameter(
+                name="text",
+                type="input",
+                positional=True,
+                most=TEXT_CHARS_MAX,
+                help="What to remember, in plain sentences that can be understood on their own: "
+                "write names instead of 'he' or 'it', and dates instead of 'tomorrow'.",
+                command_help="what to remember",
+                reads_stdin=True,
+            ),
+            Parameter(
+                name="messages",
+                type="messages",
+                most=MESSAGES_MAX,
+                help="A conversation to remember instead of `text`, in order.",
+                command_help='a chat as JSON, [{"role": …, "content": …}, …]',
+                reads_stdin=True,
+            ),
+            *SCOPES,
+            AT,
+            SOURCE,
+            METADATA,
+            Parameter(
+                name="idempotency_key",
+                type="text",
+                help="Any text; a write with the same key and text again does nothing.",
+            ),
+            EXTRACTOR,
+        ),
+        result="Written",
+        effect="add",
+        one_of=("text", "messages"),
+        path="/v1/memories",
+        tool="memory_write",
+        command="write",
+    ),
+    Call(
+        name="recall",
+        title="Recall",
+        summary="Find what is remembered about a question",
+        help="""\
+Find what is remembered about a question, best first.
+
+Use it before answering anything that may depend on the user, their people, work, earlier decisions
+or conversations. Each hit says since when it is true, where it comes from and what contradicts it.
+No hits means that nothing is remembered: say so, do not invent.""",
+        parameters=(
+            Parameter(
+                name="query",
+                type="text",
+                required=True,
+                positional=True,
+                most=TEXT_CHARS_MAX,
+                help="The question or topic in plain words; no word of it is syntax. Names and "
+                "dates help.",
+                command_help="the question in plain words; no word of it is syntax",
+            ),
+            *SCOPES,
+            Parameter(
+                name="k",
+                type="whole",
+                default=10,
+                least=1,
+                most=K_MAX,
+                flags=("-k", "--k"),
+                help="How many memories to return at most.",
+            ),
+            Parameter(
+                name="max_tokens",
+                type="whole",
+                least=1,
+                help="Stop when the texts would take about so many tokens.",
+            ),
+            AS_OF,
+            KNOWN_AT,
+            Parameter(
+                name="types",
+                type="names",
+                most=TYPES_MAX,
+                in_tool=False,  # A model does not know the types of this store.
+                flags=("--type",),
+                help="Only memories of these types, such as Memory, Turn or Fact.",
+                command_help="only nodes of this type, such as Memory, Turn or Fact (may be "
+                "repeated)",
+            ),
+            Parameter(
+                name="include_retired",
+                type="flag",
+                default=False,
+                flags=("--include-retired", "--ended"),
+                help=INCLUDE_RETIRED.help,
+            ),
+            Parameter(
+                name="at",
+                type="time",
+                in_tool=False,  # A model asks now.
+                in_command=False,
+                help='When the question is asked, for words like "last week".',
+            ),
+        ),
+        result="Recall",
+        effect="search",
+        path="/v1/recall",
+        tool="memory_recall",
+        command="recall",
+    ),
+    Call(
+        name="list",
+        title="List memories",
+        summary="List memories, the latest first",
+        help="""\
+List the memories of a scope, the latest first, a page at a time.
+
+To find something particular use {recall}. For more, call it again with the next_cursor of this
+page as cursor; without one this was the last page.""",
+        # A model pays for every text it reads, so its pages are shorter.
+        parameters=(*SCOPES, _limit(50, 20), CURSOR, INCLUDE_RETIRED, AS_OF, KNOWN_AT),
+        result="MemoryPage",
+        effect="read",
+        method="GET",
+        path="/v1/memories",
+        tool="memory_list",
+        command="list",
+    ),
+    Call(
+        name="read",
+        title="Read a memory",
+        summary="Read one memory by its id or the start of it",
+        help="""\
+Read one memory in full by its id, retired or not.
+
+The answer has its scopes, its sources, and what it superseded or was superseded by.""",
+        parameters=(ID, *SCOPES, AS_OF, KNOWN_AT),
+        result="Remembered",
+        effect="read",
+        method="GET",
+        path="/v1/memories/{id}",
+        tool="memory_read",
+        command="read",
+    ),
+    Call(
+        name="amend",
+        title="Amend a memory",
+        summary="Replace a memory by a new one; the old one ends",
+        help="""\
+Correct a memory or bring it up to date: a new memory takes the place of the old.
+
+Use it when something remembered has changed or was wrong; find its id with {recall} first. The old
+memory ends, and can still be read as what was believed before.""",
+        parameters=(
+            ID,
+            Parameter(
+                name="text",
+                type="text",
+                required=True,
+                positional=True,
+                most=TEXT_CHARS_MAX,
+                help="What is true instead, as a whole sentence; it replaces all of the old text.",
+                command_help="what is true instead",
+                reads_stdin=True,
+            ),
+            *SCOPES,
+            AT,
+            SOURCE,
+            METADATA,
+            EXTRACTOR,
+        ),
+        result="Written",
+        effect="add",
+        idempotent=False,
+        path="/v1/memories/{id}/amend",
+        tool="memory_amend",
+        command="amend",
+    ),
+    Call(
+        name="retire",
+        title="Retire a memory",
+        summary="End one memory",
+        help="""\
+End one memory that is no longer true or no longer wanted, with nothing in its place.
+
+It is not found any more, can still be read by its id, and never comes back. If something else is
+true instead, use {amend}.""",
+        parameters=(ID, *SCOPES, END_AT),
+        result="Retired",
+        effect="end",
+        path="/v1/memories/{id}/retire",
+        tool="memory_retire",
+        command="retire",
+    ),
+    Call(
+        name="retire_all",
+        title="Retire all memories of a scope",
+        summary="End every memory in a scope",
+        help="""\
+End every memory in a scope; the scope itself stays. Only if the user asked for it.
+
+Name the scope; several ids together mean the memories that are in all of them.""",
+        parameters=(*SCOPES, CONFIRM, END_AT),
+        result="Retired",
+        effect="end",
+        question="End every memory in {scope}? They can still be read, but never come back.",
+        path="/v1/retire_all",
+        tool="memory_retire_all",
+        command="retire",
+    ),
+    Call(
+        name="purge_scope",
+        title="Purge a scope",
+        summary="End a scope with everything in it",
+        help="""\
+End a whole scope and every memory in it, also those shared with other scopes.
+
+Only if the user asked for it. Name exactly one scope.""",
+        parameters=(*SCOPES, CONFIRM),
+        result="Retired",
+        effect="end",
+        question="End {scope} and every memory in it? They can still be read, but never come back.",
+        one_scope=True,
+        path="/v1/purge_scope",
+        tool="memory_purge_scope",
+        command="scopes",
+    ),
+    Call(
+        name="list_scopes",
+        title="List scopes",
+        summary="List whose memories there are",
+        help="List whose memories there are: users, agents, apps and runs, in the order they came.",
+        parameters=(
+            Parameter(
+                name="kind",
+                type="choice",
+                choices=SCOPE_KINDS,
+                help="Return scopes of this kind only.",
+            ),
+            _limit(100, 100),
+            CURSOR,
+            INCLUDE_RETIRED,
+        ),
+        result="ScopePage",
+        effect="read",
+        method="GET",
+        path="/v1/scopes",
+        tool="memory_list_scopes",
+        command="scopes",
+    ),
+)
+
+
+def call_named(name: str) -> Call:
+    """Return the call of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    for call in CALLS:
+        if call.name == name:
+            return call
+    raise KeyError(name)

@@ -1,0 +1,171 @@
+"""Files that commands read and write, and what they read from stdin.
+
+A file that a command writes appears complete under its name, or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
+
+from worlddb.errors import InvalidInputError, StorageError
+
+STDIN = "-"
+STORE_SUFFIXES = ("", "-wal", "-shm", "-journal", "-vectors")
+"""What the names of a store's files end in."""
+
+
+@contextmanager
+def landing(target: str, *, replace: bool) -> Iterator[str]:
+    """Yield a temporary path beside `target`, which is renamed to `target` at the end.
+
+    If anything fails before that, `target` stays as it was.
+
+    Raises:
+        StorageError: `target` exists and `replace` is not set, is no file, or has no folder.
+    """
+    folder, name = os.path.split(os.path.realpath(target))
+    if os.path.isdir(target):
+        raise StorageError(f"{target}: is a folder; give the path of a file in it")
+    if os.path.exists(target) and not os.path.isfile(target):
+        # Renaming would replace the device or pipe itself.
+        raise StorageError(f"{target}: is not an ordinary file")
+    if os.path.lexists(target) and not replace:
+        raise StorageError(f"{target}: exists already; choose another path")
+    if not os.path.isdir(folder):
+        raise StorageError(f"{target}: the folder {folder} does not exist; create it first")
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    try:
+        yield temporary
+        _rename(temporary, os.path.join(folder, name), target, replace)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def refuse_store(target: str, store: str) -> None:
+    """Refuse a target that is the store itself or one of its files.
+
+    Raises:
+        StorageError: `target` is one of them, by its name or through a link.
+    """
+    real = os.path.realpath(store)
+    for end in STORE_SUFFIXES:
+        # By name, too: SQLite would take such a file for its own, even one it has not made yet.
+        if os.path.realpath(target) == real + end or _is_same(target, real + end):
+            raise StorageError(
+                f"{target}: is the store itself or belongs to it; choose another path"
+            )
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _rename(temporary: str, path: str, target: str, replace: bool) -> None:
+    """Give the finished file its name; only `replace` may take the name of another file."""
+    if replace:
+        os.replace(temporary, path)
+    else:
+        try:
+            # Unlike a rename, a link fails if the name was taken in the meantime.
+            os.link(temporary, path)
+        except FileExistsError:
+            raise StorageError(f"{target}: exists already; choose another path") from None
+        except OSError:
+            # A file system without links.
+            os.rename(temporary, path)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def given_text(text: str) -> str:
+    """Return a text; '-' is stdin.
+
+    Raises:
+        InvalidInputError: stdin is not UTF-8.
+        StorageError: stdin is closed.
+    """
+    if text != STDIN:
+        return text
+    with opened(STDIN) as file:
+        return _decoded(file.read(), "stdin")
+
+
+def given_json(text: str, where: str) -> Any:
+    """Return the data of a JSON text.
+
+    Raises:
+        InvalidInputError: the text is not JSON.
+    """
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{where}: is not JSON: {error}") from None
+
+
+def given_messages(name: str) -> list[dict[str, Any]]:
+    """Return the messages of a chat from a file: a JSON list, or one JSON object per line.
+
+    Raises:
+        InvalidInputError: the file is neither.
+    """
+    with opened(name) as file:
+        text = _decoded(file.read(), name)
+    first = text.lstrip()[:1]
+    if first == "{":
+        lines = [line for line in text.splitlines() if line.strip()]
+        found: Any = [given_json(line, f"{name}: line {at}") for at, line in enumerate(lines, 1)]
+        if len(found) == 1 and isinstance(found[0], dict) and "messages" in found[0]:
+            found = found[0]["messages"]
+    else:
+        found = given_json(text, name)
+    if not isinstance(found, list):
+        raise InvalidInputError(f'{name}: give a JSON list of {{"role": …, "content": …}}')
+    return found
+
+
+def given_mapping(text: str, where: str) -> dict[str, Any]:
+    """Return the data of a JSON object.
+
+    Raises:
+        InvalidInputError: the text is not a JSON object.
+    """
+    found = given_json(text, where)
+    if not isinstance(found, dict):
+        raise InvalidInputError(f'{where}: give a JSON object, such as {{"topic": "tea"}}')
+    return found
+
+
+@contextmanager
+def opened(name: str) -> Iterator[BinaryIO]:
+    """Yield a file to read bytes from; '-' is stdin.
+
+    Raises:
+        StorageError: stdin is closed.
+    """
+    if name != STDIN:
+        with open(name, "rb") as file:
+            yield file
+    elif sys.stdin is None:
+        raise StorageError("stdin is closed; give a FILE")
+    else:
+        yield sys.stdin.buffer
+
+
+def _decoded(data: bytes, where: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{where}: is not UTF-8 text") from None

@@ -1,0 +1,300 @@
+"""Evaluation: from the options of `worlddb eval` to a run, and from the run to what is printed."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from worlddb.errors import InvalidInputError, ProviderError
+from worlddb.faces.cli.command_options import wants_json
+from worlddb.faces.cli.evaluation_models import (
+    agreed,
+    make_roles,
+    model_of,
+    model_settings,
+    options_of_row,
+    paid,
+    reading_of,
+)
+from worlddb.faces.cli.progress import Progress
+from worlddb.faces.cli.terminal import GAP, paint, print_json, width
+
+if TYPE_CHECKING:
+    from worlddb.evaluate.benchmark_run import Finished
+    from worlddb.evaluate.benchmark_settings import RunSettings
+    from worlddb.evaluate.model_answers import Roles
+    from worlddb.evaluate.question_plan import QuestionPlan
+    from worlddb.evaluate.reply_cache import Calls
+    from worlddb.evaluate.run_report import Table
+
+QA_WORKERS = 4  # most of the time is waiting for models
+FAILED_SHOWN = 3  # errors in the last line; all are in the folder
+
+
+def measure(args: argparse.Namespace) -> int:
+    """Run a benchmark once, and print its figures.
+
+    Raises:
+        InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
+        ProviderError: a model failed.
+    """
+    from worlddb.evaluate.benchmark_run import left_of
+    from worlddb.evaluate.run_folder import held
+    from worlddb.evaluate.run_report import tables_of
+
+    settings = _settings(args)
+    plan = _plan(args, settings)
+    with held(args.out):
+        roles = make_roles(args, settings, _calls(args, settings))
+        left = left_of(args.data, settings, plan=plan, out=args.out)
+        if not agreed(args, [(settings, roles, left)]):
+            return 1
+        finished = _run(args, settings, roles, plan, args.out, "asking")
+    tables = tables_of(finished.summary, settings.benchmark)
+    if wants_json(args):
+        notes = {name: text for table in tables for name, text in table.notes.items()}
+        told = {"data": args.data, "questions": plan.told, "definitions": notes}
+        failed = {"failed": finished.failed} if finished.failed else {}
+        print_json(told | finished.summary.to_dict() | failed)
+    else:
+        for table in tables:
+            _print_rows(table.headers, table.means)
+            print(f"\n  95 % intervals of all: {table.intervals}")
+            _print_notes(table)
+            print()
+        if plan.is_part or plan.left_out:
+            print(f"questions: {plan.told}")
+        print(", ".join(f"{name} {value:,.1f}" for name, value in finished.summary.spent.items()))
+    _complain([finished], plan)
+    return 0
+
+
+def ablate(args: argparse.Namespace) -> int:
+    """Run a benchmark once as asked for and once for each change of a knob; print the table.
+
+    Raises:
+        InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
+        ProviderError: a model failed.
+    """
+    from worlddb.evaluate.ablation import changes, table_of
+    from worlddb.evaluate.benchmark_run import left_of
+    from worlddb.evaluate.run_folder import held
+    from worlddb.evaluate.run_report import write_pages
+
+    base = _settings(args)
+    rows = changes(base, args.knob, model_of)
+    plan = _plan(args, base)
+    with ExitStack() as stack:
+        folders = [args.out, *(_folder(args.out, title) for title, _ in rows)]
+        for folder in dict.fromkeys(folders):
+            stack.enter_context(held(folder))
+        calls = _calls(args, base)
+        runs = [
+            (title, one, make_roles(options_of_row(args, base, one), one, calls))
+            for title, one in rows
+        ]
+        left = [
+            (one, roles, left_of(args.data, one, plan=plan, out=_folder(args.out, title)))
+            for title, one, roles in runs
+        ]
+        if not agreed(args, left):
+            return 1
+        finished: dict[str, Finished] = {}
+        for number, (title, settings, roles) in enumerate(runs, 1):
+            label = f"{number} of {len(runs)}: {title}"
+            out = _folder(args.out, title)
+            finished[title] = _run(args, settings, roles, plan, out, label)
+        table = table_of(finished, plan.told)
+        if args.out:
+            heading = f"{base.benchmark}: {base.mode}, ablated"
+            write_pages(Path(args.out), "ablation", heading, [table])
+    if wants_json(args):
+        _print_differences(args, finished, plan)
+    else:
+        _print_rows(table.headers, table.rows)
+        print()
+        _print_notes(table)
+    _complain(list(finished.values()), plan)
+    return 0
+
+
+def _folder(out: str | None, title: str) -> str | None:
+    """Return where one row of a table is kept."""
+    return out and f"{out}/{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
+
+
+def _print_differences(
+    args: argparse.Namespace, finished: Mapping[str, Finished], plan: QuestionPlan
+) -> None:
+    from worlddb.evaluate.ablation import BASE, differences, row_of
+
+    changed = {
+        title: differences(finished[BASE].records, one.records)
+        for title, one in finished.items()
+        if title != BASE
+    }
+    print_json(
+        {
+            "data": args.data,
+            "n": len(plan.questions),
+            "questions": plan.told,
+            "rows": {title: row_of(one.summary) for title, one in finished.items()},
+            "differences": {
+                title: {name: [one.value, one.low, one.high] for name, one in means.items()}
+                for title, means in changed.items()
+            },
+        }
+    )
+
+
+def _plan(args: argparse.Namespace, settings: RunSettings) -> QuestionPlan:
+    """Return the questions to ask; in a large file it takes a while to find them."""
+    from worlddb.evaluate.question_plan import plan_of
+
+    with Progress("looking for questions", unit="questions", tells=True) as progress:
+
+        def show(found: int) -> None:
+            progress.done = found
+
+        return plan_of(args.data, settings, sample=args.sample, limit=args.limit, on_found=show)
+
+
+def _settings(args: argparse.Namespace) -> RunSettings:
+    from worlddb.evaluate.benchmark_settings import LANES, SEED, RunSettings
+    from worlddb.evaluate.data_sets import format_of
+    from worlddb.evaluate.model_answers import load_prompts
+    from worlddb.faces.config import settings_from
+
+    told = settings_from(args)
+    reading: Any = reading_of(args)
+    named = args.format if args.what in ("retrieval", "ablate") else args.what
+    lanes = [lane.strip() for lane in args.lanes.split(",")] if args.lanes else LANES
+    models: dict[str, Any] = {}
+    if args.mode != "retrieval":
+        models = {
+            **model_settings(args, reading),
+            "prompts": load_prompts(args.prompts).digests(),
+        }
+    settings = RunSettings(
+        benchmark=named or format_of(args.data),
+        mode=args.mode,
+        reading=reading,
+        facts=not args.no_facts,
+        summaries=not args.no_summaries,
+        k=args.k,
+        context_tokens=args.context_tokens,
+        lanes=tuple(lanes),
+        weighed=not args.plain,
+        embedder=told.embedder,
+        pooling=args.pooling,
+        adversarial=args.adversarial,
+        seed=SEED if args.seed is None else args.seed,
+        models_dir=told.models_dir,
+        embedder_key=told.embedder_key,
+        **models,
+    )
+    settings.make_embedder()
+    return settings
+
+
+def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
+    """Return where replies of models are kept; None if none is asked.
+
+    Raises:
+        InvalidInputError: --out is missing.
+    """
+    if not settings.asks_model:
+        return None
+    if args.out is None:
+        raise InvalidInputError("--out: say where to keep a run that costs something")
+    from worlddb.evaluate.reply_cache import Calls
+    from worlddb.evaluate.run_folder import CALLS
+
+    return Calls(Path(args.out, CALLS))
+
+
+def _run(
+    args: argparse.Namespace,
+    settings: RunSettings,
+    roles: Roles | None,
+    plan: QuestionPlan,
+    out: str | None,
+    label: str,
+) -> Finished:
+    from worlddb.evaluate.benchmark_run import run_benchmark
+
+    count = len(plan.questions)
+    with Progress(label, unit="questions", total=count, tells=True) as progress:
+
+        def begin(left: int) -> None:
+            # What was done before took no time now, so it must not count for the time left.
+            progress.total = left
+            if left < count:
+                progress.tell(f"{label}: {count - left} of {count} questions are done already")
+
+        def show(done: int) -> None:
+            progress.done = done
+
+        finished = run_benchmark(
+            args.data,
+            settings,
+            roles,
+            plan=plan,
+            out=out,
+            workers=args.workers or (QA_WORKERS if roles is not None else 1),
+            on_begin=begin,
+            on_done=show,
+            more=lambda: {**_machine(), **paid(args, roles)},
+        )
+    if finished.is_report_kept:
+        sys.stderr.write(
+            f"{out}: has a report of more questions, which is left as it was; for one of these "
+            "alone choose another --out\n"
+        )
+    return finished
+
+
+def _machine() -> dict[str, str]:
+    """Return where the times of a report were taken."""
+    import os
+    import platform
+    from datetime import UTC, datetime
+
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return {
+        "machine": f"{system}, Python {platform.python_version()}",
+        "report written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    }
+
+
+def _complain(runs: Sequence[Finished], plan: QuestionPlan) -> None:
+    failed = [error for one in runs for error in one.failed.values()]
+    if failed:
+        asked = len(plan.questions) * len(runs)
+        raise ProviderError(
+            f"{len(failed)} of {asked} questions failed and are in no figure; "
+            f"run the same command to ask them again ({'; '.join(failed[:FAILED_SHOWN])})"
+        )
+
+
+def _print_notes(table: Table) -> None:
+    for name, text in table.notes.items():
+        print(f"  {name}: {text}")
+
+
+def _print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table of a report, its figures to the right and never cut."""
+    lines = [headers, *rows]
+    rooms = [max(map(width, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = []
+        for place, (cell, room) in enumerate(zip(line, rooms, strict=True)):
+            pad = " " * (room - width(cell))
+            cells.append(pad + cell if place else cell + pad)
+        shown = GAP.join(cells)
+        print(paint(shown, "dim") if line is headers else shown)

@@ -1,0 +1,327 @@
+"""Access: which hosts, web pages and tokens may call, and the scopes that each token opens.
+
+Tokens are listed in a TOML file:
+
+    [[token]]
+    name = "ada's laptop"
+    sha256 = "9f86d08…"                 # or value = "the token itself"
+    user_id = "ada"                     # and agent_id, app_id, run_id; a text or a list
+    expires = 2027-01-31T00:00:00Z      # optional
+    read_only = true                    # optional
+
+A token names at least one scope, or has `admin = true` for everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from worlddb.errors import FormatError, InvalidInputError, StorageError
+from worlddb.faces.config import Settings
+from worlddb.model.scopes import KINDS, groups_of
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+ANY_PORT = "*"
+SCOPES = tuple(f"{kind}_id" for kind in KINDS)
+KEYS = ("name", "sha256", "value", *SCOPES, "expires", "read_only", "admin")
+FILE_BYTES_MAX = 4 << 20  # Some ten thousand tokens.
+SHORT_TOKEN_CHARS = 16  # Shorter ones can be guessed.
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}|\*))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessToken:
+    """A key to some scopes, or to everything (`admin`). Only its hash is kept."""
+
+    name: str
+    digest: bytes = field(repr=False)
+    bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    expires: datetime | None = None
+    read_only: bool = False
+    admin: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The tokens that are valid, and the host names and web pages that may be used.
+
+    Without tokens everybody who reaches the port may do everything. The loopback names are always
+    allowed as hosts: a page that attacks by DNS rebinding shows its own name.
+    """
+
+    tokens: tuple[AccessToken, ...] = ()
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+
+    def token_of(self, presented: bytes, now: datetime | None = None) -> AccessToken | None:
+        """Return the token that was presented, or None if it is unknown or has expired."""
+        digest = token_digest(presented)
+        found: AccessToken | None = None
+        # Compare with all of them: the time taken must not show how close a guess was.
+        for token in self.tokens:
+            if hmac.compare_digest(token.digest, digest):
+                found = token
+        if found is None or found.expires is None:
+            return found
+        return found if (now or datetime.now(UTC)) < found.expires else None
+
+    def allows_host(self, host: str) -> bool:
+        """Return whether a Host header names this server."""
+        return any(_same_host(allowed, host) for allowed in (*LOOPBACK_NAMES, *self.hosts))
+
+    def allows_origin(self, origin: str, host: str) -> bool:
+        """Return whether a web page may call: one of this server, or one that was allowed."""
+        lowered = origin.lower()
+        own = lowered in (f"http://{host.lower()}", f"https://{host.lower()}")
+        return own or self.shares_with(origin)
+
+    def shares_with(self, origin: str) -> bool:
+        """Return whether a web page of another server was allowed."""
+        return origin.lower() in self.origins
+
+
+def token_digest(value: bytes) -> bytes:
+    """Return the hash of a token, which is all that is kept."""
+    return hashlib.sha256(value).digest()
+
+
+def admin_token(value: str) -> AccessToken:
+    """Return the one token that opens everything.
+
+    Raises:
+        InvalidInputError: a header cannot carry it.
+    """
+    return AccessToken(name="admin", digest=token_digest(sendable(value)), admin=True)
+
+
+def sendable(value: str) -> bytes:
+    """Return a token as it is sent in a header.
+
+    Raises:
+        InvalidInputError: a header cannot carry its characters.
+    """
+    if not re.fullmatch(r"[\x21-\x7e]+", value):
+        raise InvalidInputError(
+            "a token must be printable ASCII without spaces; make one with "
+            "'python -c \"import secrets; print(secrets.token_urlsafe(32))\"'"
+        )
+    return value.encode()
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a server that listens on `host`.
+
+    Raises:
+        InvalidInputError: the name cannot be resolved.
+    """
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        pass
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise InvalidInputError(
+            f"host {host!r:.100}: the name cannot be resolved; use 127.0.0.1"
+        ) from None
+    addresses = {str(info[4][0]).partition("%")[0] for info in found}
+    return all(ipaddress.ip_address(one).is_loopback for one in addresses)
+
+
+def make_access(
+    *,
+    host: str,
+    tokens: Sequence[AccessToken],
+    allowed_hosts: Sequence[str] = (),
+    allowed_origins: Sequence[str] = (),
+) -> Access:
+    """Return the access rules of a server on `host`; one that others can reach needs tokens.
+
+    Raises:
+        InvalidInputError: a name is wrong, two tokens are equal, or a token or name is missing.
+    """
+    hosts = tuple(_checked_host(name) for name in allowed_hosts)
+    origins = tuple(_checked_origin(name) for name in allowed_origins)
+    if len({token.digest for token in tokens}) != len(tokens):
+        raise InvalidInputError("two tokens have the same value; each needs its own")
+    if not is_loopback(host):
+        if not tokens:
+            raise InvalidInputError(
+                f"host {host}: other machines can reach it, so it needs a token; set "
+                "WORLDDB_TOKEN or --tokens-file, or listen on 127.0.0.1"
+            )
+        if not hosts:
+            raise InvalidInputError(
+                f"host {host}: other machines can reach it, so it needs the names by which they "
+                "call; give --allowed-host NAME for each, or listen on 127.0.0.1"
+            )
+    return Access(tokens=tuple(tokens), hosts=hosts, origins=origins)
+
+
+def _checked_host(given: str) -> str:
+    name = given.strip().lower().removesuffix(".")
+    found = _HOST.fullmatch(name)
+    if found is None:
+        raise InvalidInputError(
+            f"allowed host {given!r:.100}: give a name such as memory.example.org, with or "
+            "without a port; there is no wildcard"
+        )
+    return name
+
+
+def _checked_origin(given: str) -> str:
+    lowered = given.strip().lower()
+    parts = urlsplit(lowered)
+    plain = parts.scheme and parts.netloc and lowered == f"{parts.scheme}://{parts.netloc}"
+    if not plain or "*" in lowered or "@" in lowered:
+        raise InvalidInputError(
+            f"allowed origin {given!r:.100}: give scheme, host and port of a web page, such as "
+            "https://app.example.org"
+        )
+    return lowered
+
+
+def _same_host(allowed: str, host: str) -> bool:
+    """Return whether a Host header is an allowed name; a name without a port allows any."""
+    wanted, asked = _HOST.fullmatch(allowed), _HOST.fullmatch(host.lower())
+    if wanted is None or asked is None or asked[2] == ANY_PORT:
+        return False
+    if wanted[1] != asked[1].removesuffix("."):
+        return False
+    return wanted[2] in (None, ANY_PORT, asked[2])
+
+
+def access_of(settings: Settings) -> Access:
+    """Return the access rules that the settings describe.
+
+    Raises:
+        InvalidInputError: a setting is wrong, or a token or name is missing.
+        StorageError, FormatError: the tokens file cannot be read.
+    """
+    tokens: list[AccessToken] = []
+    if settings.token is not None:
+        tokens.append(admin_token(settings.token))
+    if settings.tokens_file is not None:
+        tokens += read_tokens(settings.tokens_file)
+    return make_access(
+        host=settings.host,
+        tokens=tokens,
+        allowed_hosts=settings.allowed_hosts,
+        allowed_origins=settings.allowed_origins,
+    )
+
+
+def read_tokens(path: str) -> list[AccessToken]:
+    """Return the tokens that a file lists.
+
+    Raises:
+        StorageError: the file cannot be read.
+        FormatError: the file is not TOML.
+        InvalidInputError: a token in it is wrong; the message says which.
+    """
+    listed = _parsed(path)
+    tokens = []
+    for number, held in enumerate(listed, 1):
+        try:
+            tokens.append(_token(held, number))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{path}: token {number}: {error}") from None
+    if not tokens:
+        raise InvalidInputError(f"{path}: has no tokens; add a [[token]], or leave the file out")
+    return tokens
+
+
+def token_file_warnings(path: str) -> list[str]:
+    """Return what a careful owner would change about a tokens file."""
+    found = []
+    if os.name == "posix" and os.stat(path).st_mode & 0o077:
+        found.append(f"{path}: other users of this machine can read it; run chmod 600 on it")
+    if any(len(str(held.get("value", "x" * 99))) < SHORT_TOKEN_CHARS for held in _parsed(path)):
+        found.append(f"{path}: a token is shorter than {SHORT_TOKEN_CHARS} characters")
+    return found
+
+
+def _parsed(path: str) -> list[dict[str, Any]]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        told = (error.strerror or "cannot be read").lower()
+        raise StorageError(f"{path}: cannot read the tokens file: {told}") from None
+    if len(data) > FILE_BYTES_MAX:
+        raise FormatError(f"{path}: is too large for a tokens file")
+    try:
+        held = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        told = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise FormatError(f"{path}: is not TOML: {told}") from None
+    listed = held.pop("token", [])
+    if held or not isinstance(listed, list) or any(not isinstance(one, dict) for one in listed):
+        raise InvalidInputError(f"{path}: begin each token with a line [[token]]")
+    return listed
+
+
+def _token(held: dict[str, Any], number: int) -> AccessToken:
+    if strange := sorted(held.keys() - set(KEYS)):
+        raise InvalidInputError(
+            f"{strange[0]!r:.80} is not a key of a token; use {', '.join(KEYS)}"
+        )
+    bounds = {key: held[key] for key in SCOPES if key in held}
+    groups = groups_of(bounds)
+    admin, read_only = _flag(held, "admin"), _flag(held, "read_only")
+    if admin == bool(groups):
+        raise InvalidInputError(
+            "give a scope, such as user_id, or admin = true for everything; not both"
+        )
+    name = held.get("name", f"token {number}")
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 100:
+        raise InvalidInputError("name: give a text of 1 to 100 printable characters")
+    return AccessToken(
+        name=name,
+        digest=_digest(held),
+        bounds={f"{group[0].kind}_id": tuple(one.value for one in group) for group in groups},
+        expires=_expiry(held.get("expires")),
+        read_only=read_only,
+        admin=admin,
+    )
+
+
+def _digest(held: dict[str, Any]) -> bytes:
+    value, digest = held.get("value"), held.get("sha256")
+    if (value is None) == (digest is None):
+        raise InvalidInputError("give either sha256 or value")
+    if digest is None:
+        if not isinstance(value, str):
+            raise InvalidInputError("value: give a text in quotes")
+        return token_digest(sendable(value))
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-fA-F]{64}", digest):
+        raise InvalidInputError(
+            "sha256: give 64 hexadecimal digits, as 'printf %s TOKEN | sha256sum' prints them"
+        )
+    return bytes.fromhex(digest)
+
+
+def _flag(held: dict[str, Any], key: str) -> bool:
+    value = held.get(key, False)
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"{key}: give true or false, without quotes")
+    return value
+
+
+def _expiry(given: object) -> datetime | None:
+    if given is None:
+        return None
+    if not isinstance(given, datetime) or given.utcoffset() is None:
+        raise InvalidInputError("expires: write it as 2027-01-31T00:00:00Z, without quotes")
+    return given.astimezone(UTC)

@@ -1,0 +1,225 @@
+"""Authentication: Host, Origin and token of every request, before any route sees it. Plain ASGI.
+
+A web page can make a browser call a server on its user's own machine: by a name that suddenly
+resolves to 127.0.0.1, or by simply sending. The first shows in Host, the second in Origin.
+
+A request that is let in has a caller: the calls of Memory that its token allows. Tasks and worker
+threads that the request starts inherit it, so a tool on another thread gets the same caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, cast
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from worlddb.errors import RejectedError
+from worlddb.faces.calls import CALLS
+from worlddb.faces.http.access_tokens import Access, AccessToken
+from worlddb.faces.http.http_problems import HttpError, problem_of
+from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.memory.memory import Memory
+from worlddb.memory.results import Retired, Written
+
+PUBLIC_PATHS = frozenset(("/health", "/openapi.json"))
+"""Paths that need no token: they show nothing of what is remembered."""
+WELL_KNOWN = "/.well-known/"
+"""Where clients look for a login server; 404 tells them that there is none."""
+CHALLENGE = 'Bearer realm="worlddb"'
+PREFLIGHT_S = "600"  # How long a browser may keep the answer to its question.
+
+CALLER: ContextVar[Memory] = ContextVar("worlddb_caller")
+_CALLS = {call.name: call for call in CALLS}
+
+
+def memory_for() -> Memory:
+    """Return the Memory of whoever sent the request that is being answered.
+
+    Raises:
+        RejectedError: no request is being answered.
+    """
+    try:
+        return CALLER.get()
+    except LookupError:
+        raise RejectedError("no request is being answered here") from None
+
+
+class CallerMemory:
+    """The declared calls of a Memory, and nothing else of it, as one token allows them.
+
+    Counts what is written and ended; refuses to write for a token that may only read.
+    """
+
+    def __init__(self, memory: Memory, metrics: ServerMetrics, *, read_only: bool = False) -> None:
+        self._memory = memory
+        self._metrics = metrics
+        self._read_only = read_only
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a declared call.
+
+        Raises:
+            AttributeError: `name` is no declared call.
+        """
+        if name not in _CALLS:
+            raise AttributeError(f"a caller has no {name!r}; it has the declared calls of Memory")
+        call: Callable[..., Any] = getattr(self._memory, name)
+        return call if _CALLS[name].reads else self._writing(call)
+
+    def _writing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*given: Any, **options: Any) -> Any:
+            if self._read_only:
+                raise RejectedError("this token may only read; use one that may write")
+            return self._counted(call(*given, **options))
+
+        return write
+
+    def _counted(self, result: Any) -> Any:
+        if isinstance(result, Retired):
+            self._metrics.add("worlddb_memories_retired_total", len(result))
+        elif isinstance(result, Written) and result.created:
+            self._metrics.add("worlddb_memories_written_total")
+        return result
+
+
+def caller_memory(
+    memory: Memory, token: AccessToken | None, metrics: ServerMetrics
+) -> CallerMemory:
+    """Return the calls that a token allows; without a token, all of them.
+
+    Raises:
+        InvalidInputError: a scope of the token has no valid name.
+    """
+    if token is None:
+        return CallerMemory(memory, metrics)
+    actor = f"http {token.name}"
+    bound = memory.bound(actor=actor, **token.bounds) if token.bounds else memory.signed(actor)
+    return CallerMemory(bound, metrics, read_only=token.read_only)
+
+
+class AuthMiddleware:
+    """Lets a request in, with its `CALLER`, or answers why not."""
+
+    def __init__(
+        self, app: ASGIApp, *, access: Access, memory: Memory, metrics: ServerMetrics
+    ) -> None:
+        self.app = app
+        self.access = access
+        self._anybody = caller_memory(memory, None, metrics)
+        self._callers: dict[bytes, CallerMemory] = {
+            token.digest: caller_memory(memory, token, metrics) for token in access.tokens
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check one request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        try:
+            page = self._allowed_page(scope)
+        except HttpError as refused:
+            await problem_of(refused)(scope, receive, send)
+            return
+        if page is not None:
+            send = _shared_with(page, send)
+            if scope["method"] == "OPTIONS":
+                await _preflight_answer()(scope, receive, send)
+                return
+        try:
+            token = self._token_of(scope)
+        except HttpError as refused:
+            await problem_of(refused)(scope, receive, send)
+            return
+        scope["worlddb.token"] = token.name if token else ""
+        scope["worlddb.admin"] = token is None or token.admin
+        caller = self._callers[token.digest] if token else self._anybody
+        inside = CALLER.set(cast(Memory, caller))
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            CALLER.reset(inside)
+
+    def _allowed_page(self, scope: Scope) -> str | None:
+        """Check Host and Origin; return the origin if it is an allowed page of another server.
+
+        Raises:
+            HttpError: Host or Origin is not allowed.
+        """
+        hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
+        if len(hosts) != 1 or not self.access.allows_host(hosts[0]):
+            raise HttpError(
+                421,
+                "this Host name is not allowed; start the server with --allowed-host NAME to "
+                "allow it",
+            )
+        if not origins:
+            return None
+        if len(origins) != 1 or not self.access.allows_origin(origins[0], hosts[0]):
+            raise HttpError(
+                403,
+                "web pages of this Origin may not call; start the server with --allowed-origin URL "
+                "to allow it",
+            )
+        return origins[0] if self.access.shares_with(origins[0]) else None
+
+    def _token_of(self, scope: Scope) -> AccessToken | None:
+        """Return the token of a request; None where none is needed.
+
+        Raises:
+            HttpError: the token is missing, wrong or expired.
+        """
+        path = scope["path"]
+        if not self.access.tokens or path in PUBLIC_PATHS or path.startswith(WELL_KNOWN):
+            return None
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if not given:
+            raise _unauthorized("send a token: 'Authorization: Bearer …'", CHALLENGE)
+        kind, _, value = given[0].partition(b" ")
+        token = self.access.token_of(value.strip(b" "))
+        if len(given) != 1 or kind.lower() != b"bearer" or token is None:
+            raise _unauthorized(
+                "this token is not valid here, or has expired",
+                f'{CHALLENGE}, error="invalid_token"',
+            )
+        return token
+
+
+def _unauthorized(message: str, challenge: str) -> HttpError:
+    return HttpError(401, message, {"WWW-Authenticate": challenge})
+
+
+def _values(scope: Scope, wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+
+
+def _preflight_answer() -> Response:
+    """Return the answer to a browser that asks whether a page may call."""
+    return Response(
+        status_code=204,
+        headers={
+            "Access-Control-Allow-Methods": "GET, POST",
+            "Access-Control-Allow-Headers": "*, Authorization",
+            "Access-Control-Max-Age": PREFLIGHT_S,
+        },
+    )
+
+
+def _shared_with(origin: str, send: Send) -> Send:
+    """Return a `send` that lets an allowed page read the answer."""
+
+    async def share(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            more = [
+                (b"access-control-allow-origin", origin.encode("latin-1")),
+                (b"access-control-expose-headers", b"Mcp-Session-Id, WWW-Authenticate"),
+                (b"vary", b"Origin"),
+            ]
+            message = {**message, "headers": [*message.get("headers", []), *more]}
+        await send(message)
+
+    return share

@@ -1,0 +1,162 @@
+"""The ASGI application: MCP, REST, health, metrics and OpenAPI, behind authentication."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from worlddb import __version__
+from worlddb.errors import WorldDBError
+from worlddb.faces.http.access_tokens import Access
+from worlddb.faces.http.auth_middleware import AuthMiddleware, memory_for
+from worlddb.faces.http.http_problems import HttpError, problem, problem_of
+from worlddb.faces.http.openapi_schema import openapi
+from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
+from worlddb.faces.http.rest_routes import rest_routes
+from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
+from worlddb.faces.http.thread_limits import (
+    PATIENCE_S,
+    TOOLS_MAX,
+    WAITING_MAX,
+    Threads,
+    limit_tool_threads,
+)
+from worlddb.memory.memory import Memory
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def make_app(
+    memory: Memory,
+    *,
+    access: Access,
+    body_bytes_max: int = BODY_BYTES_MAX,
+    body_s_max: float = BODY_S_MAX,
+    patience_s: float = PATIENCE_S,
+) -> Starlette:
+    """Return the application that serves `memory`; the caller closes the memory afterwards.
+
+    Authentication is part of the application, whatever ASGI server runs it.
+    """
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    from worlddb.faces.mcp.mcp_server import make_server
+
+    metrics = ServerMetrics()
+    threads = Threads(patience_s=patience_s, asks_a_model=memory.asks_a_model)
+    server = make_server(memory_for)
+    tools = server.streamable_http_app(
+        streamable_http_path="/mcp",
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=body_bytes_max,
+        # AuthMiddleware has checked Host and Origin, for all routes alike.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        limit_tool_threads(WAITING_MAX if memory.asks_a_model else TOOLS_MAX)
+        async with server.session_manager.run():
+            yield
+
+    mcp = next(route for route in tools.routes if isinstance(route, Route))
+    app = Starlette(
+        routes=[
+            # Without sessions there is no stream to open by GET and nothing to end by DELETE.
+            Route("/mcp", mcp.endpoint, methods=["POST"]),
+            *rest_routes(threads),
+            Route("/health", _health(memory, threads), methods=["GET"]),
+            Route("/metrics", _metrics(memory, threads, metrics), methods=["GET"]),
+            Route("/openapi.json", _description(bool(access.tokens)), methods=["GET"]),
+        ],
+        middleware=[
+            Middleware(RequestLog, metrics=metrics),
+            Middleware(AuthMiddleware, access=access, memory=memory, metrics=metrics),
+            Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
+        ],
+        exception_handlers=_handlers(memory.db.path),
+        lifespan=lifespan,
+    )
+    # A redirect would send a token to wherever the Host header says.
+    app.router.redirect_slashes = False
+    return app
+
+
+def _health(memory: Memory, threads: Threads) -> Endpoint:
+    async def health(_: Request) -> Response:
+        try:
+            await threads.run(memory.db.check_file)
+        except WorldDBError:
+            message = "the store cannot be read, or its file is gone"
+            return problem(503, message, type="storage")
+        return _json({"status": "ok", "version": __version__})
+
+    return health
+
+
+def _metrics(memory: Memory, threads: Threads, metrics: ServerMetrics) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        if not request.scope["worlddb.admin"]:
+            raise HttpError(403, "this needs an admin token")
+        text = await threads.run(lambda: metrics.text(memory))
+        return Response(text, headers={"Content-Type": CONTENT_TYPE})
+
+    return answer
+
+
+def _description(with_tokens: bool) -> Endpoint:
+    described = openapi(with_tokens=with_tokens)
+
+    async def description(_: Request) -> Response:
+        return _json(described)
+
+    return description
+
+
+def _json(data: object) -> Response:
+    body = json.dumps(data, ensure_ascii=False).encode()
+    return Response(body, media_type="application/json")
+
+
+def _handlers(path: str) -> dict[type[Exception] | int, Callable[[Request, Exception], Response]]:
+    def raised(_: Request, error: Exception) -> Response:
+        return problem_of(error, "" if path == ":memory:" else path)
+
+    def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        message, headers = error.detail, dict(error.headers or {})
+        if error.status_code == 404:
+            message = "404 Not Found: there is nothing at this URL"
+        elif error.status_code == 405:
+            allowed = _methods_at(request)
+            headers["Allow"] = ", ".join(allowed)
+            use = " or ".join(name for name in allowed if name != "HEAD")
+            message = f"405 Method Not Allowed: use {use}"
+        return problem(error.status_code, message, headers=headers)
+
+    return {
+        WorldDBError: raised,
+        HttpError: raised,
+        ValidationError: raised,
+        HTTPException: refused,
+        Exception: raised,
+    }
+
+
+def _methods_at(request: Request) -> list[str]:
+    """Return the methods of all routes at a URL; Starlette itself names those of the first."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.path_regex.match(request.url.path):
+            found |= route.methods or set()
+    return sorted(found)

@@ -1,0 +1,106 @@
+"""Problems: a failed request as a status and as JSON: {"error": {"type": …, "message": …}}."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pydantic import BaseModel, Field, ValidationError
+from starlette.responses import Response
+
+from worlddb.errors import (
+    ConflictError,
+    CorruptionError,
+    FormatError,
+    InvalidInputError,
+    NotFoundError,
+    ProviderError,
+    RejectedError,
+    StorageError,
+    WorldDBError,
+)
+
+PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the request.
+STATUS_BY_ERROR: dict[type[WorldDBError], tuple[int, str]] = {
+    InvalidInputError: (400, "invalid_input"),
+    NotFoundError: (404, "not_found"),
+    ConflictError: (409, "conflict"),
+    RejectedError: (403, "rejected"),
+    FormatError: (500, "format"),
+    CorruptionError: (500, "corruption"),
+    StorageError: (503, "storage"),
+    ProviderError: (502, "provider"),
+}
+"""The status and the type of each branch of the error tree."""
+
+TYPE_BY_STATUS = {
+    400: "invalid_input",
+    401: "unauthorized",
+    403: "rejected",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "timeout",
+    413: "too_large",
+    415: "unsupported_media_type",
+    421: "misdirected",
+    431: "too_large",
+    500: "internal",
+    503: "busy",
+}
+
+
+class ErrorBody(BaseModel):
+    """What went wrong: a type for programs, a message for people."""
+
+    type: str = Field(description="the kind of the error; these words do not change")
+    message: str = Field(description="what happened and what to do")
+
+
+class ErrorAnswer(BaseModel):
+    """The answer to a request that failed."""
+
+    error: ErrorBody
+
+
+class HttpError(Exception):
+    """A request that is refused for a reason that only HTTP knows."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = dict(headers or {})
+
+
+def problem(
+    status: int, message: str, *, type: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return the answer to a request that failed."""
+    error = {"type": type or TYPE_BY_STATUS.get(status, "error"), "message": message}
+    body = json.dumps({"error": error}, ensure_ascii=False).encode("utf-8", "replace")
+    return Response(body, status, media_type="application/json", headers=headers)
+
+
+def problem_of(error: Exception, path: str = "") -> Response:
+    """Return the answer to a request that raised. The path of the store is not shown."""
+    if isinstance(error, HttpError):
+        return problem(error.status, error.message, headers=error.headers)
+    if isinstance(error, ValidationError):
+        return problem(400, _message(error))
+    for kind in type(error).__mro__:
+        if kind in STATUS_BY_ERROR:
+            status, name = STATUS_BY_ERROR[kind]
+            message = str(error).replace(path, "the store") if path else str(error)
+            headers = {"Retry-After": "1"} if status in (409, 503) else None
+            return problem(status, message, type=name, headers=headers)
+    return problem(500, "internal error; the server's log has the details")
+
+
+def _message(error: ValidationError) -> str:
+    """Return what is wrong with the arguments, without their values."""
+    found = []
+    for one in error.errors(include_url=False, include_input=False, include_context=False):
+        where = ".".join(map(str, one["loc"])) or "the body"
+        found.append(f"{where}: {one['msg'].removeprefix('Value error, ')}")
+    more = f"; and {len(found) - PROBLEMS_SHOWN} more" if len(found) > PROBLEMS_SHOWN else ""
+    return "; ".join(found[:PROBLEMS_SHOWN]) + more

@@ -1,0 +1,279 @@
+"""The HTTP server: opens the store, listens, serves until a signal, closes the store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import FrameType
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from worlddb import __version__
+from worlddb.consolidate.background_consolidator import Background
+from worlddb.errors import StorageError, WorldDBError
+from worlddb.faces.config import Settings, open_memory
+from worlddb.faces.http.access_tokens import (
+    SHORT_TOKEN_CHARS,
+    Access,
+    is_loopback,
+    token_file_warnings,
+)
+from worlddb.faces.http.http_app import make_app
+from worlddb.faces.http.request_middleware import HEAD_BYTES_MAX
+from worlddb.memory.memory import Memory
+
+CONNECTIONS_MAX = 1_000  # Far more than can be served at once; a limit on open sockets.
+BACKLOG = 2_048  # uvicorn's own default.
+KEEP_ALIVE_S = 75  # nginx's own default, so that a proxy closes first.
+GRACE_S = 30  # As long as a call may wait for a thread.
+HEAD_S_MAX = 15.0  # A client sends its headers at once; one that does not wastes a connection.
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+log = logging.getLogger("worlddb.http")
+
+
+class HttpServer(uvicorn.Server):
+    """Reports when it listens; on a signal it finishes what it has begun."""
+
+    def __init__(self, app: Starlette, listening: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            http=HeaderDeadline,
+            loop="asyncio",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=CONNECTIONS_MAX,
+            backlog=BACKLOG,
+            h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and report it."""
+        await super().startup(sockets)
+        self._listening()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Finish and stop on the first signal, stop at once on the second."""
+        if self.should_exit:
+            # uvicorn would log a traceback for each request that is dropped now.
+            logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+            self.force_exit = True
+        self.should_exit = True
+
+
+def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; then finish open requests and close the store.
+
+    `announce` is called with the server's URL once it listens.
+
+    Raises:
+        InvalidInputError: a setting is wrong.
+        StorageError, FormatError, ConflictError: the store cannot be opened or the port is taken.
+    """
+    _set_up_logs(settings.log_level)
+    _log_warnings(settings, access)
+    with ExitStack() as closing:
+        listener = closing.enter_context(listener_on(settings.host, settings.port))
+        memory = closing.enter_context(open_memory(settings, actor="http"))
+        if reason := memory.db.why_read_only:
+            log.warning("%s: %s", settings.path, reason)
+        if settings.consolidate_every_s is not None:
+            background = Background(memory.db, every_s=settings.consolidate_every_s)
+            closing.callback(_log_failures, background)
+            closing.enter_context(background)
+        url = address(settings.host, listener.getsockname()[1], access.hosts)
+        app = make_app(memory, access=access)
+        warming = threading.Thread(target=_warm, args=(memory,), name="worlddb-warming")
+
+        def listening() -> None:
+            announce(url)
+            warming.start()
+            closing.callback(warming.join)
+
+        server = HttpServer(app, listening)
+        server.run(sockets=[listener])
+        if server.force_exit:
+            log.warning("second signal: open requests are dropped")
+        log.info("stopped")
+
+
+def _warm(memory: Memory) -> None:
+    try:
+        memory.warm()
+    except WorldDBError as error:
+        # A recall that needs it will report the error to its caller.
+        log.warning("recall is not ready: %s", error)
+
+
+def listener_on(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the port.
+
+    Raises:
+        StorageError: the address is taken or not allowed.
+    """
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host.strip("[]") or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(where)
+        except OSError:
+            made.close()
+            raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"cannot listen on {host} port {port}: {reason}; try --port") from None
+    return made
+
+
+def _set_up_logs(level: str) -> None:
+    """Log to stderr. Libraries log warnings only: their details could hold texts."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("worlddb").setLevel(LEVELS[level])
+    logging.getLogger("uvicorn").setLevel(max(LEVELS[level], logging.WARNING))
+
+
+def _log_failures(background: Background) -> None:
+    failed = [run.error for run in background.runs if run.error is not None]
+    if failed:
+        log.warning("%d consolidations failed; the last: %s", len(failed), failed[-1])
+
+
+def _log_warnings(settings: Settings, access: Access) -> None:
+    if settings.token is not None and len(settings.token) < SHORT_TOKEN_CHARS:
+        log.warning("the token is shorter than %d characters", SHORT_TOKEN_CHARS)
+    if settings.tokens_file is not None:
+        for warning in token_file_warnings(settings.tokens_file):
+            log.warning("%s", warning)
+    if access.hosts and not access.tokens:
+        log.warning("host names other than localhost are allowed, but no token is required")
+    if not is_loopback(settings.host):
+        log.warning("HTTP is not encrypted; put a TLS proxy in front")
+
+
+def address(host: str, port: int, allowed_hosts: tuple[str, ...] = ()) -> str:
+    """Return the URL for clients; where `host` is no name, with an allowed name."""
+    if is_loopback(host) or not allowed_hosts:
+        name = "127.0.0.1" if host in EVERY_ADDRESS else host
+        if ":" in name:
+            name = f"[{name.strip('[]')}]"
+        return f"http://{name}:{port}"
+    name = allowed_hosts[0].removesuffix(":*")
+    has_port = ":" in name.rpartition("]")[2]
+    return f"http://{name}" if has_port else f"http://{name}:{port}"
+
+
+def addresses(url: str, path: str) -> dict[str, Any]:
+    """Return the URL of each part of the server, for programs."""
+    return {
+        "url": url,
+        "mcp": f"{url}/mcp",
+        "rest": f"{url}/v1",
+        "openapi": f"{url}/openapi.json",
+        "health": f"{url}/health",
+        "metrics": f"{url}/metrics",
+        "store": path,
+    }
+
+
+def welcome_text(url: str, path: str, *, with_tokens: bool) -> str:
+    """Return what to paste into a client; instead of a token, it shows a variable's name."""
+    bearer = "Authorization: Bearer $WORLDDB_TOKEN"
+    header = f' --header "{bearer}"' if with_tokens else ""
+    curl = f' -H "{bearer}"' if with_tokens else ""
+    entry: dict[str, Any] = {"type": "http", "url": f"{url}/mcp"}
+    if with_tokens:
+        entry["headers"] = {"Authorization": "Bearer ${WORLDDB_TOKEN}"}
+    asked = "content-type: application/json"
+    return f"""\
+worlddb {__version__} serves {path}
+  MCP      {url}/mcp
+  REST     {url}/v1   ({url}/openapi.json)
+  health   {url}/health
+  metrics  {url}/metrics
+
+Claude Code:
+  claude mcp add --transport http worlddb {url}/mcp{header}
+Other MCP clients:
+  {json.dumps({"mcpServers": {"worlddb": entry}})}
+REST:
+  curl{curl} -H '{asked}' {url}/v1/memories -d '{{"text": "I like green tea"}}'
+  curl{curl} -H '{asked}' {url}/v1/recall -d '{{"query": "what do I like?"}}'
+
+Press Ctrl-C to stop."""
+
+
+class HeaderDeadline(H11Protocol):
+    """HTTP/1.1 that closes a connection whose request line and headers do not arrive in time.
+
+    The time runs from the connection, or from the first byte of a further request. Sending a byte
+    now and then does not extend it.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timer."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Read; stop the timer once the headers have arrived."""
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._wait()
+        else:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, which may have begun to arrive."""
+        super().on_response_complete()
+        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD_S_MAX, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self.transport.close()

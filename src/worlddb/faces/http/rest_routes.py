@@ -1,0 +1,109 @@
+"""REST: one route for each declared call. Checks the arguments, calls Memory, answers in JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from worlddb.errors import InvalidInputError
+from worlddb.faces.call_models import arguments_model
+from worlddb.faces.calls import CALLS, Call, Effect
+from worlddb.faces.http.auth_middleware import memory_for
+from worlddb.faces.http.http_problems import HttpError
+from worlddb.faces.http.thread_limits import Threads, Work
+
+KEY_HEADER = "idempotency-key"
+REST_CALLS = tuple(call for call in CALLS if call.path)
+WORK: dict[Effect, Work] = {"read": "read", "search": "search", "add": "write", "end": "write"}
+
+
+class RestArguments(BaseModel):
+    """What a request may bring. An argument that is not declared is refused."""
+
+    # `strict`: a number is no text and "true" is no truth value. A query string is read leniently.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+@cache
+def request_model(call: Call) -> type[BaseModel]:
+    """Return the model of a call's arguments, without those that are part of the path."""
+    in_path = call.path_parameters()
+    name = "".join(word.capitalize() for word in call.name.split("_")) + "Request"
+    inside = [one for one in call.parameters if one.name not in in_path]
+    return arguments_model(name, inside, base=RestArguments)
+
+
+def rest_routes(threads: Threads) -> list[Route]:
+    """Return the routes of all calls."""
+    return [
+        Route(call.path, _endpoint(call, threads), methods=[call.method], name=call.name)
+        for call in REST_CALLS
+    ]
+
+
+def _endpoint(call: Call, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        arguments = await _arguments(call, request) | request.path_params
+        memory = memory_for()
+
+        def run() -> bytes:
+            # The JSON is made on this thread, too: a long answer must not hold up other callers.
+            result = getattr(memory, call.name)(**arguments)
+            return json.dumps(result.to_dict(), ensure_ascii=False).encode()
+
+        body = await threads.run(run, WORK[call.effect])
+        return Response(body, media_type="application/json")
+
+    return answer
+
+
+async def _arguments(call: Call, request: Request) -> dict[str, Any]:
+    """Return the arguments of a request, checked.
+
+    Raises:
+        ValidationError: they are not what the call takes.
+        HttpError: the body does not say that it is JSON.
+        InvalidInputError: two idempotency keys, or an argument is given twice.
+    """
+    model = request_model(call)
+    if call.method == "GET":
+        # A query string holds nothing but text, so "5" is a number there and "true" a truth value.
+        given = model.model_validate(_query(call, request), strict=False)
+        return given.model_dump(exclude_unset=True)
+    if request.query_params:
+        raise InvalidInputError("give the arguments in the body, not in the query string")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HttpError(415, "send JSON, with the header 'Content-Type: application/json'")
+    given = model.model_validate_json(await request.body())
+    arguments = given.model_dump(exclude_unset=True)
+    key = request.headers.get(KEY_HEADER)
+    if key is not None and "idempotency_key" in model.model_fields:
+        if arguments.get("idempotency_key") not in (None, key):
+            raise InvalidInputError("idempotency_key: the body and the header have different keys")
+        arguments["idempotency_key"] = key
+    return arguments
+
+
+def _query(call: Call, request: Request) -> dict[str, Any]:
+    """Return the query string as a mapping; only parameters that take several may be repeated.
+
+    Raises:
+        InvalidInputError: another parameter is repeated.
+    """
+    repeatable = {one.name for one in call.parameters if one.type in ("scope", "names", "texts")}
+    lists = {one.name for one in call.parameters if one.type == "names"}
+    found: dict[str, Any] = {}
+    for name in request.query_params:
+        values = request.query_params.getlist(name)
+        if len(values) > 1 and name not in repeatable:
+            raise InvalidInputError(f"{name:.40}: is given {len(values)} times; give it once")
+        found[name] = values if len(values) > 1 or name in lists else values[0]
+    return found

@@ -1,0 +1,128 @@
+"""Metrics of the server in Prometheus text format, and the state of the store's file."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+from worlddb import __version__
+from worlddb.memory.memory import Memory
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"))
+"""Methods that get a line of their own; a client must not be able to add lines."""
+HELP = {
+    "worlddb_info": ("gauge", "The version that runs."),
+    "worlddb_start_time_seconds": ("gauge", "When the server was started, since 1970."),
+    "worlddb_http_requests_total": ("counter", "Requests answered, by route, method and status."),
+    "worlddb_http_request_seconds": ("histogram", "Time to answer, by route and method."),
+    "worlddb_http_requests_in_progress": ("gauge", "Requests being answered."),
+    "worlddb_memories_written_total": ("counter", "Memories this server has created."),
+    "worlddb_memories_retired_total": ("counter", "Memories this server has ended."),
+    "worlddb_store_commits": ("gauge", "Commits in the store, by any writer."),
+    "worlddb_store_bytes": ("gauge", "Size of the store's files."),
+}
+
+
+class _Histogram:
+    """Observed times in buckets that are added up only when they are shown."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS_S) + 1)
+        self.total_s = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.total_s += seconds
+        for place, bound in enumerate(BUCKETS_S):
+            if seconds <= bound:
+                self.counts[place] += 1
+                return
+        self.counts[-1] += 1
+
+
+class ServerMetrics:
+    """Counters of one server, safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started = time.time()
+        self._counters = {
+            "worlddb_memories_written_total": 0,
+            "worlddb_memories_retired_total": 0,
+        }
+        self._requests: dict[tuple[str, str, int], int] = {}
+        self._times: dict[tuple[str, str], _Histogram] = {}
+        self._in_progress = 0
+
+    def add(self, name: str, count: int = 1) -> None:
+        """Add to a counter."""
+        with self._lock:
+            self._counters[name] += count
+
+    def began(self) -> None:
+        """Count a request that has arrived."""
+        with self._lock:
+            self._in_progress += 1
+
+    def ended(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        method = method if method in METHODS else "other"
+        with self._lock:
+            self._in_progress -= 1
+            key = (route, method, status)
+            self._requests[key] = self._requests.get(key, 0) + 1
+            self._times.setdefault((route, method), _Histogram()).observe(seconds)
+
+    def text(self, memory: Memory) -> str:
+        """Return all metrics, with those of the store.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        newest = memory.db.log(limit=1, newest_first=True)
+        gauges: dict[str, float] = {
+            "worlddb_start_time_seconds": self._started,
+            "worlddb_store_commits": newest[0].seq if newest else 0,
+            "worlddb_store_bytes": store_bytes(memory),
+        }
+        with self._lock:
+            gauges["worlddb_http_requests_in_progress"] = self._in_progress
+            lines = [*_head("worlddb_info"), f'worlddb_info{{version="{__version__}"}} 1']
+            for name, value in sorted((self._counters | gauges).items()):
+                lines += [*_head(name), f"{name} {_number(value)}"]
+            lines += _head("worlddb_http_requests_total")
+            for (route, method, status), count in sorted(self._requests.items()):
+                labels = f'route="{route}",method="{method}",status="{status}"'
+                lines.append(f"worlddb_http_requests_total{{{labels}}} {count}")
+            lines += _head("worlddb_http_request_seconds")
+            for (route, method), times in sorted(self._times.items()):
+                lines += _histogram(f'route="{route}",method="{method}"', times)
+        return "\n".join(lines) + "\n"
+
+
+def store_bytes(memory: Memory) -> int:
+    """Return the size of the store's files; 0 for a store in memory."""
+    path = memory.db.path
+    files = (path, f"{path}-wal", f"{path}-vectors")
+    return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
+
+
+def _head(name: str) -> list[str]:
+    kind, told = HELP[name]
+    return [f"# HELP {name} {told}", f"# TYPE {name} {kind}"]
+
+
+def _histogram(labels: str, times: _Histogram) -> Iterator[str]:
+    name, seen = "worlddb_http_request_seconds", 0
+    for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), times.counts, strict=True):
+        seen += count
+        yield f'{name}_bucket{{{labels},le="{bound}"}} {seen}'
+    yield f"{name}_sum{{{labels}}} {times.total_s:.6f}"
+    yield f"{name}_count{{{labels}}} {seen}"
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.3f}"

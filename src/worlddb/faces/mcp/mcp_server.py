@@ -1,0 +1,77 @@
+"""The MCP server: tools, resources, prompt and completion, for any transport and both eras."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, GetPromptResult, InputRequiredResult
+
+from worlddb import __version__
+from worlddb.faces.mcp.mcp_resources import INSTRUCTIONS, add_completion, add_guide, add_resources
+from worlddb.faces.mcp.memory_tools import MemorySource, memory_tools
+from worlddb.faces.mcp.search_fetch import search_fetch_tools
+
+NAME = "worlddb"
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+LOG_LEVELS: dict[str, LogLevel] = {
+    "debug": "DEBUG",
+    "info": "INFO",
+    "warning": "WARNING",
+    "error": "ERROR",
+}
+"""The levels as settings spell them."""
+
+
+class MemoryServer(MCPServer):
+    """The SDK's server, with a proper error for a prompt that does not exist."""
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Any, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        """Return a prompt.
+
+        Raises:
+            MCPError: there is no prompt of that name.
+        """
+        known = [prompt.name for prompt in await self.list_prompts()]
+        if name not in known:
+            message = f"there is no prompt {name!r:.80}; known are {', '.join(known)}"
+            raise MCPError(code=INVALID_PARAMS, message=message)
+        return await super().get_prompt(name, arguments, context)
+
+
+def make_server(
+    memory_for: MemorySource,
+    *,
+    search_fetch: bool = False,
+    log_level: LogLevel = "WARNING",
+) -> MCPServer:
+    """Return a server over the memory that `memory_for` gives.
+
+    `memory_for` is called for each tool call, in the context of the request, on a worker thread, so
+    it may give each caller a memory bound to its own scopes. `search_fetch` adds `search` and
+    `fetch`.
+    """
+    tools = memory_tools(memory_for)
+    if search_fetch:
+        tools += search_fetch_tools(memory_for)
+    server = MemoryServer(
+        NAME,
+        title="WorldDB memory",
+        description="A lasting memory for agents: what is true, since when, and who said so.",
+        instructions=INSTRUCTIONS,
+        version=__version__,
+        tools=[*tools],
+        log_level=log_level,
+    )
+    add_resources(server, memory_for)
+    add_guide(server)
+    add_completion(server, memory_for)
+    return server

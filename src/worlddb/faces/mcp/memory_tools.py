@@ -1,0 +1,173 @@
+"""Tools: each declared call as an MCP tool that takes what its schema says and nothing else.
+
+The SDK alone would drop unknown arguments, and read a text such as "[1]" as JSON wherever an
+argument may also be left out. A memory must be what was said, so both are refused here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, cast, get_args, get_origin
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.resolve import build_resolver_plans, find_resolved_parameters
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from worlddb.errors import WorldDBError
+from worlddb.faces.call_models import arguments_model
+from worlddb.faces.calls import CALLS, Call
+from worlddb.faces.mcp.tool_answers import Answer, answer_class, answer_of
+from worlddb.faces.mcp.tool_confirmation import confirmation, confirmed_by
+from worlddb.memory.memory import Memory
+
+INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument, without repeating a long text.
+ANSWER_TO_QUESTION = "asked"
+"""The argument by which a tool gets a person's answer; it is not part of the schema."""
+
+MemorySource = Callable[[], Memory]
+"""Gives the memory that a caller may use; asked anew for each call."""
+
+
+class ToolArguments(ArgModelBase):
+    """The arguments of a tool. An argument that is not declared is refused."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+class ExactArguments(FuncMetadata):
+    """Arguments that are read as they are, except objects and lists that come as JSON text."""
+
+    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments, with JSON text parsed where only an object or a list is allowed."""
+        return {name: self._parsed(name, value) for name, value in data.items()}
+
+    def _parsed(self, name: str, value: Any) -> Any:
+        field = self.arg_model.model_fields.get(name)
+        # Some clients send objects and lists as JSON text.
+        if field is None or not isinstance(value, str) or not _is_structure(field.annotation):
+            return value
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+
+
+class MemoryTool(Tool):
+    """A tool whose errors say what to do, and whose bugs stay on the server."""
+
+    async def run(
+        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
+    ) -> Any:
+        """Run the tool.
+
+        Raises:
+            ToolError: the arguments are wrong, or the memory refused; the text says what to do.
+            UnexpectedToolError: a bug; its own text is for the log alone.
+        """
+        try:
+            return await super().run(arguments, context, convert_result)
+        except ToolError as error:
+            cause = error.__cause__
+            if isinstance(cause, ValidationError):
+                raise ToolError(_message(cause, self.parameters)) from cause
+            if isinstance(cause, WorldDBError):
+                raise ToolError(str(cause)) from cause
+            if isinstance(cause, ToolError) and not isinstance(error, UnexpectedToolError):
+                raise ToolError(str(cause)) from cause
+            raise
+
+
+def memory_tools(memory_for: MemorySource) -> list[MemoryTool]:
+    """Return a tool for each declared call that has a tool name."""
+    return [_memory_tool(call, memory_for) for call in CALLS if call.tool]
+
+
+def _memory_tool(call: Call, memory_for: MemorySource) -> MemoryTool:
+    def run(**given: Any) -> Answer:
+        arguments = {name: _plain(value) for name, value in given.items() if value is not None}
+        return answer_of(call, getattr(memory_for(), call.name)(**arguments))
+
+    def run_confirmed(**given: Any) -> Answer:
+        asked = given.pop(ANSWER_TO_QUESTION)
+        return run(**given | {"confirm": confirmation(asked, given["confirm"])})
+
+    return tool_of(call, run_confirmed if call.question else run, answer_class(call))
+
+
+def _plain(value: Any) -> Any:
+    """Return an argument as Memory takes it: messages as mappings."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
+
+
+def tool_of(call: Call, function: Callable[..., Any], answer: type[Answer]) -> MemoryTool:
+    """Return a tool with the name, help and parameters of a call, which runs `function`."""
+    shown = [one for one in call.parameters if one.in_tool]
+    model = arguments_model(f"{call.tool}Arguments", shown, base=ToolArguments, for_model=True)
+    metadata = ExactArguments(arg_model=cast(type[ArgModelBase], model), output_model=answer)
+    metadata.output_schema = _untitled(metadata.output_schema)
+    asks = find_resolved_parameters(confirmed_by(call)) if call.question else {}
+    return MemoryTool(
+        fn=function,
+        name=call.tool,
+        title=call.title,
+        description=call.help_with(lambda other: other.tool),
+        parameters=_untitled(model.model_json_schema(by_alias=True)),
+        fn_metadata=metadata,
+        is_async=False,
+        context_kwarg=None,
+        resolved_params=dict(asks),
+        resolver_plans=dict(build_resolver_plans(asks, {one.name for one in shown})),
+        annotations=ToolAnnotations(
+            read_only_hint=call.reads,
+            destructive_hint=call.destructive,
+            idempotent_hint=call.idempotent,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _untitled(schema: Any) -> Any:
+    """Return a schema without its titles: they only repeat names, and a model pays for each."""
+    if isinstance(schema, list):
+        return [_untitled(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # A property may be called title, too: that is a schema, not a text.
+    return {
+        key: _untitled(value)
+        for key, value in schema.items()
+        if key != "title" or not isinstance(value, str)
+    }
+
+
+def _is_structure(annotation: Any) -> bool:
+    """Return whether an argument is an object or a list; all of ours may be left out."""
+    return any(
+        get_origin(get_args(one)[0] if hasattr(one, "__metadata__") else one) in (dict, list)
+        for one in get_args(annotation)
+    )
+
+
+def _message(error: ValidationError, schema: dict[str, Any]) -> str:
+    """Return what is wrong with the arguments, one line each."""
+    lines = []
+    for one in error.errors(include_url=False, include_context=False):
+        where = ".".join(str(part) for part in one["loc"]) or "arguments"
+        if one["type"] == "extra_forbidden":
+            known = ", ".join(schema.get("properties", {}))
+            lines.append(f"{where}: there is no such argument; known are {known}")
+        elif one["type"] == "missing":
+            lines.append(f"{where}: is missing; give it")
+        elif one["type"] == "value_error":
+            lines.append(f"{where}: {one['msg'].removeprefix('Value error, ')}")
+        else:
+            given = f"{one['input']!r:.{INPUT_SHOWN_CHARS}}"
+            lines.append(f"{where}: {one['msg'][:1].lower()}{one['msg'][1:]}, not {given}")
+    return "\n".join(lines)

@@ -1,0 +1,51 @@
+"""The numbers that decide the order of hits, read once from `ranking.json` beside this file.
+
+`ranking.json` says of each number what it means, how it was chosen (fitted on benchmark questions,
+measured one at a time, or a convention) and which value switches its feature off; and of the whole,
+from which data, seed and command it comes. `python -m bench.ranking_fit` writes the file,
+`python -m bench.ablation` measures what each number is worth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+PATH = Path(__file__).with_name("ranking.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingScalars:
+    """The numbers beside the weights; `ranking.json` explains each under the same name."""
+
+    bm25_k1: float
+    bm25_b: float
+    frame_weight: float
+    rarity_power: float
+    fusion_c: int
+    lane_depth: int
+    company_min: int
+    lane_company_min: int
+    world_best: int
+    feedback_worlds: int
+    feedback_depth: int
+    late_candidates_max: int
+    short_turn_chars: int
+    brevity_max: float
+    relative_day: float
+    only_asks_penalty: float
+
+
+def values_of(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the numbers of one part of the file, by name."""
+    return {name: entry["value"] for name, entry in entries.items()}
+
+
+_FILE = json.loads(PATH.read_text(encoding="utf-8"))
+WEIGHTS: Mapping[str, float] = MappingProxyType(values_of(_FILE["weights"]))
+"""The default of each field of `worlddb.Weights`."""
+SCALARS = RankingScalars(**values_of(_FILE["scalars"]))

@@ -1,0 +1,81 @@
+"""Backends: which database an address leads to, and how it is opened, copied and replaced.
+
+Only this module and `store/sqlite` know that there is SQLite.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from worlddb.errors import InvalidInputError
+from worlddb.model.inputs import Limits
+from worlddb.store.interface import Store
+
+DURABILITIES = ("full", "normal")
+"""Wait for the disk at each commit, or let a power cut take the last ones."""
+PATIENCE_S_MAX = 1_000_000
+"""Eleven days: more is a mistake of units, and would not fit SQLite's milliseconds."""
+IN_MEMORY = ":memory:"
+"""The address of a store that is gone when it is closed."""
+FILE_ENDS = ("", "-wal", "-shm", "-journal")
+"""What the names of the files end with that may belong to one store."""
+
+
+def check_options(
+    path: object,
+    durability: object,
+    patience: object,
+    limits: object,
+    handlers: object,
+    clock: object,
+) -> None:
+    """Refuse options of the wrong kind.
+
+    Raises:
+        InvalidInputError: an option is wrong; the message says what it may be.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError(f"path: give text or a Path, not {path!r}")
+    if not isinstance(durability, str) or durability not in DURABILITIES:
+        raise InvalidInputError(f"durability {durability!r}: use 'full' or 'normal'")
+    if isinstance(patience, bool) or not isinstance(patience, int | float):
+        raise InvalidInputError(f"busy_timeout_s: give seconds, not {patience!r}")
+    if not 0 <= patience <= PATIENCE_S_MAX:
+        raise InvalidInputError(
+            f"busy_timeout_s: give 0 to {PATIENCE_S_MAX} seconds, not {patience!r}"
+        )
+    if limits is not None and not isinstance(limits, Limits):
+        raise InvalidInputError(f"limits: give worlddb.Limits(…), not {limits!r}")
+    if not isinstance(handlers, Iterable):
+        raise InvalidInputError(f"handlers: give a list of edge handlers, not {handlers!r}")
+    if not callable(clock):
+        raise InvalidInputError(f"clock: give a function of microseconds, not {clock!r}")
+
+
+def open_store(
+    address: str,
+    *,
+    clock: Callable[[], int],
+    read_only: bool = False,
+    create: bool = True,
+    durability: str = "full",
+    busy_timeout_s: float = 30.0,
+) -> Store:
+    """Open the store at an address: the path of a file, or ":memory:".
+
+    Raises:
+        StorageError: it cannot be opened.
+        FormatError: it is no store, or one of a newer format.
+        CorruptionError: it is damaged.
+    """
+    from worlddb.store.sqlite.sqlite_store import SqliteStore
+
+    return SqliteStore(
+        address,
+        clock=clock,
+        read_only=read_only,
+        create=create,
+        durability=durability,
+        busy_timeout_s=busy_timeout_s,
+    )

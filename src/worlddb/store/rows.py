@@ -1,0 +1,492 @@
+"""Rows: what a store hands out and takes in, with a name for every field.
+
+A *row number* (`row`, `node`, `edge`, `world`, …) is the store's own handle: a small integer, given
+in the order of writing, never shown to a user. A *sequence number* (`seq`, `born`, `gone`) is a
+commit. Times are microseconds UTC; an open end is None. Ids, states and hashes are 32 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from worlddb.model.address import Id
+from worlddb.model.inputs import from_micros
+from worlddb.model.records import Commit, Edge, ProposalStatus, decode_changes
+
+ROOT_ROW = 1
+"""The row of the root world, the same in every store."""
+CHILDREN, EDGES = 0, 1
+"""The two sets of a world that have a digest."""
+
+
+# -- the journal -----------------------------------------------------------------------------------
+
+
+class Head(NamedTuple):
+    """The last commit, and the highest row of each table that it left."""
+
+    seq: int
+    time: int
+    hash: bytes
+    root_state: bytes
+    nodes: int
+    edges: int
+    notes: int
+
+
+class CommitRow(NamedTuple):
+    """A commit: `nodes`, `edges`, `notes` are the highest rows after it; `changes` is JSON."""
+
+    seq: int
+    time: int
+    actor: str
+    root_state: bytes
+    hash: bytes
+    nodes: int
+    edges: int
+    notes: int
+    changes: str
+
+
+def to_commit(row: CommitRow, before: CommitRow | Head) -> Commit:
+    """Return a journal row as the public value; `before` is the commit it follows."""
+    return Commit(
+        seq=row.seq,
+        time=from_micros(row.time),
+        actor=row.actor,
+        root_state=Id(row.root_state),
+        hash=Id(row.hash),
+        previous=Id(before.hash),
+        nodes=row.nodes - before.nodes,
+        edges=row.edges - before.edges,
+        changes=decode_changes(row.changes),
+    )
+
+
+class HistoryRow(NamedTuple):
+    """What a field (`node.parent`, `edge.valid_to`, …) said before commit `seq` changed it."""
+
+    field: str
+    row: int
+    seq: int
+    was: Any
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+
+class NewNode(NamedTuple):
+    """A node to insert; `key` is the start of its id as a number (`model.address.short_key`)."""
+
+    row: int
+    key: int
+    id: bytes
+    type: str
+    name: str
+    content: str
+    created_at: int
+    parent: int | None
+    valid_from: int
+    valid_to: int | None
+    born: int
+
+
+class NodeScan(NamedTuple):
+    """A node exactly as stored; `state` is None while the node has no interior."""
+
+    row: int
+    key: int
+    id: bytes
+    state: bytes | None
+    type: str
+    name: str
+    content: str
+    created_at: int
+    parent: int | None
+    valid_from: int
+    valid_to: int | None
+    born: int
+
+
+class BodyRow(NamedTuple):
+    """The part of a node that search and name resolution read."""
+
+    row: int
+    id: bytes
+    type: str
+    parent: int | None
+    name: str
+    content: str
+    valid_from: int
+    valid_to: int | None
+
+
+class World(NamedTuple):
+    """The part of a node that its state is hashed from."""
+
+    row: int
+    id: bytes
+    state: bytes | None
+    type: str
+    name: str
+    content: str
+    created_at: int
+    parent: int | None
+
+
+class NodePlace(NamedTuple):
+    """Where a node is: its row, the row of the world it lives in, and when its validity begins."""
+
+    row: int
+    world: int
+    valid_from: int
+
+
+class StateChange(NamedTuple):
+    """A world's new state and the one before it."""
+
+    row: int
+    before: bytes | None
+    state: bytes
+
+
+class NewText(NamedTuple):
+    """The text of a node, to be indexed."""
+
+    row: int
+    name: str
+    content: str
+
+
+class NoteRow(NamedTuple):
+    """An alias, source or metadata (JSON) of a node, by `kind`; an empty text was erased."""
+
+    row: int
+    node: int
+    kind: str
+    text: str
+    born: int
+
+
+class AliasRow(NamedTuple):
+    """A further name of a node."""
+
+    node: int
+    alias: str
+
+
+class AttributesRow(NamedTuple):
+    """Attributes of a node as one note stated them."""
+
+    node: int
+    attributes: Mapping[str, str]
+
+
+# -- edges and what handlers recorded --------------------------------------------------------------
+
+
+class NewEdge(NamedTuple):
+    """An edge to insert; `world` is the world its source lives in, `metadata` is JSON."""
+
+    row: int
+    key: int
+    id: bytes
+    type: str
+    source: int
+    target: int
+    world: int
+    valid_from: int
+    valid_to: int | None
+    metadata: str
+    generation: int
+    born: int
+
+
+class EdgeScan(NamedTuple):
+    """An edge exactly as stored; `gone` is the commit that deleted it."""
+
+    row: int
+    key: int
+    id: bytes
+    type: str
+    source: int
+    target: int
+    world: int
+    valid_from: int
+    valid_to: int | None
+    metadata: str
+    generation: int
+    born: int
+    gone: int | None
+
+
+class EdgeRow(NamedTuple):
+    """An edge as the public value, with the rows that a traversal follows."""
+
+    row: int
+    source: int
+    target: int
+    world: int
+    edge: Edge
+
+
+class ErasedEdge(NamedTuple):
+    """An edge that lost texts of its metadata."""
+
+    row: int
+    id: bytes
+
+
+class PremiseRow(NamedTuple):
+    """An inferred edge, and one of the edges that it was inferred from."""
+
+    premise: int
+    edge: int
+
+
+class ProposalRow(NamedTuple):
+    """A proposed merge of the nodes `low` < `high`, made by the edge `edge`; evidence is JSON."""
+
+    edge: int
+    low: int
+    high: int
+    status: ProposalStatus
+    tier: str
+    score: float
+    evidence: str
+
+
+class ProposalScan(NamedTuple):
+    """A proposal exactly as stored."""
+
+    edge: int
+    low: int
+    high: int
+    status: str
+    tier: str
+    score: float
+    evidence: str
+    born: int
+
+
+class ConflictRow(NamedTuple):
+    """A recorded conflict of the nodes `low` < `high`; `gone` is the commit that settled it."""
+
+    edge: int
+    low: int
+    high: int
+    reason: str
+    gone: int | None
+
+
+class ConflictScan(NamedTuple):
+    """A conflict exactly as stored."""
+
+    edge: int
+    low: int
+    high: int
+    reason: str
+    born: int
+    gone: int | None
+
+
+class RegistrationRow(NamedTuple):
+    """A custom edge type of the world with the id `world`."""
+
+    world: bytes
+    type: str
+    version: str
+    functional: bool
+
+
+class RegistrationScan(NamedTuple):
+    """A custom edge type exactly as stored; `world` is a row."""
+
+    world: int
+    type: str
+    version: str
+    functional: int
+    born: int
+
+
+# -- digests of sets -------------------------------------------------------------------------------
+
+
+class SetPage(NamedTuple):
+    """One page of a set's tree: a fork has digests of pages below it, a leaf has members."""
+
+    is_fork: bool
+    body: bytes
+
+
+class PageRow(NamedTuple):
+    """A page exactly as stored; `kind` is CHILDREN or EDGES, `path` the nibbles that lead to it."""
+
+    world: int
+    kind: int
+    path: str
+    fork: int
+    body: bytes
+
+
+class SetChange(NamedTuple):
+    """The members that a commit put into a set of a world, and the ids that it dropped from it."""
+
+    seq: int
+    world: int
+    kind: int
+    put: list[bytes]
+    drop: list[bytes]
+
+
+# -- derived: text index, lookups, embeddings ------------------------------------------------------
+
+
+class TextHit(NamedTuple):
+    """A node that has the words; a higher score is a better match."""
+
+    row: int
+    score: float
+
+
+class LookupsReached(NamedTuple):
+    """The last node and the last note that the lookup index has."""
+
+    node: int
+    note: int
+
+
+class ModelRow(NamedTuple):
+    """An embedding model of the store.
+
+    Nodes up to row `embedded` have a vector; nodes up to `composed` count in the vectors of their
+    worlds, as of commit `seq`.
+    """
+
+    number: int
+    id: str
+    dim: int
+    active: int
+    pooling: str
+    embedded: int
+    composed: int
+    seq: int
+
+
+class VectorRow(NamedTuple):
+    """The vector of a node, or the vectors of its words one after the other."""
+
+    node: int
+    vector: bytes
+
+
+class PoolRow(NamedTuple):
+    """The running sums of a composed world, and the vector they give."""
+
+    node: int
+    children: int
+    weight: float
+    total: bytes
+    vector: bytes
+
+
+class StoredVector(NamedTuple):
+    """A content vector with its model."""
+
+    model: int
+    node: int
+    vector: bytes
+
+
+class StoredTokens(NamedTuple):
+    """How many bytes of word vectors a node has under a model."""
+
+    model: int
+    node: int
+    bytes: int
+
+
+class StoredPool(NamedTuple):
+    """A pool with its model and the commit it was composed at."""
+
+    model: int
+    seq: int
+    pool: PoolRow
+
+
+# -- whole worlds, for the consolidator ------------------------------------------------------------
+
+
+class InsideRow(NamedTuple):
+    """A node directly inside a world: it lives there, or is a member from when to when."""
+
+    world: int
+    row: int
+    type: str
+    has_content: int
+    has_name: int
+    has_interior: int
+    born: int
+    created_at: int
+    valid_to: int | None
+    is_member: int
+    member_from: int
+    member_to: int | None
+
+
+class CoverRow(NamedTuple):
+    """An edge without its id, type and metadata."""
+
+    row: int
+    source: int
+    target: int
+    valid_from: int
+    valid_to: int | None
+
+
+class CauseRow(NamedTuple):
+    """An edge of a type that is read as a whole; `inferred` is its metadata if it is inferred."""
+
+    row: int
+    id: bytes
+    source: int
+    target: int
+    world: int
+    valid_from: int
+    valid_to: int | None
+    inferred: str | None
+    gone: int | None
+
+
+class RecallRow(NamedTuple):
+    """The figures that a retention score is computed from."""
+
+    row: int
+    created_at: int
+    recalls: int
+    last: int | None
+    links: int
+
+
+class SummaryRow(NamedTuple):
+    """A summary in a world, and when its validity ends."""
+
+    world: int
+    row: int
+    valid_to: int | None
+
+
+class WholeSummary(NamedTuple):
+    """A summary that stands for a whole world, and the source that says of what it was made."""
+
+    world: int
+    summary: int
+    source: str
+
+
+class SummaryEnd(NamedTuple):
+    """A summary, and when its validity ends."""
+
+    row: int
+    valid_to: int | None

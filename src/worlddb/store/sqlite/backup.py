@@ -1,0 +1,141 @@
+"""Backup: a store to a new file, and a copy back into the place of a store.
+
+Both go through SQLite, page by page in one transaction: whoever has a file open keeps a sound one,
+logs that a crash left behind are dealt with, and what does not come to its end changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, suppress
+from pathlib import Path
+
+import apsw
+
+from worlddb.errors import ConflictError, FormatError, StorageError
+from worlddb.store.sqlite.database_file import (
+    check_format,
+    connect_somehow,
+    refuse_bad_path,
+    translated,
+)
+from worlddb.store.sqlite.schema import APPLICATION_ID
+
+PAGES_AT_ONCE = 4_096
+"""16 MiB: few steps, and an interrupt does not wait long."""
+BUSY_S = 5.0
+"""How long to wait for a store that another program is just writing."""
+MAGIC = b"SQLite format 3\0"
+APPLICATION_ID_AT = 68
+HEAD_BYTES = 100
+"""The header of a SQLite file, and where the number is in it that says whose file it is."""
+
+
+def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
+    """Copy a whole database over another; all of it or nothing.
+
+    `source` has to have a snapshot already, or writers would get in between.
+    """
+    with target.backup("main", source, "main") as copy:
+        while not copy.done:
+            copy.step(PAGES_AT_ONCE)
+
+
+def land(partial: str, path: str) -> None:
+    """Give a finished copy its name, never taking another file's.
+
+    Raises:
+        StorageError: there is one of that name.
+    """
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise StorageError(f"{path}: exists already; choose a new path") from None
+    except OSError:  # A disk without hard links: a small gap between the look and the move.
+        if os.path.exists(path):
+            raise StorageError(f"{path}: exists already; choose a new path") from None
+        os.rename(partial, path)
+
+
+def copy_out(path: str, target: str) -> None:
+    """Copy a store of any format that this version knows to a new file, as it is.
+
+    Raises:
+        FormatError: it is no store.
+        StorageError, CorruptionError: it cannot be read, or the copy not be written.
+    """
+    with translated(path):
+        con, _ = connect_somehow(path, os.path.abspath(path), busy_timeout_s=BUSY_S, create=False)
+        with closing(con):
+            if check_format(con, path) == 0:
+                raise FormatError(f"{path}: is empty, so there is no store in it")
+            con.execute("BEGIN")
+            con.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            with closing(apsw.Connection(target)) as copy:
+                copy_pages(con, copy)
+
+
+def copy_into(source: str, path: str) -> None:
+    """Put what the store `source` holds in the place of what `path` holds, if anything.
+
+    The file stays the same one, and its logs go. Also a damaged store is overwritten; whatever is
+    none, never.
+
+    Raises:
+        ConflictError: somebody has the store at `path` open.
+        FormatError: the file at `path` is no store.
+        StorageError: it cannot be written.
+    """
+    refuse_bad_path(path)
+    is_new = not os.path.exists(path)
+    if not is_new:
+        _refuse_stranger(path)
+    try:
+        with translated(path), closing(apsw.Connection(path)) as con:
+            con.set_busy_timeout(int(BUSY_S * 1000))
+            # What the file says about itself is not looked at: it may be why it is replaced.
+            con.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+            # Others that have it open remember what is in it, so there must be none.
+            con.pragma("locking_mode", "exclusive")
+            with closing(apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)) as copy:
+                copy_pages(copy, con)
+            # Who is alone keeps the index of the log in memory, and leaves an old one behind.
+            Path(f"{os.path.realpath(path)}-shm").unlink(missing_ok=True)
+    except ConflictError:
+        raise ConflictError(
+            f"{path}: is open in another program; end it (worlddb serve, worlddb mcp) and try again"
+        ) from None
+    except BaseException:
+        if is_new:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        raise
+    # Of what was there before; it is made again when it is needed.
+    Path(f"{path}-vectors").unlink(missing_ok=True)
+
+
+def _refuse_stranger(path: str) -> None:
+    """Refuse to overwrite what is no store.
+
+    Raises:
+        FormatError: it is none.
+    """
+    # Nobody in this process has it open yet, so closing it gives up no locks.
+    with open(path, "rb") as file:
+        head = file.read(HEAD_BYTES)
+    found = head[APPLICATION_ID_AT : APPLICATION_ID_AT + 4]
+    if head.startswith(MAGIC) and found == APPLICATION_ID.to_bytes(4, "big"):
+        return
+    if head and not _is_store_by_its_log(path):
+        raise FormatError(
+            f"{path}: is no WorldDB store, or not to be recognised as one; move it away first"
+        )
+
+
+def _is_store_by_its_log(path: str) -> bool:
+    """Return whether a file is a store by what its log says: of a young one, all is still there."""
+    try:
+        with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as con:
+            return bool(con.pragma("application_id") == APPLICATION_ID)
+    except apsw.Error:
+        return False

@@ -1,0 +1,273 @@
+"""Derived tables: lookup keys and embeddings. All of them can be made again from the nodes."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import apsw
+
+from worlddb.model.drafts import ATTRIBUTE, from_metadata
+from worlddb.store.rows import (
+    ROOT_ROW,
+    AttributesRow,
+    LookupsReached,
+    ModelRow,
+    PoolRow,
+    StoredPool,
+    StoredTokens,
+    StoredVector,
+    VectorRow,
+)
+from worlddb.store.sqlite.sql_session import IN, SqlSession, among
+
+COUNTED_MAX = 1_000
+"""A name that so many nodes share says nothing about any of them; more need not be counted."""
+NOT_BEGUN = LookupsReached(ROOT_ROW, 0)
+"""How far an index has come that was never filled: the root world has no keys."""
+_HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}')"
+# For each key, from its `most`-th newest node on.
+_FIND = """
+    SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l
+    WHERE l.key = k.value AND l.node >= coalesce((
+        SELECT node FROM lookups WHERE key = k.value ORDER BY node DESC LIMIT 1 OFFSET ?2 - 1
+    ), 0)
+"""
+_COUNTS = """
+    SELECT k.value, (SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = k.value LIMIT ?2))
+    FROM carray(?1) k
+"""
+
+
+class LookupTable:
+    """Nodes by keys of names, attributes and contents, as one session sees them.
+
+    Keys are numbers; several nodes may have the same one, also by chance.
+    """
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    def is_begun(self) -> bool:
+        """Return whether anything was ever filed."""
+        return self.reached() is not NOT_BEGUN
+
+    def reached(self) -> LookupsReached:
+        """Return the last node and the last note in the index; a snapshot reads that once."""
+        session = self._session
+        if session.reached is None:
+            found = session.execute("SELECT node, note FROM lookups_reached").fetchone()
+            session.reached = NOT_BEGUN if found is None else LookupsReached(*found)
+        return session.reached
+
+    def set_reached(self, node: int, note: int) -> None:
+        """Record how far the index has come; no moved node is left."""
+        session = self._session
+        session.reached = None
+        session.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
+        session.execute("DELETE FROM lookups_moved")
+
+    def moved(self) -> list[int]:
+        """Return the nodes that were moved or erased since they came into the index."""
+        return self._session.rows("SELECT node FROM lookups_moved ORDER BY node", ())
+
+    def names(self, world: int) -> int:
+        """Return how many nodes with a name have come into a world."""
+        sql = "SELECT names FROM lookups_worlds WHERE world = ?"
+        return self._session.one(sql, (world,)) or 0
+
+    def add_names(self, names: Mapping[int, int]) -> None:
+        """Count the names that have come into worlds."""
+        if names:
+            self._session.executemany(
+                "INSERT INTO lookups_worlds VALUES (?, ?) "
+                "ON CONFLICT DO UPDATE SET names = names + excluded.names",
+                names.items(),
+            )
+
+    def put(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Add (key, node); what is there already stays."""
+        self._session.executemany("INSERT OR IGNORE INTO lookups VALUES (?, ?)", rows)
+
+    def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
+        """Return up to `most` nodes of each key, the newest first."""
+        found: dict[int, list[int]] = {key: [] for key in keys}
+        if not found or most < 1:
+            return found
+        for key, node in self._session.execute(_FIND, (_array(found), most)):
+            found[key].append(node)
+        for nodes in found.values():
+            nodes.reverse()  # The index has them oldest first.
+        return found
+
+    def count(self, key: int) -> int:
+        """Return how many nodes have a key, counted up to `COUNTED_MAX`."""
+        return self.counts([key])[key]
+
+    def counts(self, keys: Iterable[int]) -> dict[int, int]:
+        """Return how many nodes have each key, each counted up to `COUNTED_MAX`."""
+        wanted = dict.fromkeys(keys)
+        if not wanted:
+            return {}
+        return dict(self._session.execute(_COUNTS, (_array(wanted), COUNTED_MAX)))
+
+    def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]:
+        """Return the attributes of nodes each time they were stated, the latest last."""
+        return self._attributes(f"node {IN}", (among(list(nodes)),)) if nodes else []
+
+    def attributes_after(self, note: int) -> list[AttributesRow]:
+        """Return the attributes that the notes after one state."""
+        return self._attributes("row > ?", (note,))
+
+    def _attributes(self, where: str, values: tuple[Any, ...]) -> list[AttributesRow]:
+        sql = f"SELECT node, text FROM notes WHERE {where} AND {_HAS_ATTRIBUTES} ORDER BY row"
+        found = self._session.execute(sql, values)
+        return [AttributesRow(node, from_metadata(json.loads(text))) for node, text in found]
+
+
+def _array(keys: Iterable[int]) -> Any:
+    return apsw.carray(array("q", keys))
+
+
+class EmbeddingTables:
+    """Embeddings, as one session sees them.
+
+    A model's row says how far it has come: nodes up to `embedded` have a vector, nodes up to
+    `composed` count in their worlds, as of commit `seq`. One model is active; another may be
+    filling beside it.
+    """
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    def models(self) -> list[ModelRow]:
+        """Return all models, the active one first."""
+        sql = (
+            "SELECT number, id, dim, active, pooling, embedded, composed, seq FROM models "
+            "ORDER BY active DESC, number"
+        )
+        return [ModelRow(*row) for row in self._session.execute(sql)]
+
+    def add_model(self, ident: str, dim: int, pooling: str) -> ModelRow:
+        """Make room for a model's vectors, of all nodes but the root; the first one is active.
+
+        Whoever erased a model's row by hand may have left vectors under the number it gets.
+        """
+        self._session.execute(
+            "INSERT INTO models (id, dim, active, pooling, embedded, composed, seq) "
+            "VALUES (?, ?, (SELECT count(*) = 0 FROM models), ?, 1, 1, -1)",
+            (ident, dim, pooling),
+        )
+        model = next(row for row in self.models() if row.id == ident)
+        for table in ("vectors", "tokens", "pools"):
+            self._session.execute(f"DELETE FROM {table} WHERE model = ?", (model.number,))
+        return model
+
+    def activate(self, number: int) -> None:
+        """Make one model the active one and drop all others with their vectors."""
+        self._session.execute("DELETE FROM models WHERE number != ?", (number,))
+        for table in ("vectors", "tokens", "pools"):
+            self._session.execute(f"DELETE FROM {table} WHERE model != ?", (number,))
+        self._session.execute("UPDATE models SET active = 1")
+
+    def set_embedded(self, number: int, node: int) -> None:
+        """Record up to which node there are vectors."""
+        self._session.execute("UPDATE models SET embedded = ? WHERE number = ?", (node, number))
+
+    def set_composed(self, number: int, node: int, seq: int) -> None:
+        """Record up to which node, as of which commit, worlds are composed."""
+        sql = "UPDATE models SET composed = ?, seq = ? WHERE number = ?"
+        self._session.execute(sql, (node, seq, number))
+
+    def start_pools(self, number: int, pooling: str) -> None:
+        """Drop what is composed, to compose it again another way."""
+        self._session.execute("DELETE FROM pools WHERE model = ?", (number,))
+        sql = "UPDATE models SET composed = 1, seq = -1, pooling = ? WHERE number = ?"
+        self._session.execute(sql, (pooling, number))
+
+    def vectors(self, number: int, nodes: list[int]) -> list[VectorRow]:
+        """Return the content vectors of those nodes that have one."""
+        sql = f"SELECT node, vector FROM vectors WHERE model = ? AND node {IN}"
+        return list(map(VectorRow._make, self._session.execute(sql, (number, among(nodes)))))
+
+    def vectors_after(self, number: int, node: int, seq: int) -> Iterator[VectorRow]:
+        """Yield the effective vectors of nodes from `node` on, and of worlds composed after `seq`.
+
+        Each node once: its composed vector, if there is one, before that of its content.
+        """
+        whole = self._session.execute(
+            "SELECT v.node, coalesce(p.vector, v.vector) FROM vectors v LEFT JOIN pools p "
+            "ON p.model = v.model AND p.node = v.node WHERE v.model = ? AND v.node >= ? "
+            "ORDER BY v.node",
+            (number, node),
+        )
+        yield from map(VectorRow._make, whole)
+        composed = self._session.execute(
+            "SELECT node, vector FROM pools WHERE model = ? AND seq > ? AND node < ? ORDER BY node",
+            (number, seq, node),
+        )
+        yield from map(VectorRow._make, composed)
+
+    def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
+        """Return the pools of those nodes that are composed worlds."""
+        sql = (
+            f"SELECT node, children, weight, total, vector FROM pools WHERE model = ? AND node {IN}"
+        )
+        return [PoolRow(*row) for row in self._session.execute(sql, (number, among(nodes)))]
+
+    def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
+        """Write content vectors."""
+        self._session.executemany(
+            "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
+            ((number, node, vector) for node, vector in items),
+        )
+
+    def tokens(self, number: int, nodes: list[int]) -> list[VectorRow]:
+        """Return the word vectors of those nodes that have any."""
+        sql = f"SELECT node, vectors FROM tokens WHERE model = ? AND node {IN}"
+        return list(map(VectorRow._make, self._session.execute(sql, (number, among(nodes)))))
+
+    def without_tokens(self, number: int, after: int, most: int) -> list[int]:
+        """Return the first embedded nodes after one that have a text and no token vectors."""
+        sql = (
+            "SELECT row FROM nodes WHERE row > ?2 "
+            "AND row <= (SELECT embedded FROM models WHERE number = ?1) "
+            "AND (name != '' OR content != '') "
+            "AND row NOT IN (SELECT node FROM tokens WHERE model = ?1) ORDER BY row LIMIT ?3"
+        )
+        return [row for (row,) in self._session.execute(sql, (number, after, most))]
+
+    def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
+        """Write token vectors."""
+        self._session.executemany(
+            "INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)",
+            ((number, node, vectors) for node, vectors in items),
+        )
+
+    def put_pools(self, number: int, pools: Iterable[PoolRow], seq: int) -> None:
+        """Write the sums of worlds as composed at commit `seq`."""
+        self._session.executemany(
+            "INSERT OR REPLACE INTO pools VALUES (?, ?, ?, ?, ?, ?, ?)",
+            ((number, *pool, seq) for pool in pools),
+        )
+
+    def all_vectors(self) -> Iterator[StoredVector]:
+        """Yield every content vector, by model and node."""
+        sql = "SELECT model, node, vector FROM vectors ORDER BY model, node"
+        return map(StoredVector._make, self._session.execute(sql))
+
+    def all_tokens(self) -> Iterator[StoredTokens]:
+        """Yield the size of all word vectors, by model and node."""
+        sql = "SELECT model, node, length(vectors) FROM tokens ORDER BY model, node"
+        return map(StoredTokens._make, self._session.execute(sql))
+
+    def all_pools(self) -> Iterator[StoredPool]:
+        """Yield every pool, by model and node."""
+        sql = (
+            "SELECT model, seq, node, children, weight, total, vector FROM pools "
+            "ORDER BY model, node"
+        )
+        for number, seq, *pool in self._session.execute(sql):
+            yield StoredPool(number, seq, PoolRow(*pool))

@@ -1,0 +1,402 @@
+"""SqliteStore: one file, one writer at a time, readers that nobody blocks.
+
+Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
+behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
+own, so no write pays for one. A store in memory has one connection for all, one at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from worlddb.errors import StorageError
+from worlddb.store.sqlite.backup import copy_pages, land
+from worlddb.store.sqlite.checkpoint import Checkpointer
+from worlddb.store.sqlite.database_file import (
+    MEMORY,
+    SYNCHRONOUS,
+    check_format,
+    connect,
+    connect_immutable,
+    connect_somehow,
+    migrate,
+    refuse_bad_path,
+    refuse_old_format,
+    translated,
+    why_read_only,
+)
+from worlddb.store.sqlite.file_locks import LOCKED_FILES, FileWatch
+from worlddb.store.sqlite.gate import Gate
+from worlddb.store.sqlite.schema import teach_words
+from worlddb.store.sqlite.set_pages_table import PageCache
+from worlddb.store.sqlite.sql_session import SqlSession, StatementCount
+from worlddb.store.sqlite.sqlite_sessions import SqliteReader, SqliteWriter
+from worlddb.store.sqlite.table_audit import lost_rows, lost_tables
+
+IDLE_READERS_MAX = 8
+"""How many connections wait for the next reader; each has a page cache of its own."""
+
+
+def _we_write(*_: Any) -> int:
+    """Answer the guards: this connection is the engine's own."""
+    return 1
+
+
+def _copy(reader: SqliteReader, target: apsw.Connection) -> None:
+    """Copy the whole snapshot of `reader`."""
+    reader.head()  # Only the first read takes the snapshot.
+    copy_pages(reader.con, target)
+
+
+class SqliteStore:
+    """A WorldDB store in a SQLite file, or in memory."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        clock: Callable[[], int],
+        read_only: bool,
+        create: bool,
+        durability: str,
+        busy_timeout_s: float,
+    ) -> None:
+        self.path = path
+        self._clock = clock
+        self._busy_timeout_s = busy_timeout_s
+        self._local = threading.local()
+        self._idle: list[SqliteReader] = []
+        self._count = StatementCount()
+        self._immutable = False
+        self._pages = PageCache()
+        self._gate = Gate(path, busy_timeout_s)
+        refuse_bad_path(path)
+        # The process may change its folder while the store is open.
+        self._file = MEMORY if path == MEMORY else os.path.abspath(path)
+        if read_only and path == MEMORY:
+            raise StorageError(":memory: is new and empty; open it to write")
+        with LOCKED_FILES.opening(), translated(path):
+            self._writer = self._open_writer(read_only, create, durability)
+            in_file = path != MEMORY and not self._immutable
+            locked = LOCKED_FILES.take(self._file) if in_file else None
+            self._watch = FileWatch(path, self._file if in_file else None)
+        self._transaction = SqliteWriter(self._writer, self._count, self._pages)
+        # Also when the store is never closed: dropped, or left open when the program ends.
+        self._lock = weakref.finalize(self, LOCKED_FILES.drop, locked)
+        keeps_log = path != MEMORY and not self.read_only
+        self._checkpointer = (
+            Checkpointer(self._file, self._writer, self._gate) if keeps_log else None
+        )
+
+    def _open_writer(self, read_only: bool, create: bool, durability: str) -> apsw.Connection:
+        if read_only or not create:
+            if self.path != MEMORY and not os.path.exists(self.path):
+                raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
+        con, self._immutable = connect_somehow(
+            self.path,
+            self._file,
+            busy_timeout_s=self._busy_timeout_s,
+            create=create and not read_only,
+        )
+        try:
+            self.read_only = read_only or con.readonly("main")
+            self.why_read_only = "opened read-only; open it to write"
+            if self.read_only and not read_only:
+                self.why_read_only = why_read_only(self._file)
+            if self.read_only or not create:
+                if check_format(con, self.path) == 0 and self.path != MEMORY:
+                    raise StorageError(f"{self.path}: is empty; there is no store to open")
+            if self.read_only:
+                refuse_old_format(con, self.path)
+                con.execute("PRAGMA query_only = ON")
+            else:
+                migrate(con, self.path, self._busy_timeout_s)
+                con.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+                flags = apsw.SQLITE_INNOCUOUS
+                con.create_scalar_function("worlddb_write", _we_write, 0, flags=flags)
+                teach_words(con)
+        except BaseException:
+            con.close()
+            raise
+        return con
+
+    @property
+    def statements(self) -> int:
+        """How many SQL statements this store has run; a statement for many rows counts once."""
+        return self._count.total
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteReader]:
+        """Yield one snapshot; nested calls of the same thread share it.
+
+        In memory other threads wait meanwhile, and a read inside a transaction sees its writes.
+
+        Raises:
+            InvalidInputError: the store is closed.
+        """
+        reader: SqliteReader | None = getattr(self._local, "reader", None)
+        if reader is not None:
+            yield reader
+            return
+        if self.path == MEMORY:
+            with self._gate.alone(), translated(self.path):
+                yield SqliteReader(
+                    SqlSession(self._writer, self._count, time=self._transaction.time),
+                    is_uncommitted=self._writer.in_transaction,
+                )
+            return
+        with self._gate.reading(), translated(self.path):
+            reader = self._take()
+            try:
+                reader.session.execute("BEGIN")
+                self._local.reader = reader
+                yield reader
+            finally:
+                self._local.reader = None
+                self._give_back(reader)
+
+    def _take(self) -> SqliteReader:
+        with suppress(IndexError):
+            return self._idle.pop()
+        return SqliteReader(SqlSession(self._connect_to_read(), self._count))
+
+    def _connect_to_read(self) -> apsw.Connection:
+        if self._immutable:
+            return connect_immutable(self.path)
+        self._watch.refuse_lost()  # Another file would be read beside the one that is open.
+        return connect(
+            self._file, read_only=True, busy_timeout_s=self._busy_timeout_s, create=False
+        )
+
+    def _give_back(self, reader: SqliteReader) -> None:
+        session, con = reader.session, reader.con
+        session.forget()
+        # Rolled back, not committed: that also drops what FTS5 remembers of its own structure,
+        # which would be stale once somebody else has written.
+        with suppress(apsw.Error):
+            if con.in_transaction:
+                session.execute("ROLLBACK")
+        if len(self._idle) < IDLE_READERS_MAX and not con.in_transaction:
+            self._idle.append(reader)
+        else:
+            con.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteReader]:
+        """Yield a snapshot that may be read for long, by any thread, beside all other sessions.
+
+        In memory a reader would keep writers from committing, so there it is a copy.
+        """
+        if self.path == MEMORY:
+            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._count))
+            with self.read() as reader:
+                _copy(reader, snapshot.con)
+        else:
+            with self.using():
+                snapshot = self._take()
+                snapshot.session.execute("BEGIN")
+                snapshot.head()  # Only the first read takes the snapshot.
+        con = snapshot.con
+        self._gate.adopt(con)
+        try:
+            yield snapshot
+        finally:
+            self._gate.drop(con)
+            con.close()
+
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        """Hold the store open for a moment, and turn what the database raises into our errors."""
+        with self._gate.reading(), translated(self.path):
+            yield
+
+    def translating(self) -> AbstractContextManager[None]:
+        """Turn what the database raises inside a transaction into our errors."""
+        return translated(self.path)
+
+    @contextmanager
+    def write(self) -> Iterator[SqliteWriter]:
+        """Yield the write transaction; it lands when the block ends, or not at all.
+
+        Raises:
+            StorageError: the store is read-only, its file is gone, or the disk refused.
+            ConflictError: another process kept the write lock longer than the time-out.
+            InvalidInputError: this thread already has a transaction open, or the store is closed.
+        """
+        self._refuse_read_only()
+        with self._gate.writing(), translated(self.path):
+            with self._landing():
+                self._transaction.begin(self._clock)
+                yield self._transaction
+            self._pages.landed()
+
+    @contextmanager
+    def derive(self, patience_s: float | None = None) -> Iterator[SqliteReader]:
+        """Yield a session that may write embeddings; it makes no commit and waits for no disk.
+
+        What is derived can be made again, so a power cut may take the last of it.
+
+        Raises:
+            StorageError, InvalidInputError: as `write`.
+            ConflictError: another writer was there for longer than `patience_s`.
+        """
+        self._refuse_read_only()
+        patience_s = self._busy_timeout_s if patience_s is None else patience_s
+        with self._gate.writing(patience_s), translated(self.path):
+            con = self._writer
+            durable = con.pragma("synchronous")
+            con.pragma("synchronous", SYNCHRONOUS["normal"])
+            con.set_busy_timeout(int(patience_s * 1000))
+            try:
+                with self._landing():
+                    yield SqliteReader(SqlSession(con, self._count))
+            finally:
+                con.set_busy_timeout(int(self._busy_timeout_s * 1000))
+                con.pragma("synchronous", durable)
+
+    def refuse_lost(self) -> None:
+        """Refuse to go on if the file was deleted, moved or replaced since it was opened.
+
+        Raises:
+            StorageError: it was.
+        """
+        self._watch.refuse_lost()
+
+    def _refuse_read_only(self) -> None:
+        if self.read_only:
+            raise StorageError(f"{self.path}: {self.why_read_only}")
+
+    @contextmanager
+    def _landing(self) -> Iterator[apsw.Connection]:
+        """Yield the writing connection inside a transaction that lands whole or not at all."""
+        con = self._writer
+        self._watch.refuse_lost()
+        try:
+            self._count.total += 2
+            con.execute("BEGIN IMMEDIATE")
+            yield con
+            con.execute("COMMIT")
+        except BaseException:
+            if con.in_transaction:
+                with suppress(apsw.Error):
+                    con.execute("ROLLBACK")
+            raise
+
+    # -- the whole file ----------------------------------------------------------------------------
+
+    def mend(self) -> bool:
+        """Let what is derived and lost be made again; return whether anything was.
+
+        Raises:
+            StorageError, ConflictError, InvalidInputError: as `write`.
+        """
+        is_mended = False
+        for lost in (lost_tables, lost_rows):
+            with self.read() as reader:
+                found = lost(reader.con)  # First without keeping writers waiting.
+            if found:
+                with self.derive() as session:
+                    for statement, values in lost(session.con):
+                        session.session.execute(statement, values)
+                is_mended = True
+        return is_mended
+
+    def verify(self) -> list[str]:
+        """Return what SQLite itself finds wrong with the file's pages and indexes."""
+        sql = "PRAGMA integrity_check(100)"
+        if self.path == MEMORY:
+            with self.read() as reader:
+                found = [str(line) for (line,) in reader.session.execute(sql)]
+        else:
+            # A connection of its own: FTS5 checks by what a connection remembers of the index, and
+            # one that searched before the last commit remembers what is gone.
+            with self.using(), closing(self._connect_to_read()) as con:
+                found = [str(line) for (line,) in con.execute(sql)]
+        return [] if found == ["ok"] else found
+
+    def clean(self) -> bool:
+        """Take what was deleted or overwritten out of the file and the log; return if that is done.
+
+        It is not while somebody still reads from before; ask again later.
+
+        Raises:
+            StorageError, ConflictError, InvalidInputError: as `write`.
+        """
+        self._refuse_read_only()
+        with self._gate.writing(), translated(self.path):
+            with self._landing() as con:
+                con.execute("INSERT INTO texts (texts) VALUES ('optimize')")
+            if self.path == MEMORY:
+                return True
+            con.execute("VACUUM")
+            try:
+                con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.BusyError:
+                return False
+        # Beside the file itself, wherever a link to it lies.
+        return not Path(f"{os.path.realpath(self._file)}-wal").stat().st_size
+
+    def backup(self, path: str) -> None:
+        """Copy the last commit's state to `path` while readers and writers go on.
+
+        Raises:
+            StorageError: the target exists already or cannot be written.
+        """
+        refuse_bad_path(path)
+        if path == MEMORY:
+            raise StorageError("a backup is a file; give a path")
+        if os.path.exists(path):
+            raise StorageError(f"{path}: exists already; choose a new path for the backup")
+        partial = f"{path}.{uuid.uuid4().hex}.partial"
+        with self.read() as reader, translated(path):
+            target = apsw.Connection(partial)
+            try:
+                _copy(reader, target)
+                target.close()
+                # Under its name only when it is whole: a killed backup is never taken for one.
+                land(partial, path)
+            finally:
+                target.close()
+                Path(partial).unlink(missing_ok=True)
+
+    def side_file(self, suffix: str) -> str | None:
+        """Return the path for a file of derived data beside the store; None in memory."""
+        return None if self.path == MEMORY else f"{self.path}{suffix}"
+
+    def size_bytes(self) -> int:
+        """Return the size of the file and its log; 0 in memory."""
+        if self.path == MEMORY:
+            return 0
+        files = (self._file, f"{os.path.realpath(self._file)}-wal")
+        return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
+
+    def close(self) -> None:
+        """Wait for what is under way, then close every connection. Twice does nothing.
+
+        Raises:
+            InvalidInputError: this thread has a transaction open.
+        """
+        left = self._gate.close()
+        lock = self._lock.detach()
+        if lock is not None:
+            LOCKED_FILES.release(*lock[2])
+        for con in left:
+            con.close()
+        while self._idle:
+            self._idle.pop().con.close()
+        if self._checkpointer is not None:
+            self._checkpointer.stop()
+        self._writer.close()
+        if lock is not None:
+            LOCKED_FILES.forget(*lock[2])

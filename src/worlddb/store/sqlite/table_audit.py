@@ -1,0 +1,275 @@
+"""Table audit: whole tables by row for `check` and `export`, and derived rows that were lost.
+
+Derived tables know how far they have come. Where rows are missing that should be there, the repair
+says that the table has come less far, and whoever follows the journal makes the rest. Words and
+indexes are made at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+import apsw
+
+from worlddb.language.words import indexed
+from worlddb.store.rows import (
+    ROOT_ROW,
+    ConflictScan,
+    EdgeScan,
+    HistoryRow,
+    NodeScan,
+    NoteRow,
+    PageRow,
+    PremiseRow,
+    ProposalScan,
+    RegistrationScan,
+)
+from worlddb.store.sqlite.schema import INDEX_TEXTS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE, create
+from worlddb.store.sqlite.sql_session import SqlSession
+
+
+class TableScan:
+    """Reads every row of a table once."""
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    def _rows(self, table: str, first: int, last: int | None) -> Iterator[tuple[Any, ...]]:
+        if last is None:
+            return iter(self._session.execute(f"SELECT * FROM {table} ORDER BY row"))
+        sql = f"SELECT * FROM {table} WHERE row BETWEEN ? AND ? ORDER BY row"
+        return iter(self._session.execute(sql, (first, last)))
+
+    def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]:
+        """Yield nodes of a range of rows."""
+        return map(NodeScan._make, self._rows("nodes", first, last))
+
+    def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]:
+        """Yield edges of a range of rows."""
+        return map(EdgeScan._make, self._rows("edges", first, last))
+
+    def notes(self, first: int = 0, last: int | None = None) -> Iterator[NoteRow]:
+        """Yield notes of a range of rows."""
+        return map(NoteRow._make, self._rows("notes", first, last))
+
+    def history(self) -> Iterator[HistoryRow]:
+        """Yield all former values, by field, row and commit."""
+        sql = "SELECT * FROM history ORDER BY field, row, seq"
+        return map(HistoryRow._make, self._session.execute(sql))
+
+    def pages(self) -> Iterator[PageRow]:
+        """Yield all pages of sets, world by world."""
+        sql = "SELECT world, kind, path, fork, body FROM pages ORDER BY world, kind, path"
+        return map(PageRow._make, self._session.execute(sql))
+
+    def proposals(self) -> Iterator[ProposalScan]:
+        """Yield proposals as they stand."""
+        sql = "SELECT * FROM proposals ORDER BY edge"
+        return map(ProposalScan._make, self._session.execute(sql))
+
+    def conflicts(self) -> Iterator[ConflictScan]:
+        """Yield conflicts as they stand."""
+        sql = "SELECT * FROM conflicts ORDER BY edge"
+        return map(ConflictScan._make, self._session.execute(sql))
+
+    def registrations(self) -> Iterator[RegistrationScan]:
+        """Yield custom edge types, by world and type."""
+        sql = "SELECT * FROM registrations ORDER BY world, type"
+        return map(RegistrationScan._make, self._session.execute(sql))
+
+    def premises(self) -> Iterator[PremiseRow]:
+        """Yield premises of inferred edges."""
+        sql = "SELECT * FROM premises ORDER BY premise, edge"
+        return map(PremiseRow._make, self._session.execute(sql))
+
+    def schema_problems(self) -> list[str]:
+        """Return where tables, indexes and guards differ from those of a new store."""
+        fresh = apsw.Connection(":memory:")
+        try:
+            create(fresh)
+            # Counts of recalls are in a file only once there are some.
+            sql = (
+                "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' "
+                "AND name != 'recalls'"
+            )
+            expected, found = dict(fresh.execute(sql)), dict(self._session.execute(sql))
+        finally:
+            fresh.close()
+        return [
+            f"{name} is not as it was made"
+            for name in sorted(expected.keys() | found.keys())
+            if expected.get(name, 0) != found.get(name, 0)
+        ]
+
+    def text_problems(self) -> list[str]:
+        """Index every node's text again beside the store and compare the two, word by word."""
+        fresh = apsw.Connection(":memory:")
+        try:
+            fresh.execute(TEXTS)
+            fresh.execute("BEGIN")
+            fresh.executemany(
+                "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)",
+                (
+                    (row, indexed(str(name)), indexed(str(content)))
+                    for row, name, content in self._session.execute(
+                        "SELECT row, name, content FROM nodes ORDER BY row"
+                    )
+                ),
+            )
+            fresh.execute("COMMIT")
+            return (
+                _compare("words", _words(self._session.con), _words(fresh))
+                or _compare("lengths", _lengths(self._session.con), _lengths(fresh))
+                or _compare("settings", _settings(self._session.con), _settings(fresh))
+            )
+        finally:
+            fresh.close()
+
+
+def _words(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
+    """Yield (term, row, column, offset) of every word in the index."""
+    con.execute("DROP TABLE IF EXISTS temp.words")
+    con.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, texts, instance)")
+    return iter(con.execute('SELECT term, doc, col, "offset" FROM temp.words'))
+
+
+def _lengths(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
+    """Yield what ranking uses: the words per node, and (row 0) the totals of the index."""
+    yield from con.execute("SELECT 0, block FROM texts_data WHERE id = 1")
+    yield from con.execute("SELECT id, sz FROM texts_docsize ORDER BY id")
+
+
+def _settings(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
+    """Yield the index's own settings; the two that a load changes go back to these defaults."""
+    usual = {"hashsize": USUAL_HASH_BYTES, "automerge": USUAL_MERGE}
+    for key, value in con.execute("SELECT k, v FROM texts_config ORDER BY k"):
+        if usual.get(str(key)) != value:
+            yield key, value
+
+
+def _compare(what: str, stored: Iterator[Any], fresh: Iterator[Any]) -> list[str]:
+    for one, other in zip_longest(stored, fresh):
+        if one != other:
+            return [f"{what}: the index says {one}, the nodes say {other}"]
+    return []
+
+
+# -- repair ----------------------------------------------------------------------------------------
+
+Statement = tuple[str, tuple[Any, ...]]
+
+MADE_AGAIN = frozenset(
+    {
+        "texts",
+        "models",
+        "vectors",
+        "tokens",
+        "pools",
+        "lookups",
+        "lookups_reached",
+        "lookups_worlds",
+        "lookups_moved",
+    }
+)
+"""Tables of which nothing is lost if they are: the others are the store itself."""
+FTS_RECORDS = (1, 10)
+"""Where FTS5 keeps its totals, and which segments it has."""
+
+
+def lost_tables(con: apsw.Connection) -> list[Statement]:
+    """Return what makes the derived tables and the indexes that a new store has and this has not.
+
+    What they are missing in rows is only seen when they are there.
+    """
+    fresh = apsw.Connection(":memory:")
+    try:
+        create(fresh)
+        sql = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC"
+        expected = list(fresh.execute(sql))
+    finally:
+        fresh.close()
+    there = {name for (name,) in con.execute("SELECT name FROM sqlite_schema")}
+    return [
+        (str(statement), ())
+        for kind, name, statement in expected
+        if name not in there and (kind == "index" or name in MADE_AGAIN)
+    ]
+
+
+def lost_rows(con: apsw.Connection) -> list[Statement]:
+    """Return what lets lost rows of derived tables be made again."""
+    found = _texts(con) + _lookups(con)
+    for number, embedded, composed in con.execute("SELECT number, embedded, composed FROM models"):
+        found += _vectors(con, number, embedded) or _pools(con, number, composed)
+    return found
+
+
+def _texts(con: apsw.Connection) -> list[Statement]:
+    indexed = con.execute("SELECT count(*) FROM texts_docsize").get
+    records: int = con.execute(
+        "SELECT count(*) FROM texts_data WHERE id IN (?, ?)", FTS_RECORDS
+    ).get
+    if indexed == con.execute("SELECT count(*) FROM nodes").get and records == len(FTS_RECORDS):
+        return []
+    return [("DROP TABLE texts", ()), (TEXTS, ()), (INDEX_TEXTS, (0,))]
+
+
+def _lookups(con: apsw.Connection) -> list[Statement]:
+    """Begin anew if a node that was filed is not: names may have no keys, contents have one."""
+    tables = ("lookups", "lookups_reached", "lookups_worlds", "lookups_moved")
+    reached = con.execute("SELECT node FROM lookups_reached").get
+    if reached is None:
+        begun = [con.execute(f"SELECT 1 FROM {table} LIMIT 1").get for table in tables]
+        is_lost = any(begun)
+    else:
+        missing = con.execute(
+            "SELECT 1 FROM nodes WHERE row BETWEEN ? AND ? AND content != '' "
+            "AND row NOT IN (SELECT node FROM lookups) LIMIT 1",
+            (ROOT_ROW + 1, reached),
+        ).get
+        has_keys = con.execute("SELECT 1 FROM lookups LIMIT 1").get
+        has_names = con.execute("SELECT 1 FROM lookups_worlds LIMIT 1").get
+        is_lost = bool(missing or (has_names and not has_keys))
+    return [(f"DELETE FROM {table}", ()) for table in tables] if is_lost else []
+
+
+def _vectors(con: apsw.Connection, number: int, embedded: int) -> list[Statement]:
+    """Let a model have come as far as its vectors have no gap."""
+    sound = (number, ROOT_ROW + 1, embedded)
+    there: int = con.execute(
+        "SELECT count(*) FROM vectors WHERE model = ? AND node BETWEEN ? AND ?", sound
+    ).get
+    if there == embedded - ROOT_ROW:
+        return []
+    gap: int | None = con.execute(
+        "SELECT place FROM (SELECT node, row_number() OVER (ORDER BY node) + ? AS place "
+        "FROM vectors WHERE model = ? AND node BETWEEN ? AND ?) WHERE node != place LIMIT 1",
+        (ROOT_ROW, *sound),
+    ).get
+    last = ROOT_ROW + there if gap is None else gap - 1
+    beyond = [
+        (f"DELETE FROM {table} WHERE model = ? AND node > ?", (number, last))
+        for table in ("vectors", "tokens")
+    ]
+    reached = ("UPDATE models SET embedded = ? WHERE number = ?", (last, number))
+    return [*beyond, reached, *_compose_anew(number)]
+
+
+def _pools(con: apsw.Connection, number: int, composed: int) -> list[Statement]:
+    """Compose anew if a world with a child that counts is not composed."""
+    missing = con.execute(
+        "SELECT 1 FROM nodes n WHERE parent BETWEEN ? AND ? AND row <= ? "
+        "AND parent NOT IN (SELECT node FROM pools WHERE model = ?) AND NOT EXISTS "
+        "(SELECT 1 FROM history h WHERE h.field = 'node.valid_to' AND h.row = n.row) LIMIT 1",
+        (ROOT_ROW + 1, composed, composed, number),
+    ).get
+    return _compose_anew(number) if missing else []
+
+
+def _compose_anew(number: int) -> list[Statement]:
+    return [
+        ("DELETE FROM pools WHERE model = ?", (number,)),
+        ("UPDATE models SET composed = 1, seq = -1 WHERE number = ?", (number,)),
+    ]

@@ -1,0 +1,107 @@
+"""TextErasure: removes the texts of nodes, and leaves their ids, validity and edges.
+
+What is derived from a text goes with it: its words, its keys, its vectors and all sums of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from worlddb.model.address import ERASED
+from worlddb.store.rows import ErasedEdge
+from worlddb.store.sqlite.node_table import FILE_AGAIN
+from worlddb.store.sqlite.sql_session import IN, SqlSession, among
+
+KEPT = ("inferred", "premises")
+"""What edges keep of their metadata: ids alone, and inference needs them."""
+
+
+class TextErasure:
+    """Erases inside a write transaction; it returns the commits that can't be hashed again."""
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    def erase_nodes(self, rows: list[int]) -> set[int]:
+        """Take names, contents, times of creation and notes out of nodes."""
+        self._session.execute(
+            f"UPDATE nodes SET name = '', content = '', created_at = ? WHERE row {IN}",
+            (ERASED, among(rows)),
+        )
+        self._session.executemany(
+            "UPDATE texts SET name = '', content = '' WHERE rowid = ?", [(row,) for row in rows]
+        )
+        sql = f"SELECT DISTINCT born FROM notes WHERE node {IN} AND text NOT IN ('', '{{}}')"
+        commits = {born for (born,) in self._session.execute(sql, (among(rows),))}
+        self._session.execute(
+            "UPDATE notes SET text = CASE kind WHEN 'metadata' THEN '{}' ELSE '' END "
+            f"WHERE node {IN}",
+            (among(rows),),
+        )
+        return commits
+
+    def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
+        """Take the metadata out of edges at nodes; return those that had some."""
+        found: list[Any] = self._session.execute(
+            f"SELECT row, id, metadata FROM edges WHERE (source {IN} OR target {IN}) "
+            "AND metadata != '{}' ORDER BY row",
+            (among(rows), among(rows)),
+        ).fetchall()
+        changed = []
+        for row, ident, metadata in found:
+            less = _without_texts(metadata)
+            if less != metadata:
+                self._session.execute("UPDATE edges SET metadata = ? WHERE row = ?", (less, row))
+                changed.append(ErasedEdge(row, ident))
+        return changed
+
+    def erase_staged(self, rows: list[int]) -> set[int]:
+        """Take evidence and reasons out of proposals and conflicts at nodes, and their commits."""
+        commits: dict[int, set[str]] = {}
+        for table, column, blank in (("proposals", "evidence", "{}"), ("conflicts", "reason", "")):
+            where = f"(low {IN} OR high {IN}) AND {column} != ?"
+            values: tuple[Any, ...] = (among(rows), among(rows), blank)
+            sql = f"SELECT born, e.id FROM {table} s JOIN edges e ON e.row = s.edge WHERE {where}"
+            sql = sql.replace("born", "s.born", 1)
+            for born, ident in self._session.execute(sql, values):
+                commits.setdefault(born, set()).add(ident.hex())
+            values = (blank, among(rows), among(rows), blank)
+            self._session.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", values)
+        for seq, edges in commits.items():
+            text: str = self._session.execute(
+                "SELECT changes FROM commits WHERE seq = ?", (seq,)
+            ).get
+            blanked = _blanked(text, edges)
+            self._session.execute("UPDATE commits SET changes = ? WHERE seq = ?", (blanked, seq))
+        return set(commits)
+
+    def erase_derived(self, rows: list[int]) -> None:
+        """Take vectors and keys away; sums of vectors are made again when somebody searches."""
+        self._session.execute(
+            f"UPDATE vectors SET vector = zeroblob(length(vector)) WHERE node {IN}", (among(rows),)
+        )
+        self._session.execute(f"DELETE FROM tokens WHERE node {IN}", (among(rows),))
+        self._session.execute("DELETE FROM pools")
+        self._session.execute("UPDATE models SET composed = 1, seq = -1")
+        self._session.execute(f"DELETE FROM lookups WHERE node {IN}", (among(rows),))
+        self._session.executemany(FILE_AGAIN, [(row,) for row in rows])
+
+
+def _without_texts(metadata: str) -> str:
+    data = json.loads(metadata)
+    kept = {key: data[key] for key in KEPT if key in data}
+    return json.dumps(kept, sort_keys=True, separators=(",", ":"))
+
+
+def _blanked(changes: str, edges: Iterable[str]) -> str:
+    """Return a commit's changes without what they say of some edges' evidence and reasons."""
+    chosen = set(edges)
+    rows = json.loads(changes)
+    for kind, ident, detail in rows:
+        if ident in chosen and kind == "propose":
+            detail["evidence"] = "{}"
+        elif ident in chosen and kind == "flag":
+            detail["reason"] = ""
+    return json.dumps(rows, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

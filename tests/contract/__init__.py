@@ -1,0 +1,1 @@
+"""Contracts: tests that every implementation of a protocol passes."""

@@ -1,0 +1,256 @@
+"""Held worlds: each is held at one commit, while time passes and others write."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from property.naive import at
+from recall.search_stage import (
+    BASE,
+    HOUR,
+    Clock,
+    edge,
+    fact,
+    facts,
+    found,
+    hold_at_most,
+    lanes,
+    open_store,
+)
+from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
+from worlddb.embed.deterministic import HashEmbedder
+from worlddb.embed.protocol import Vectors
+from worlddb.index import held_world
+from worlddb.index.held_world import HeldWorld
+from worlddb.store.rows import BodyRow
+
+# -- time passes -----------------------------------------------------------------------------------
+
+
+def test_a_membership_stops_counting_when_its_time_has_come() -> None:
+    clock = Clock()
+    db = open_store(clock=clock)
+    scope = fact(db, "", type="Scope", name="scope")
+    home = fact(db, "", type="Topic", name="home")
+    member, child = fact(db, "apple", parent=home), fact(db, "apple pie", parent=scope)
+    edge(db, "contains", scope, member, valid_to=at(BASE + HOUR))
+
+    def inside(**when: Any) -> set[Id]:
+        asked = db.query().in_world(scope).as_of(**when)
+        answers = {frozenset(found(db.recall("apple", scope=scope, as_of=AsOf(**when))))}
+        answers.add(frozenset(found(asked.text("apple").execute())))
+        (answer,) = answers
+        return set(answer)
+
+    known = db.log()[-1].time
+    assert inside() == inside(known=known) == {member, child}
+    clock.now = BASE + HOUR - 1
+    assert inside() == inside(known=known) == {member, child}
+    clock.now = BASE + HOUR
+    assert inside() == inside(known=known) == {child}
+    assert inside(valid=at(BASE + HOUR - 1)) == {member, child}
+
+
+def test_what_is_committed_while_a_membership_expires_is_not_missed() -> None:
+    clock = Clock()
+    db = open_store(clock=clock)
+    scope = fact(db, "", type="Scope", name="scope")
+    home = fact(db, "", type="Topic", name="home")
+    member, child = fact(db, "apple", parent=home), fact(db, "apple pie", parent=scope)
+    edge(db, "contains", scope, member, valid_to=at(BASE + HOUR))
+    assert set(found(db.recall("apple", scope=scope))) == {member, child}
+    clock.now = BASE + 2 * HOUR
+    with db.transaction() as tx:
+        tx.retire(child)
+        new = tx.create_node(type="Fact", content="apple tart", name="Tart", parent=scope).id
+        tx.add_aliases(new, ["Cake"])
+        tx.write_edge("refers_to", new, new)
+    assert found(db.recall("apple", scope=scope)) == [new]
+    with db.transaction() as tx:
+        crumb = tx.create_node(type="Fact", content="crumbs", parent=new).id
+    assert found(db.recall("Cake", scope=scope, settings=lanes("graph"))) == [crumb]
+
+
+# -- others write meanwhile ------------------------------------------------------------------------
+
+
+class Interrupted(HashEmbedder):
+    """An embedder during whose work something else happens, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], object] | None = None
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        act, self.meanwhile = self.meanwhile, None
+        if act is not None:
+            act()
+        return super().embed_queries(texts)
+
+
+def test_what_is_written_while_a_question_is_embedded_has_its_vector_the_next_time(
+    tmp_path: Path,
+) -> None:
+    path, embedder = tmp_path / "store.db", Interrupted()
+    with open_store(path, embedder=embedder) as db, open_store(path) as other:
+        topic = fact(db, "", type="Topic", name="Fruit")
+        first = fact(db, "an apple", parent=topic)
+        by_meaning = lanes("vector")
+        assert found(db.recall("an apple", settings=by_meaning)) == [first]
+        embedder.meanwhile = lambda: fact(other, "an apple, too", parent=topic)
+        db.recall("an apple", settings=by_meaning)
+        with open_store(path) as fresh:
+            expected = fresh.recall("an apple", settings=by_meaning)
+            everything = fresh.query().vector([1.0] * 64).execute()
+        assert len(expected) == 2
+        assert db.recall("an apple", settings=by_meaning) == expected
+        assert db.query().vector([1.0] * 64).execute() == everything
+
+
+def test_readers_see_each_commit_whole_while_somebody_writes(tmp_path: Path) -> None:
+    """Each commit ends the last pair of facts and begins the next one, in a scope and outside."""
+    path = tmp_path / "store.db"
+    db = open_store(path)
+    scope = fact(db, "", type="Scope", name="scope")
+    home = fact(db, "", type="Topic", name="home")
+    pairs, stop = [facts(db, ["apple", "apple"], parent=scope)], threading.Event()
+    wrong: list[object] = []
+
+    def ask(question: Callable[[], Recall | Subgraph], *also: set[Id]) -> None:
+        try:
+            while not stop.is_set():
+                answer = set(found(question()))
+                if answer not in (*map(set, pairs), *also):
+                    wrong.append(answer)
+        except BaseException as error:
+            wrong.append(error)
+
+    vector = db.engine.search.vectors().ask("apple").tolist()
+    inside = db.query().in_world(scope)
+    asked: list[tuple[Any, ...]] = [
+        (lambda: db.recall("apple", scope=scope),),
+        (lambda: db.recall("apple", settings=lanes("text")),),
+        (lambda: inside.text("apple").execute(),),
+        # What was committed after the last embedding has no vector yet.
+        (lambda: inside.vector(vector).execute(), set()),
+    ]
+    threads = [threading.Thread(target=ask, args=args) for args in asked]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(60):
+            new = [scope, scope]
+            pairs.append(new)
+            with db.transaction() as tx:
+                for old in pairs[-2]:
+                    tx.retire(old)
+                new[0] = tx.create_node(type="Fact", content="apple", parent=scope).id
+                new[1] = tx.create_node(type="Fact", content="apple", parent=home).id
+                tx.write_edge("contains", scope, new[1])
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+    with open_store(path) as fresh:
+        for scope_or_all in (scope, None):
+            expected = fresh.recall("apple", scope=scope_or_all)
+            assert found(db.recall("apple", scope=scope_or_all)) == found(expected)
+        assert found(inside.vector(vector).execute()) == found(
+            fresh.query().in_world(scope).vector(vector).execute()
+        )
+    db.close()
+
+
+# -- what is kept and what is not ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1 << 20, 0], ids=["held", "wide"])
+def test_what_was_read_in_a_transaction_is_gone_when_it_is_rolled_back(most: int) -> None:
+    db = hold_at_most(open_store(), most)
+    scope = fact(db, "", type="Scope", name="scope")
+    kept = fact(db, "an apple", parent=scope)
+
+    def answers() -> list[Any]:
+        inside = db.query().in_world(scope)
+        return [
+            db.recall("apple zebra", scope=scope),
+            db.recall("apple zebra"),
+            inside.text("zebra").execute(),
+            inside.vector([1.0] * 64).execute(),
+        ]
+
+    def change_and_think_again() -> None:
+        with db.transaction() as tx:
+            new = tx.create_node(type="Fact", content="a zebra", parent=scope).id
+            tx.retire(kept)
+            asked = db.recall("zebra apple", scope=scope, settings=lanes("text"))
+            assert found(asked) == [new]
+            answers()
+            raise KeyboardInterrupt
+
+    before = answers()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            change_and_think_again()
+        assert answers() == before
+    other = fact(db, "another zebra", parent=scope)
+    assert set(found(db.recall("zebra apple", scope=scope))) == {kept, other}
+
+
+def kept_worlds(db: WorldDB) -> dict[Any, HeldWorld]:
+    assert db.engine.search._interiors is not None
+    return db.engine.search._interiors._held
+
+
+@pytest.mark.parametrize("limit", ["NODES_MAX", "WORLDS_MAX"])
+def test_worlds_that_had_to_go_are_read_again(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    db = open_store()
+    scopes = [fact(db, "", type="Scope", name=f"scope {number}") for number in range(6)]
+    monkeypatch.setattr(held_world, limit, 3)
+    rng, inside = random.Random(1), {scope: set[Id]() for scope in scopes}
+    for number in range(80):
+        scope = rng.choice(scopes)
+        if rng.random() < 0.3:
+            inside[scope].add(fact(db, f"apple {number}", parent=scope))
+        assert set(found(db.recall("apple", scope=scope, k=100))) == inside[scope]
+        when = AsOf(valid=at(db.engine.clock()))
+        assert set(found(db.recall("apple", scope=scope, k=100, as_of=when))) <= inside[scope]
+        held = list(kept_worlds(db).values())
+        assert len(held) <= (3 if limit == "WORLDS_MAX" else len(held))
+        assert len(held) == 1 or limit == "WORLDS_MAX" or sum(map(len, held)) <= 3
+
+
+def test_a_world_that_was_read_half_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = open_store()
+    scope = fact(db, "", type="Scope", name="scope")
+    known = facts(db, ["apple", "apple"], parent=scope)
+    assert set(found(db.recall("apple", scope=scope))) == set(known)
+    new = facts(db, ["apple"] * 5, parent=scope)
+    append, left = HeldWorld._append, [3]
+
+    def fails_once(self: HeldWorld, body: BodyRow) -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        append(self, body)
+
+    monkeypatch.setattr(HeldWorld, "_append", fails_once)
+    with pytest.raises(KeyboardInterrupt):
+        db.recall("apple", scope=scope)
+    assert sorted(found(db.recall("apple", scope=scope))) == sorted([*known, *new])
+
+
+def test_an_empty_world_is_held_too() -> None:
+    db = open_store()
+    scope = fact(db, "", type="Scope", name="scope")
+    assert len(db.recall("apple", scope=scope)) == 0
+    (first,) = kept_worlds(db).values()
+    assert len(db.recall("apple", scope=scope)) == 0
+    assert list(kept_worlds(db).values()) == [first]

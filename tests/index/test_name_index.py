@@ -1,0 +1,114 @@
+"""Name index: it says the same, whether it follows each write or is made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import worlddb
+from worlddb import Memory, WorldDB
+from worlddb.identity.store_resolver import attribute_keys, block_keys
+from worlddb.index.name_index import NameIndex
+
+TEXTS = (
+    "My manager Sarah Chen likes green tea.",
+    "I met Jonathan Smyth in Lisbon; his email is jon@example.org.",
+    "My sister Anna moved to Rome.",
+    "I met Jonathan Smyth in Lisbon; his email is jon@example.org.",
+    "Sarah Chen said that Anna likes Rome.",
+)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[WorldDB]:
+    with worlddb.open(tmp_path / "a.db", durability="normal", embedder="none") as opened:
+        yield opened
+
+
+def index_of(db: WorldDB) -> NameIndex:
+    return NameIndex(db.engine.store, block_keys, attribute_keys)
+
+
+def is_complete(db: WorldDB) -> bool:
+    """Return whether the index has reached the last commit."""
+    with db.engine.store.read() as reader:
+        head = reader.head()
+        return reader.lookups.reached() == (head.nodes, head.notes)
+
+
+def content(db: WorldDB) -> tuple[list[Any], list[Any]]:
+    """Return all that is in the index."""
+    with db.engine.store.read() as reader:
+        con: Any = reader.lookups.con  # type: ignore[, attr-defined]
+        keys = con.execute("SELECT key, node FROM lookups ORDER BY key, node").fetchall()
+        return keys, con.execute("SELECT * FROM lookups_reached").fetchall()
+
+
+def made_anew(db: WorldDB) -> tuple[list[Any], list[Any]]:
+    """Return what is in the index after it was dropped and made again."""
+    with db.engine.store.derive() as session:
+        con: Any = session.lookups.con  # type: ignore[, attr-defined]
+        con.execute("DELETE FROM lookups")
+        con.execute("DELETE FROM lookups_reached")
+    index_of(db).catch_up()
+    return content(db)
+
+
+def test_a_write_takes_its_own_names_in(db: WorldDB) -> None:
+    for text in TEXTS:
+        db.ingest(text, recluster="off")
+        assert is_complete(db)
+    followed = content(db)
+    assert len(followed[0]) > 20
+    assert followed == made_anew(db)
+
+
+def test_memories_take_theirs_in_with_scopes_keys_and_amendments(db: WorldDB) -> None:
+    memory = Memory(db, recluster="off")
+    for number, text in enumerate(TEXTS):
+        told = memory.write(text, user_id="ada", agent_id="desk", idempotency_key=f"k{number}")
+        assert is_complete(db)
+    memory.amend(told.id, "Sarah Chen said that Anna likes Oslo.")
+    assert is_complete(db)
+    assert content(db) == made_anew(db)
+
+
+def test_what_others_wrote_meanwhile_is_brought_up(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        tx.create_node(type="Entity", name="Jonathan Smyth", aliases=("Jon the baker",))
+    assert not is_complete(db)
+    told = db.ingest("Lunch with Jonathan Smyth.", recluster="off")
+    assert is_complete(db)
+    assert [db.get(ident).name for ident in told.reused] == ["Jonathan Smyth"]
+    assert content(db) == made_anew(db)
+
+
+def test_an_index_that_is_behind_takes_nothing_in(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        tx.create_node(type="Entity", name="Anna Berg")
+    before = content(db)
+    with db.transaction() as tx:
+        tx.create_node(type="Entity", name="Tom Reed")
+        tx.derive(index_of(db).take_in)
+    assert content(db) == before
+    index_of(db).catch_up()
+    assert content(db) == made_anew(db)
+
+
+def test_a_write_that_fails_leaves_the_index_as_it_was(db: WorldDB) -> None:
+    db.ingest(TEXTS[0], recluster="off")
+    before = content(db)
+
+    def write() -> None:
+        with db.transaction() as tx:
+            tx.create_node(type="Entity", name="Tom Reed")
+            tx.derive(index_of(db).take_in)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+    assert content(db) == before
+    assert is_complete(db)
