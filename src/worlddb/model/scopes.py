@@ -51,13 +51,8 @@ class ScopeName(Plain):
 
     def ids(self) -> ScopeIds:
         """Return the argument that names this scope alone."""
-        named: dict[ScopeKind, ScopeIds] = {
-            "user": {"user_id": self.value},
-            "agent": {"agent_id": self.value},
-            "app": {"app_id": self.value},
-            "run": {"run_id": self.value},
-        }
-        return named[self.kind]
+        ids: ScopeIds = {f"{self.kind}_id": self.value}  # type: ignore[misc]
+        return ids
 
     def id(self, generation: int = 0) -> Id:
         """Return the id of this scope's node."""
