@@ -9,8 +9,7 @@ import pytest
 
 from worlddb.bridge.extractor import LlmExtractor
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.extract.rules import RulesExtractor
-from worlddb.extract.verbatim import VerbatimExtractor
+from worlddb.ingest.extractors import RulesExtractor, VerbatimExtractor
 from worlddb.model.drafts import Draft, Message
 
 from .conversation import CHAT, NOON, TOLD, extracted, of_type

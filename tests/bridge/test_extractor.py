@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from worlddb.bridge.contract import SCHEMA
 from worlddb.claims.claim import Claim, claims_of
 from worlddb.errors import ProviderError
-from worlddb.extract.verbatim import VerbatimExtractor
+from worlddb.ingest.extractors import VerbatimExtractor
 from worlddb.model.drafts import Message
 
 from .conversation import CHAT, NOON, TOLD, edges, extracted, of_type

@@ -21,8 +21,8 @@ from typing import Any
 from worlddb.bridge.contract import Told, ToldEntity, ToldFact
 from worlddb.bridge.evidence import Texts, date_of
 from worlddb.claims.claim import claim_metadata
-from worlddb.extract.statements import is_doubtful, is_over, sounds_passing
-from worlddb.extract.verbatim import MEMORY, SESSION, VerbatimExtractor, source_key
+from worlddb.ingest.extractors import MEMORY, SESSION, VerbatimExtractor, source_key
+from worlddb.language.english.claim_context import is_doubtful, is_over, sounds_passing
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message, Span
 
 USER = "user"

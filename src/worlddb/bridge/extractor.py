@@ -18,7 +18,7 @@ from worlddb.bridge.contract import SCHEMA, Told, told
 from worlddb.bridge.drafting import Drafting
 from worlddb.bridge.parts import Line, Splits, as_lines, in_halves, portions
 from worlddb.errors import InvalidInputError
-from worlddb.extract import extractor_named
+from worlddb.ingest.extractors import extractor_named
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import check_whole
 

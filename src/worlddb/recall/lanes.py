@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from worlddb.claims.standing import claiming
-from worlddb.extract.asking import asked_claims
 from worlddb.index.held_world import HeldWorld, Mask, Scores
 from worlddb.index.name_index import NAME_WORDS_MAX, first_name, name_key, said_firsts, said_words
 from worlddb.index.store_search import CANDIDATES_MAX, LINKED_NODES_MAX, Found, StoreSearch
 from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
-from worlddb.language.words import folded, words
+from worlddb.language.english.claim_questions import asked_claims
+from worlddb.language.text_tokens import folded, words
 from worlddb.store.interface import Reader
 from worlddb.view.equivalence import accepted_class
 from worlddb.view.visibility import Moment, View

@@ -23,8 +23,8 @@ from worlddb.index.held_world import (
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
-from worlddb.language.question import question_parts
-from worlddb.language.words import asked
+from worlddb.language.question_wording import question_parts
+from worlddb.language.text_tokens import asked
 from worlddb.model.address import Id
 from worlddb.model.inputs import (
     Instant,

@@ -22,10 +22,7 @@ from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
 from worlddb.faces.http.rest_routes import rest_routes
-from worlddb.faces.http.server_metrics import (
-    CONTENT_TYPE,
-    ServerMetrics,
-)
+from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.thread_limits import (
     PATIENCE_S,
     TOOLS_MAX,
