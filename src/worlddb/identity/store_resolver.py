@@ -30,7 +30,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from worlddb.embed.compose import Vector
+from worlddb.embed.composition import Vector
 from worlddb.errors import WorldDBError
 from worlddb.identity.likelihood import cleaned, strong_of
 from worlddb.identity.match_values import (
