@@ -1,21 +1,34 @@
 # Everything a person or CI needs. Only Python 3.11+, git and make must be there.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+# Two stamps: what `make run` needs is a third of what the tests need.
+SERVER := .venv/.server
 READY := .venv/.ready
 
-.PHONY: run demo test fuzz outside lint bench clean
+.PHONY: run demo test fuzz outside lint bench clean python
 
-$(READY): pyproject.toml
-	@echo "installing into .venv; this takes about a minute"
+# With an older Python, pip searches for minutes for versions that would fit before it gives up.
+python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("WorldDB needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % v[:2])'
+
+$(SERVER): pyproject.toml | python
+	@echo "installing into .venv; this takes about half a minute"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	touch $(READY)
+	$(PIP) ".[server]"
+	touch $(SERVER)
 
-run: $(READY) ## MCP and REST on http://127.0.0.1:8765, on a store in .worlddb/
+$(READY): pyproject.toml | python
+	@echo "installing into .venv with the development tools; this takes about a minute"
+	$(PYTHON) -m venv .venv
+	$(PIP) ".[dev]"
+	touch $(SERVER) $(READY)
+
+run: $(SERVER) ## MCP and REST on http://127.0.0.1:8765, on a store in .worlddb/
 	mkdir -p .worlddb
 	$(BIN)/worlddb serve --db .worlddb/memory.db
 
-demo: $(READY) ## the Tesla scenario: supersession, contradiction, two clocks, proof
+demo: $(SERVER) ## the Tesla scenario: supersession, contradiction, two clocks, proof
 	$(BIN)/python examples/tesla.py
 
 test: $(READY) ## every test, in two processes; about five minutes on 2 cores

@@ -38,7 +38,7 @@ from bench.ranking_data import (
 )
 from bench.ranking_fit import compare
 from worlddb import Weights, WorldDB
-from worlddb.embed.late import DIM
+from worlddb.embed.late_interaction import DIM
 from worlddb.evaluate.case_recall import ingest
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.index.ranking_numbers import SCALARS

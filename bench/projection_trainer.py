@@ -27,10 +27,9 @@ from torch.nn.functional import normalize, softplus
 from transformers import BertConfig, BertModel
 
 from worlddb import Weights
-from worlddb.embed.catalog import ARCTIC_EMBED_S
-from worlddb.embed.late import DIM, SCALE, Tokens, says
-from worlddb.embed.onnx import OnnxEmbedder
-from worlddb.embed.wordpiece import WordPiece
+from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S
+from worlddb.embed.late_interaction import DIM, SCALE, Tokens, says
+from worlddb.embed.onnx_embedder import OnnxEmbedder, WordPiece
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.recall.ranker import answers, standing_out, weigh
 

@@ -13,11 +13,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from worlddb.audit.erasure_receipt import Receipt
-    from worlddb.bridge.chat import Chat, ChatSettings, Usage
-    from worlddb.bridge.configured import chat_from
-    from worlddb.bridge.extractor import LlmExtractor
-    from worlddb.bridge.summarizer import LlmSummarizer
-    from worlddb.bridge.tiebreaker import LlmTiebreaker
     from worlddb.claims.claim import Claim
     from worlddb.consolidate.background_consolidator import Background, BackgroundRun
     from worlddb.consolidate.consolidation_run import (
@@ -28,8 +23,8 @@ if TYPE_CHECKING:
     )
     from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
     from worlddb.consolidate.fading_report import Fading
-    from worlddb.embed.names import embedder_named
-    from worlddb.embed.protocol import Embedder
+    from worlddb.embed.embedder import Embedder
+    from worlddb.embed.embedder_catalog import embedder_named
     from worlddb.errors import (
         ConflictError,
         CorruptionError,
@@ -87,6 +82,8 @@ if TYPE_CHECKING:
     )
     from worlddb.model.retention import RetentionSettings
     from worlddb.model.scopes import ScopeName
+    from worlddb.models.chat_client import Chat, ChatSettings, Usage, chat_from
+    from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
     from worlddb.query.pipeline import Subgraph
     from worlddb.query.query_builder import Plan, QueryBuilder, QuerySpec
@@ -186,11 +183,6 @@ __all__ = [
 
 _NAMES_OF = {
     "worlddb.audit.erasure_receipt": "Receipt",
-    "worlddb.bridge.chat": "Chat ChatSettings Usage",
-    "worlddb.bridge.configured": "chat_from",
-    "worlddb.bridge.extractor": "LlmExtractor",
-    "worlddb.bridge.summarizer": "LlmSummarizer",
-    "worlddb.bridge.tiebreaker": "LlmTiebreaker",
     "worlddb.claims.claim": "Claim",
     "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
     "worlddb.consolidate.consolidation_run": (
@@ -198,8 +190,8 @@ _NAMES_OF = {
     ),
     "worlddb.consolidate.extractive_summarizer": "ExtractiveSummarizer",
     "worlddb.consolidate.fading_report": "Fading",
-    "worlddb.embed.names": "embedder_named",
-    "worlddb.embed.protocol": "Embedder",
+    "worlddb.embed.embedder": "Embedder",
+    "worlddb.embed.embedder_catalog": "embedder_named",
     "worlddb.errors": (
         "ConflictError CorruptionError FormatError InvalidInputError NotFoundError "
         "ProviderError RejectedError StorageError WorldDBError"
@@ -221,9 +213,11 @@ _NAMES_OF = {
     ),
     "worlddb.model.retention": "RetentionSettings",
     "worlddb.model.scopes": "ScopeName",
+    "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",
+    "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
-    "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
     "worlddb.query.pipeline": "Subgraph",
+    "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
     "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",

@@ -20,7 +20,7 @@ from worlddb.store.backends import check_options, open_store
 from worlddb.store.interface import Store
 
 if TYPE_CHECKING:
-    from worlddb.embed.protocol import Embedder
+    from worlddb.embed.embedder import Embedder
 
 
 def wall_clock() -> int:

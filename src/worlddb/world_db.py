@@ -48,7 +48,7 @@ from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, tran
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
     from worlddb.consolidate.fading_report import Fading
-    from worlddb.embed.protocol import Embedder
+    from worlddb.embed.embedder import Embedder
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings

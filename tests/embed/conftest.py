@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from worlddb.embed.catalog import ARCTIC_EMBED_S
-from worlddb.embed.install import install
-from worlddb.embed.onnx import OnnxEmbedder
+from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S
+from worlddb.embed.model_installation import install
+from worlddb.embed.onnx_embedder import OnnxEmbedder
 
 from .arctic import wheel
 

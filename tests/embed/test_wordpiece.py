@@ -11,8 +11,8 @@ from tokenizers.models import WordPiece as ReferenceModel
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from worlddb.embed.catalog import ARCTIC_EMBED_S, model_folder
-from worlddb.embed.wordpiece import WordPiece
+from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S, model_folder
+from worlddb.embed.onnx_embedder import WordPiece
 
 PIECES = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -100,7 +100,7 @@ def test_a_long_text_is_cut_and_still_closed() -> None:
 
 
 def test_more_words_than_are_kept_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worlddb.embed.wordpiece.WORDS_KEPT_MAX", 3)
+    monkeypatch.setattr("worlddb.embed.onnx_embedder.WORDS_CACHED_MAX", 3)
     text = "unaffable running wanted lowest run " * 3
     assert WordPiece(PIECES).encode(text) == ids_of(reference(PIECES), PIECES, text)
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bridge.server import Endpoint
 from faces.command import Result, in_process
+from models.server import Endpoint
 
 TIMES = ("write_s", "recall_s")
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from bridge.server import Answer, Seen
+from models.server import Answer, Seen
 
 LINE = re.compile(r"^\[(\d+)\] \S+ \S+ ([^:]+): (.*)$", re.MULTILINE)
 TEACHER = re.compile(r"(?:My )?(\w+) teacher is called (\w+)")

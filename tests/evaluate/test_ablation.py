@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bridge.server import Answer, Seen, serving
 from faces.command import in_process
+from models.server import Answer, Seen, serving
 from worlddb import InvalidInputError
 from worlddb.evaluate.ablation import BASE, changes, differences, table_of
 from worlddb.evaluate.benchmark_run import Finished

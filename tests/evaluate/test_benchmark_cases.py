@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bridge.server import serving
 from faces.command import in_process
+from models.server import serving
 from worlddb import FormatError
 from worlddb.evaluate.data_sets import load_cases
 

@@ -7,8 +7,8 @@ import subprocess
 import threading
 from pathlib import Path
 
-from bridge.server import Answer, Fault, Seen, serving
 from faces.command import COMMAND, environment, in_process, worlddb
+from models.server import Answer, Fault, Seen, serving
 from worlddb.evaluate.run_folder import append_line, code_digest, package_digest, read_lines
 
 from .eval_command import asked, options, records, timeless

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bridge.server import Answer, Fault, Seen, serving
 from faces.command import in_process, worlddb
+from models.server import Answer, Fault, Seen, serving
 
 from .conftest import QUESTIONS
 from .eval_command import asked, records, timeless

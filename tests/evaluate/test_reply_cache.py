@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.server import Answer, Cut, Fault, Seen, serving
+from models.server import Answer, Cut, Fault, Seen, serving
 
 from .eval_command import asked, records
 from .models import model, role_of, roles_asked

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.server import Answer, Fault, Seen, serving
 from faces.command import COMMAND, environment, in_process
+from models.server import Answer, Fault, Seen, serving
 
 from .eval_command import asked, options, records
 from .models import model, roles_asked

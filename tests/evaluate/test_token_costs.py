@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.server import Answer, Cut, Seen, serving
 from faces.command import COMMAND, environment, in_process
+from models.server import Answer, Cut, Seen, serving
 from worlddb.evaluate.benchmark_cases import tokens_of
 
 from .eval_command import asked, options, records

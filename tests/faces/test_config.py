@@ -112,24 +112,28 @@ def test_paths_in_the_file_start_from_its_folder_and_know_the_home(
 @pytest.mark.parametrize(
     ("text", "error", "complaint"),
     [
-        ('pathh = "x"', InvalidInputError, "'pathh' is no setting; known are path, user_id, token"),
-        ("[llm]\nmodel = 'x'", InvalidInputError, "'llm' is no setting"),
-        ("port = 'http'", InvalidInputError, "port: 'http' is no whole number from 0 to 65535"),
-        ("port = true", InvalidInputError, "port: True is no whole number"),
-        ("port = 65536", InvalidInputError, "port: 65536 is no whole number"),
-        ("port = 1.5", InvalidInputError, "port: 1.5 is no whole number"),
+        (
+            'pathh = "x"',
+            InvalidInputError,
+            "'pathh' is not a setting; known are path, user_id",
+        ),
+        ("[llm]\nmodel = 'x'", InvalidInputError, "'llm' is not a setting"),
+        ("port = 'http'", InvalidInputError, "port: 'http' is not a whole number from 0 to 65535"),
+        ("port = true", InvalidInputError, "port: True is not a whole number"),
+        ("port = 65536", InvalidInputError, "port: 65536 is not a whole number"),
+        ("port = 1.5", InvalidInputError, "port: 1.5 is not a whole number"),
         ("user_id = 7", InvalidInputError, "user_id: give text, in quotes"),
         ("user_id = ''", InvalidInputError, "user_id: is empty"),
         ("allowed_hosts = [1]", InvalidInputError, "allowed_hosts: give text, in quotes"),
         ("allowed_hosts = 1", InvalidInputError, "allowed_hosts: give a list of texts"),
-        ("log_level = 'loud'", InvalidInputError, "log_level: 'loud' is none of debug, info"),
-        ("extractor = 'magic'", InvalidInputError, "none of rules, verbatim, llm"),
-        ("consolidate_every_s = -1", InvalidInputError, "no number of seconds above 0"),
-        ("consolidate_every_s = nan", InvalidInputError, "no number of seconds above 0"),
+        ("log_level = 'loud'", InvalidInputError, "log_level: 'loud' is not one of debug, info"),
+        ("extractor = 'magic'", InvalidInputError, "not one of rules, verbatim, llm"),
+        ("consolidate_every_s = -1", InvalidInputError, "not a number of seconds above 0"),
+        ("consolidate_every_s = nan", InvalidInputError, "not a number of seconds above 0"),
         ("path = 1979-05-27", InvalidInputError, "path: give text, in quotes"),
-        ("path = ", FormatError, "is no TOML"),
-        ("x" * (1 << 20) + "x", FormatError, "too large"),
-        ("a = " + "[" * 100_000, FormatError, "is no TOML"),
+        ("path = ", FormatError, "is not TOML"),
+        ("x" * (1 << 20) + "x", FormatError, "larger than 1 MiB"),
+        ("a = " + "[" * 100_000, FormatError, "is not TOML"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_path_and_what_to_write(
@@ -149,7 +153,7 @@ def test_a_file_that_is_named_has_to_be_there_and_to_be_text(
     with pytest.raises(FormatError, match="is not UTF-8"):
         settings_from(flags())
     file.unlink()
-    with pytest.raises(StorageError, match="is not there, and WORLDDB_CONFIG names it"):
+    with pytest.raises(StorageError, match="does not exist, but WORLDDB_CONFIG names it"):
         settings_from(flags())
     monkeypatch.setenv("WORLDDB_CONFIG", str(file.parent))
     with pytest.raises(StorageError, match="cannot be read"):
@@ -159,9 +163,9 @@ def test_a_file_that_is_named_has_to_be_there_and_to_be_text(
 @pytest.mark.parametrize(
     ("variable", "value", "complaint"),
     [
-        ("WORLDDB_PORT", "http", "WORLDDB_PORT: 'http' is no whole number"),
-        ("WORLDDB_PORT", "１２", "no whole number"),
-        ("WORLDDB_LOG_LEVEL", "loud", "WORLDDB_LOG_LEVEL: 'loud' is none of debug"),
+        ("WORLDDB_PORT", "http", "WORLDDB_PORT: 'http' is not a whole number"),
+        ("WORLDDB_PORT", "１２", "not a whole number"),
+        ("WORLDDB_LOG_LEVEL", "loud", "WORLDDB_LOG_LEVEL: 'loud' is not one of debug"),
         ("WORLDDB_CONSOLIDATE_EVERY_S", "often", "WORLDDB_CONSOLIDATE_EVERY_S: 'often' is no"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from embed.server import Answer, in_turn, serving
+from worlddb.faces import diagnosis
 
 from .command import Result, on_terminal, worlddb
 from .samples import Sample
@@ -39,11 +40,19 @@ def test_a_fresh_installation_is_healthy_and_told_what_to_do_next(tmp_path: Path
         "store": "warn",
         "embedder": "ok",
         "language model": "ok",
+        "server": "ok",
         "clients": "warn",
     }
     assert "worlddb write" in seen(done, "store")["advice"]
     assert "worlddb setup" in seen(done, "clients")["advice"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_extra_the_server_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "is_server_installed", lambda: False)
+    first = next(diagnosis.examine_clients())
+    assert (first.part, first.verdict) == ("server", "warn")
+    assert first.advice == 'pip install "worlddb[server]"'
 
 
 def test_a_sound_store_is_described(own: Sample, tmp_path: Path) -> None:
@@ -101,7 +110,7 @@ def test_a_language_model_is_examined_without_being_asked(tmp_path: Path) -> Non
     key = "sk-very-secret"
     env = {"WORLDDB_LLM_PROVIDER": "openai", "WORLDDB_LLM_MODEL": "gpt", "WORLDDB_LLM_API_KEY": key}
     whole = doctor(tmp_path, "--json", **env)
-    assert seen(whole, "language model")["seen"] == "openai gpt, with a key; not asked"
+    assert seen(whole, "language model")["seen"] == "openai gpt, with a key; not called"
     assert key not in whole.out
 
 

@@ -16,7 +16,7 @@ from worlddb import errors
 from worlddb.faces.cli.exit_codes import BY_ERROR, MEANINGS, exit_code
 from worlddb.faces.cli.progress import Progress, amount, clock
 from worlddb.faces.cli.terminal import fit, print_table, width
-from worlddb.faces.places import data_directory
+from worlddb.faces.user_paths import data_directory
 
 from .command import COMMAND, DEADLINE_S, environment, in_process, on_terminal, worlddb
 from .samples import Sample

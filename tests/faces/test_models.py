@@ -9,7 +9,7 @@ import pytest
 
 from embed.arctic import wheel
 from embed.server import Answer, Seen, in_turn, serving
-from worlddb.embed.catalog import ARCTIC_EMBED_S, installed
+from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S, installed
 
 from .command import on_terminal, worlddb
 
@@ -133,7 +133,7 @@ def test_a_file_that_is_not_the_model_is_refused(tmp_path: Path) -> None:
     ("arguments", "code", "complaint"),
     [
         (["install"], 2, "give the NAME"),
-        (["install", "gpt-9"], 2, "these can: arctic-embed-s"),
+        (["install", "gpt-9"], 2, "available are arctic-embed-s"),
         (["list", "arctic-embed-s"], 2, "takes no NAME"),
         (["list", "--from", "x"], 2, "takes no NAME, --from"),
         (["remove", "arctic-embed-s"], 2, "invalid choice"),

@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlddb.errors import ConflictError, FormatError
-from worlddb.faces.clients.catalog import CLIENTS, client_named
-from worlddb.faces.clients.editing import apply, edit_for
-from worlddb.faces.clients.entries import http_entry, merged_entry
-from worlddb.faces.clients.jsontext import parse_json, set_json
-from worlddb.faces.clients.tomltext import parse_toml, set_toml
+from worlddb.faces.clients import client_file
+from worlddb.faces.clients.client_catalog import CLIENTS, client_named, http_entry, merged_entry
+from worlddb.faces.clients.client_file import apply_edit, edit_for, parse_toml, set_toml
+from worlddb.faces.clients.jsonc_text import parse_json, set_json
 
 from .command import DEADLINE_S, Result, environment, worlddb
 
@@ -62,7 +61,7 @@ def test_write_makes_the_file_and_a_second_time_changes_nothing(name: str, tmp_p
     assert path.stat().st_mode & 0o777 == 0o600
     first = path.read_bytes()
     again = setup(tmp_path, name, "--write")
-    assert again.out.startswith(f"{CLIENTS[name].title} knows this memory already")
+    assert again.out.startswith(f"{CLIENTS[name].title} is already connected")
     assert path.read_bytes() == first
     assert [item.name for item in path.parent.iterdir()] == [path.name]
 
@@ -182,8 +181,8 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
     path.write_text("{}")
     edit = edit_for(CLIENTS["cursor"], str(path), ENTRY)
     path.write_text('{"new": 1}')
-    with pytest.raises(ConflictError, match="was changed meanwhile"):
-        apply(edit)
+    with pytest.raises(ConflictError, match="was changed in the meantime"):
+        apply_edit(edit)
     assert path.read_text() == '{"new": 1}'
     assert not [item for item in tmp_path.iterdir() if item.name.endswith(".part")]
 
@@ -192,7 +191,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     real, path = tmp_path / "dotfiles.json", tmp_path / "mcp.json"
     real.write_text("{}")
     path.symlink_to(real)
-    apply(edit_for(CLIENTS["cursor"], str(path), ENTRY))
+    apply_edit(edit_for(CLIENTS["cursor"], str(path), ENTRY))
     assert path.is_symlink()
     assert parse_json(real.read_text())["mcpServers"]["worlddb"] == ENTRY
 
@@ -217,10 +216,10 @@ def test_a_server_is_reached_over_http_with_its_token(tmp_path: Path) -> None:
     [
         (["emacs"], "invalid choice"),
         (["claude", "--http", "http://localhost:1"], "starts its servers itself"),
-        (["cursor", "--http", "localhost:1"], "is no address"),
-        (["cursor", "--http", "http://x", "--token", "a b"], "no HTTP header can carry"),
-        (["cursor", "--http", "http://x", "--db", "y"], "knows its store"),
-        (["cursor", "--token", "t"], "is for --http"),
+        (["cursor", "--http", "localhost:1"], "is not an address"),
+        (["cursor", "--http", "http://x", "--token", "a b"], "HTTP headers do not allow"),
+        (["cursor", "--http", "http://x", "--db", "y"], "has its own store"),
+        (["cursor", "--token", "t"], "needs --http"),
         ([], "CLIENT"),
     ],
 )
@@ -397,6 +396,9 @@ def test_an_entry_is_set_in_any_toml_and_set_again_by_replacing_it(text: str) ->
         assert first.startswith(text)
     for comment in re.findall(r"# (?:note|of next)", text):
         assert comment in first
+        assert comment in second
+    if text.count("\r\n") == text.count("\n") > 0:
+        assert first.count("\r\n") == first.count("\n")
 
 
 @pytest.mark.parametrize(
@@ -408,12 +410,29 @@ def test_an_entry_is_set_in_any_toml_and_set_again_by_replacing_it(text: str) ->
         '[mcp_servers]\nworlddb = { command = "x" }\n',
     ],
 )
-def test_toml_that_cannot_be_edited_in_place_is_refused(text: str, tmp_path: Path) -> None:
+def test_toml_is_edited_in_every_notation(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
-    path.write_text(text)
+    path.write_text(f"# head\n{text}# tail\n[x]\ny = 1 # note\n")
+    before = tomllib.loads(path.read_text())
+    apply_edit(edit_for(CLIENTS["codex"], str(path), ENTRY))
+    after = path.read_text()
+    assert tomllib.loads(after) == {
+        **before,
+        "mcp_servers": {**before["mcp_servers"], "worlddb": ENTRY},
+    }
+    assert after.startswith("# head\n")
+    assert "# tail\n[x]\ny = 1 # note\n" in after
+
+
+def test_an_edit_that_would_change_something_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("x = 1\n")
+    monkeypatch.setattr(client_file, "set_toml", lambda text, place, entry: "x = 2\n")
     with pytest.raises(FormatError, match=r"add the entry mcp_servers\.worlddb by hand"):
         edit_for(CLIENTS["codex"], str(path), ENTRY)
-    assert path.read_text() == text
+    assert path.read_text() == "x = 1\n"
 
 
 names = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), max_size=6)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from bench.aliases import NOBODY, Case, Result, cases, run
 
-from worlddb.embed.names import DEFAULT, embedder_named
-from worlddb.embed.protocol import checked
+from worlddb.embed.embedder import checked
+from worlddb.embed.embedder_catalog import DEFAULT, embedder_named
 from worlddb.identity.match_values import NamedNode
 from worlddb.identity.resolver import Resolver
 

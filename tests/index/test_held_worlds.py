@@ -24,8 +24,7 @@ from recall.search_stage import (
     open_store,
 )
 from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
-from worlddb.embed.deterministic import HashEmbedder
-from worlddb.embed.protocol import Vectors
+from worlddb.embed.embedder import HashEmbedder, Vectors
 from worlddb.index import held_world
 from worlddb.index.held_world import HeldWorld
 from worlddb.store.rows import BodyRow

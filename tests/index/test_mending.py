@@ -12,7 +12,7 @@ import pytest
 import worlddb
 from recall.search_stage import hold_at_most
 from worlddb import RecallSettings, WorldDB
-from worlddb.embed.deterministic import HashEmbedder
+from worlddb.embed.embedder import HashEmbedder
 
 from .exact_texts import ExactEmbedder
 from .test_tokens import ReadingEmbedder

@@ -17,8 +17,7 @@ import pytest
 
 from recall.search_stage import edge, fact, facts, found, hold_at_most, lanes, open_store
 from worlddb import Id, ProviderError, WorldDB
-from worlddb.embed.deterministic import HashEmbedder
-from worlddb.embed.protocol import Vectors
+from worlddb.embed.embedder import HashEmbedder, Vectors
 from worlddb.index import vectors
 from worlddb.index.nearest import Nearest
 from worlddb.index.store_search import SUFFIX

@@ -10,7 +10,7 @@ import pytest
 
 import worlddb
 from worlddb import Id, Ingested, ResolverSettings, WorldDB
-from worlddb.embed.protocol import Vectors
+from worlddb.embed.embedder import Vectors
 from worlddb.identity import store_resolver as meaning
 
 CITY = ("NYC", "New York City", "the Big Apple", "Ann Smith")

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import worlddb
 from worlddb import AsOf, Draft, DraftEdge, DraftNode, Memory, Message, WorldDB
-from worlddb.bridge.extractor import LlmExtractor
 from worlddb.claims.claim import adds_up, agree, claim_metadata
 from worlddb.model.address import Id
 from worlddb.model.drafts import Span
+from worlddb.models.model_tasks import LlmExtractor
 
 
 def day(year: int, month: int = 1) -> datetime:

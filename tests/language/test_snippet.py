@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from worlddb.errors import InvalidInputError
 from worlddb.language.snippet import ELLIPSIS, Snippet, snippet
-from worlddb.language.words import asked, words
+from worlddb.language.text_tokens import asked, words
 
 FILLER = "Nothing of interest happened on that day. "
 FLIGHT = "On May 30 we flew from Zürich to Tokyo; Jean-Luc paid $1,200.50 for tickets."

@@ -247,7 +247,7 @@ def test_a_write_that_met_a_purge_lands_in_the_scope_that_is_there(tmp_path: Pat
                 if not purged.is_set():
                     memory.purge_scope(user_id="ada", confirm="ada")
                     purged.set()
-                from worlddb.extract import extractor_named
+                from worlddb.ingest.extractors import extractor_named
 
                 return extractor_named("verbatim").extract(messages, at)  # type: ignore[arg-type]
 

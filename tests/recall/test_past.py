@@ -28,9 +28,8 @@ from recall.search_stage import (
     open_store,
 )
 from worlddb import AsOf, Id, WorldDB
-from worlddb.embed.compose import Pooling
-from worlddb.embed.deterministic import HashEmbedder
-from worlddb.embed.protocol import Vectors
+from worlddb.embed.composition import Pooling
+from worlddb.embed.embedder import HashEmbedder, Vectors
 
 QUESTIONS = ("red apple", "green", "a pear of the Animal", "blue c")
 LATER = BASE + 1_000 * HOUR

@@ -14,33 +14,48 @@ What `yields` may be replaced like any other, but replaces nothing, so no draft 
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
+from worlddb.language.english.claim_wording import tells_change, tells_move, tells_promotion
+from worlddb.language.language_reader import StatedClaim
+from worlddb.language.place_names import town_of, width_of
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Span
 from worlddb.model.records import Plain
-from worlddb.model.regions import town_of, width_of
+
+__all__ = [
+    "CLAIM_EDGE",
+    "FACT",
+    "JOB_TITLE",
+    "LIVES_IN",
+    "WORD_CHARS_MAX",
+    "Claim",
+    "Claimed",
+    "Standing",
+    "adds_up",
+    "agree",
+    "claim_metadata",
+    "claimed",
+    "claims_of",
+    "relation_words",
+    "replaces",
+    "tells_change",
+    "value_key",
+    "without_clashes",
+]
 
 CLAIM_EDGE = "refers_to"
 FACT = "Fact"
 WORD_CHARS_MAX = 200
+AGREEING_VALUES_MAX = 20  # more values of one thing cannot all agree, so none is compared
 LIVES_IN = "lives in"
 JOB_TITLE = "job title"
 
-_MOVING = re.compile(r"\b(?:moved|relocated|now|no longer|any ?more|left)\b", re.IGNORECASE)
-_PROMOTED = re.compile(r"\bpromoted\b", re.IGNORECASE)
-_CHANGE = re.compile(
-    r"\b(?:moved|relocated|started|began|joined|switched|changed|updated|became|become|promoted"
-    r"|hired|turned|now|new|quit|resigned|left|no longer|any ?more)\b",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"\w+")
-_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 _ARTICLES = frozenset(("a", "an", "the"))
 # Relations of which one has many at a time, whatever a model says of them: by their first word.
 _ADDING_UP = frozenset(
@@ -153,11 +168,16 @@ def adds_up(relation: str) -> bool:
 def value_key(text: str) -> tuple[str, ...]:
     """Return what two spellings of one value have in common: case, accents, articles aside."""
     folded = unicodedata.normalize("NFKD", text.casefold())
-    folded = "".join(letter for letter in folded if not unicodedata.combining(letter))
-    if _ADDRESS.fullmatch(folded.strip()):  # a@x.com has no article, and no part of it is less
-        return (folded.strip(),)
-    words = tuple(word for word in _WORD.findall(folded) if word not in _ARTICLES)
-    return words or (folded.strip(),)
+    folded = "".join(letter for letter in folded if not unicodedata.combining(letter)).strip()
+    if _is_address(folded):  # a@x.com has no article, and no part of it is less
+        return (folded,)
+    spaced = "".join(sign if sign.isalnum() or sign == "_" else " " for sign in folded)
+    return tuple(word for word in spaced.split() if word not in _ARTICLES) or (folded,)
+
+
+def _is_address(text: str) -> bool:
+    name, at, host = text.partition("@")
+    return bool(name and at and host) and "@" not in host and len(text.split()) == 1
 
 
 def agree(one: str, other: str) -> bool:
@@ -177,18 +197,13 @@ def replaces(new: Standing, old: Standing) -> bool:
     if new.value and old.value:
         named = bool(new.was) and value_key(new.was) == value_key(old.value)
         # A head nurse is more than a nurse.
-        promoted = new.relation == JOB_TITLE and _PROMOTED.search(new.text) is not None
+        promoted = new.relation == JOB_TITLE and tells_promotion(new.text)
         if named or promoted:
             return value_key(new.value) != value_key(old.value)
         return not agree(new.value, old.value) and not _may_comprise(new, old)
     if new.value:
         return value_key(new.value) == value_key(old.was)
     return bool(old.value) and value_key(new.was) == value_key(old.value)
-
-
-def tells_change(text: str) -> bool:
-    """Return whether the words of a claim tell of something that has just become so."""
-    return _CHANGE.search(text) is not None
 
 
 def _may_comprise(new: Standing, old: Standing) -> bool:
@@ -198,11 +213,52 @@ def _may_comprise(new: Standing, old: Standing) -> bool:
     """
     if new.relation == LIVES_IN and town_of(value_key(new.value)) == town_of(value_key(old.value)):
         return True
-    if new.relation != LIVES_IN or _MOVING.search(new.text):
+    if new.relation != LIVES_IN or tells_move(new.text):
         return False
     if new.vague or old.vague:
         return True
     return width_of(value_key(new.value)) != width_of(value_key(old.value))
+
+
+@dataclass(slots=True)
+class _Topic:
+    """What one message says of one relation of one subject."""
+
+    values: set[str] = field(default_factory=set)
+    sure: set[str] = field(default_factory=set)  # those that something states that does not yield
+    stated: dict[tuple[str, ...], int] = field(default_factory=dict)  # where it is stated last
+    over: set[tuple[str, ...]] = field(default_factory=set)
+
+    def add(self, claim: StatedClaim) -> None:
+        if not claim.value:
+            self.over.add(value_key(claim.was))
+            return
+        self.values.add(claim.value)
+        if not claim.yields:
+            self.sure.add(claim.value)
+            self.stated[value_key(claim.value)] = claim.start
+
+    def excludes(self, claim: StatedClaim) -> bool:
+        if not claim.value:
+            return self.stated.get(value_key(claim.was), -1) >= claim.start
+        if value_key(claim.value) in self.over:
+            return True
+        rivals = self.values if claim.yields else self.sure
+        if len(rivals) > AGREEING_VALUES_MAX:
+            return True
+        return any(not agree(claim.value, value) for value in rivals)
+
+
+def without_clashes(claims: Sequence[StatedClaim]) -> list[StatedClaim]:
+    """Return the claims of one message without those that exclude each other.
+
+    What is said to be over by the end of the message is over: "I moved to Oslo but no longer live
+    in Oslo" says that, and no more.
+    """
+    topics: dict[tuple[str | int, str], _Topic] = defaultdict(_Topic)
+    for claim in claims:
+        topics[claim.owner, claim.relation].add(claim)
+    return [one for one in claims if not topics[one.owner, one.relation].excludes(one)]
 
 
 def claim_metadata(

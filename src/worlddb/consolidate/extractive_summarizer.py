@@ -17,9 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-from worlddb.extract.dates import Dated, dates_in
-from worlddb.extract.mask import masked
-from worlddb.extract.mentions import mentions_in
+from worlddb.language.english.date_phrases import dates_in
+from worlddb.language.english.name_judgement import mentions_in
+from worlddb.language.english.prose import masked
+from worlddb.language.language_reader import Dated
 from worlddb.model.drafts import Message
 from worlddb.model.inputs import check_whole
 

@@ -1,9 +1,10 @@
-"""Config: what the faces are told. Flags win over the environment, that over a file, over defaults.
+"""Settings of the faces, and the store that they describe.
 
     --db x  ▷  WORLDDB_PATH=x  ▷  path = "x" in config.toml  ▷  memory.db in the data directory
 
-The file is the one that WORLDDB_CONFIG names, else `config.toml` in the user's config directory.
-An empty variable counts as unset. Nothing else in this package reads these variables.
+A flag wins over the environment, the environment over the settings file, the file over the default.
+The file is the one that WORLDDB_CONFIG names, else `config.toml` in the user's config directory. An
+empty variable counts as unset. Nothing else in this package reads these variables.
 """
 
 from __future__ import annotations
@@ -12,22 +13,30 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
-from worlddb.faces.opening import open_memory as open_memory
-from worlddb.faces.places import (
+from worlddb.faces.user_paths import (
     CONFIG,
     IN_MEMORY,
     STORE,
     checked_path,
     config_directory,
+    creatable_store,
     data_directory,
+    existing_store,
 )
 
+if TYPE_CHECKING:
+    from worlddb.embed.embedder import Embedder
+    from worlddb.memory.memory import Memory
+    from worlddb.model.drafts import Extractor
+    from worlddb.models.chat_client import Chat
+
+
 FILE_VARIABLE = "WORLDDB_CONFIG"
-FILE_BYTES_MAX = 1 << 20
+FILE_BYTES_MAX = 1 << 20  # A settings file is a page; a larger one is the wrong file.
 LOG_LEVELS = ("debug", "info", "warning", "error")
 EXTRACTORS = ("rules", "verbatim", "llm")
 HIDDEN = "(hidden)"
@@ -36,32 +45,8 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Everything a face can be told, checked."""
-
-    path: str
-    user_id: str | None = None
-    token: str | None = field(default=None, repr=False)
-    tokens_file: str | None = None
-    host: str = "127.0.0.1"
-    port: int = 8765
-    allowed_hosts: tuple[str, ...] = ()
-    allowed_origins: tuple[str, ...] = ()
-    embedder: str | None = None
-    embedder_key: str | None = field(default=None, repr=False)
-    models_dir: str | None = None
-    llm_provider: str | None = None
-    llm_base_url: str | None = None
-    llm_model: str | None = None
-    llm_api_key: str | None = field(default=None, repr=False)
-    log_level: str = "info"
-    extractor: str = "rules"
-    consolidate_every_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """One setting: its name, its value as it may be shown, and who said so."""
+    """One setting: its name, its value with secrets hidden, and where it comes from."""
 
     name: str
     value_shown: Any
@@ -69,7 +54,7 @@ class Origin:
 
 
 class _Wrong(ValueError):
-    """A value cannot be what it is given for; the text says what it has to be."""
+    """A value has the wrong form; the message says which form is right."""
 
 
 def _text(value: object) -> str:
@@ -83,7 +68,7 @@ def _text(value: object) -> str:
 def _one_of(*choices: str) -> Callable[[object], str]:
     def check(value: object) -> str:
         if not isinstance(value, str) or value.casefold() not in choices:
-            raise _Wrong(f"{value!r:.80} is none of {', '.join(choices)}")
+            raise _Wrong(f"{value!r:.80} is not one of {', '.join(choices)}")
         return value.casefold()
 
     return check
@@ -92,7 +77,7 @@ def _one_of(*choices: str) -> Callable[[object], str]:
 def _port(value: object) -> int:
     number = int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value) else value
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65_535:
-        raise _Wrong(f"{value!r:.80} is no whole number from 0 to 65535")
+        raise _Wrong(f"{value!r:.80} is not a whole number from 0 to 65535")
     return number
 
 
@@ -102,7 +87,7 @@ def _seconds(value: object) -> float:
     except (ValueError, OverflowError):
         number = 0.0
     if isinstance(value, bool) or not 0 < number < float("inf"):
-        raise _Wrong(f"{value!r:.80} is no number of seconds above 0")
+        raise _Wrong(f"{value!r:.80} is not a number of seconds above 0")
     return number
 
 
@@ -115,81 +100,98 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """How one setting is given: its variable, its flag, and what makes a value of it."""
+class _SettingKind:
+    """How one setting is given: its variable, its flag, and the function that checks it."""
 
     variable: str
-    make: Callable[[object], Any] = _text
-    flag: str | None = None
-    is_path: bool = False
-    is_secret: bool = False
+    make: Callable[[object], Any]
+    flag: str | None
+    is_path: bool
+    is_secret: bool
 
 
-KINDS: Mapping[str, _Kind] = {
-    "path": _Kind("WORLDDB_PATH", flag="db", is_path=True),
-    "user_id": _Kind("WORLDDB_SCOPE"),
-    "token": _Kind("WORLDDB_TOKEN", is_secret=True),
-    "tokens_file": _Kind("WORLDDB_TOKENS_FILE", is_path=True),
-    "host": _Kind("WORLDDB_HOST"),
-    "port": _Kind("WORLDDB_PORT", _port),
-    "allowed_hosts": _Kind("WORLDDB_ALLOWED_HOSTS", _names),
-    "allowed_origins": _Kind("WORLDDB_ALLOWED_ORIGINS", _names),
-    "embedder": _Kind("WORLDDB_EMBEDDER"),
-    "embedder_key": _Kind("WORLDDB_EMBEDDER_KEY", is_secret=True),
-    "models_dir": _Kind("WORLDDB_MODELS", is_path=True),
-    "llm_provider": _Kind("WORLDDB_LLM_PROVIDER"),
-    "llm_base_url": _Kind("WORLDDB_LLM_BASE_URL"),
-    "llm_model": _Kind("WORLDDB_LLM_MODEL"),
-    "llm_api_key": _Kind("WORLDDB_LLM_API_KEY", is_secret=True),
-    "log_level": _Kind("WORLDDB_LOG_LEVEL", _one_of(*LOG_LEVELS)),
-    "extractor": _Kind("WORLDDB_EXTRACTOR", _one_of(*EXTRACTORS)),
-    "consolidate_every_s": _Kind("WORLDDB_CONSOLIDATE_EVERY_S", _seconds),
-}
-"""The settings by name, which is also their key in the file and their attribute of a flag."""
+def _setting(
+    variable: str,
+    make: Callable[[object], Any] = _text,
+    *,
+    default: Any = None,
+    flag: str | None = None,
+    is_path: bool = False,
+    is_secret: bool = False,
+) -> Any:
+    kind = _SettingKind(variable, make, flag, is_path, is_secret)
+    return field(default=default, repr=not is_secret, metadata={"kind": kind})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, checked. A name is also the key in the file and the attribute of the flag."""
+
+    path: str = _setting("WORLDDB_PATH", default=MISSING, flag="db", is_path=True)
+    user_id: str | None = _setting("WORLDDB_SCOPE")
+    token: str | None = _setting("WORLDDB_TOKEN", is_secret=True)
+    tokens_file: str | None = _setting("WORLDDB_TOKENS_FILE", is_path=True)
+    host: str = _setting("WORLDDB_HOST", default="127.0.0.1")
+    port: int = _setting("WORLDDB_PORT", _port, default=8765)
+    allowed_hosts: tuple[str, ...] = _setting("WORLDDB_ALLOWED_HOSTS", _names, default=())
+    allowed_origins: tuple[str, ...] = _setting("WORLDDB_ALLOWED_ORIGINS", _names, default=())
+    embedder: str | None = _setting("WORLDDB_EMBEDDER")
+    embedder_key: str | None = _setting("WORLDDB_EMBEDDER_KEY", is_secret=True)
+    models_dir: str | None = _setting("WORLDDB_MODELS", is_path=True)
+    llm_provider: str | None = _setting("WORLDDB_LLM_PROVIDER")
+    llm_base_url: str | None = _setting("WORLDDB_LLM_BASE_URL")
+    llm_model: str | None = _setting("WORLDDB_LLM_MODEL")
+    llm_api_key: str | None = _setting("WORLDDB_LLM_API_KEY", is_secret=True)
+    log_level: str = _setting("WORLDDB_LOG_LEVEL", _one_of(*LOG_LEVELS), default="info")
+    extractor: str = _setting("WORLDDB_EXTRACTOR", _one_of(*EXTRACTORS), default="rules")
+    consolidate_every_s: float | None = _setting("WORLDDB_CONSOLIDATE_EVERY_S", _seconds)
+
+
+KINDS: Mapping[str, _SettingKind] = {one.name: one.metadata["kind"] for one in fields(Settings)}
 
 
 def settings_from(args: argparse.Namespace) -> Settings:
-    """Return what flags, environment and file say. A flag is an attribute of `args`, if not None.
+    """Return the settings from flags, environment and file. Flags are attributes of `args`.
 
     Raises:
-        InvalidInputError: a value is wrong, or the file has a key that is no setting.
-        FormatError: the file is no TOML.
+        InvalidInputError: a value is wrong, or the file has an unknown key.
+        FormatError: the file is not TOML.
         StorageError: WORLDDB_CONFIG names a file that cannot be read.
     """
-    values = {name: value for name, value, _ in _said(args)}
+    values = {name: value for name, value, _ in _given(args)}
     return Settings(**({"path": _default_path()} | values))
 
 
 def origins(args: argparse.Namespace) -> list[Origin]:
-    """Return every setting with who said it; secrets are hidden, as are passwords in addresses.
+    """Return every setting with its origin; secrets and passwords in addresses are hidden.
 
     Raises:
         InvalidInputError, FormatError, StorageError: as `settings_from`.
     """
-    said = {name: (value, origin) for name, value, origin in _said(args)}
+    given = {name: origin for name, _, origin in _given(args)}
     settings = settings_from(args)
     return [
         Origin(
             name=name,
             value_shown=_shown(kind, getattr(settings, name)),
-            origin=said[name][1] if name in said else DEFAULT,
+            origin=given.get(name, DEFAULT),
         )
         for name, kind in KINDS.items()
     ]
 
 
 def config_path() -> str:
-    """Return the path of the file that holds settings, whether it exists or not."""
+    """Return the path of the settings file, whether it exists or not."""
     given = os.environ.get(FILE_VARIABLE)
     if given:
         return os.path.abspath(os.path.expanduser(given))
     return os.path.join(config_directory(), CONFIG)
 
 
-def _said(args: argparse.Namespace) -> Iterator[tuple[str, Any, str]]:
-    """Yield the settings that somebody gave: name, value, and who."""
+def _given(args: argparse.Namespace) -> Iterator[tuple[str, Any, str]]:
+    """Yield the settings that are not defaults: name, value, origin."""
     path = config_path()
-    held = _file(path)
+    in_file = _file(path)
     for name, kind in KINDS.items():
         flag = kind.flag or name
         given = getattr(args, flag, None)
@@ -200,19 +202,19 @@ def _said(args: argparse.Namespace) -> Iterator[tuple[str, Any, str]]:
         elif variable:
             made = _made(kind, variable, kind.variable)
             yield name, made, f"environment {kind.variable}"
-        elif name in held:
-            made = _made(kind, held[name], f"{path}: {name}", os.path.dirname(path))
+        elif name in in_file:
+            made = _made(kind, in_file[name], f"{path}: {name}", os.path.dirname(path))
             yield name, made, f"file {path}"
 
 
-def _made(kind: _Kind, given: object, where: str, folder: str = "") -> Any:
+def _made(kind: _SettingKind, given: object, where: str, folder: str = "") -> Any:
     try:
         value = kind.make(given)
     except _Wrong as wrong:
         raise InvalidInputError(f"{where}: {wrong}") from None
     if not kind.is_path or value == IN_MEMORY:
         return value
-    # No shell has expanded what comes from a file; and a relative path in it starts from there.
+    # No shell expands the values in a file. A relative path in it starts from its folder.
     return checked_path(os.path.join(folder, os.path.expanduser(value)))
 
 
@@ -220,7 +222,7 @@ def _default_path() -> str:
     return checked_path(os.path.join(data_directory(), STORE))
 
 
-def _shown(kind: _Kind, value: Any) -> Any:
+def _shown(kind: _SettingKind, value: Any) -> Any:
     if kind.is_secret and value is not None:
         return HIDDEN
     if isinstance(value, tuple):
@@ -229,13 +231,7 @@ def _shown(kind: _Kind, value: Any) -> Any:
 
 
 def _file(path: str) -> dict[str, Any]:
-    """Return what the file says; nothing if it is only where it would be by default.
-
-    Raises:
-        InvalidInputError: it has a key that is no setting.
-        FormatError: it is no TOML.
-        StorageError: it was named and cannot be read.
-    """
+    """Return the content of the settings file; empty if the default file does not exist."""
     try:
         with open(path, "rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
@@ -243,21 +239,92 @@ def _file(path: str) -> dict[str, Any]:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         if missing and not os.environ.get(FILE_VARIABLE):
             return {}
-        told = "is not there, and WORLDDB_CONFIG names it" if missing else "cannot be read"
-        raise StorageError(f"{path}: the settings file {told}") from None
+        reason = "does not exist, but WORLDDB_CONFIG names it" if missing else "cannot be read"
+        raise StorageError(f"{path}: the settings file {reason}") from None
     if not data:
         return {}
     if len(data) > FILE_BYTES_MAX:
-        raise FormatError(f"{path}: is too large for a settings file")
+        raise FormatError(f"{path}: the settings file is larger than 1 MiB")
     import tomllib
 
     try:
-        held = tomllib.loads(data.decode())
+        content = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        told = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise FormatError(f"{path}: is no TOML: {told}") from None
-    if strange := sorted(held.keys() - KINDS.keys()):
+        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise FormatError(f"{path}: is not TOML: {reason}") from None
+    if unknown := sorted(content.keys() - KINDS.keys()):
         raise InvalidInputError(
-            f"{path}: {strange[0]!r:.80} is no setting; known are {', '.join(KINDS)}"
+            f"{path}: {unknown[0]!r:.80} is not a setting; known are {', '.join(KINDS)}"
         )
-    return held
+    return content
+
+
+# -- the store and its models ----------------------------------------------------------------------
+
+
+def open_memory(settings: Settings, *, create: bool = True, actor: str) -> Memory:
+    """Open the store as `worlddb.Memory`; without `create` it must exist.
+
+    Raises:
+        StorageError, FormatError: the store cannot be opened or created.
+        InvalidInputError: the embedder, the extractor or the chat model is unknown.
+        ConflictError: the vectors of the store come from another embedder.
+    """
+    from worlddb.memory.memory import Memory
+
+    path = creatable_store(settings.path) if create else existing_store(settings.path)
+    return Memory(
+        path,
+        create=create,
+        embedder=embedder_of(settings),
+        models_dir=settings.models_dir,
+        extractor=extractor_of(settings),
+        user_id=settings.user_id,
+        actor=actor,
+    )
+
+
+def embedder_of(settings: Settings) -> Embedder | str | None:
+    """Return the configured embedder; None stands for the store's own.
+
+    Raises:
+        InvalidInputError: there is no such embedder.
+    """
+    if settings.embedder is None or settings.embedder == "none":
+        return settings.embedder
+    from worlddb.embed.embedder_catalog import embedder_named
+
+    return embedder_named(
+        settings.embedder, models_dir=settings.models_dir, api_key=settings.embedder_key
+    )
+
+
+def extractor_of(settings: Settings) -> Extractor | str:
+    """Return the configured extractor.
+
+    Raises:
+        InvalidInputError: the extractor is a chat model, and no chat model is configured.
+    """
+    if settings.extractor != "llm":
+        return settings.extractor
+    from worlddb.models.model_tasks import LlmExtractor
+
+    return LlmExtractor(chat_of(settings))
+
+
+def chat_of(settings: Settings) -> Chat:
+    """Return a client for the configured chat model.
+
+    Raises:
+        InvalidInputError: no chat model is configured, or one of its settings is wrong.
+    """
+    if not settings.llm_provider or not settings.llm_model:
+        raise InvalidInputError(
+            "no language model is configured; set at least WORLDDB_LLM_PROVIDER and "
+            "WORLDDB_LLM_MODEL (and, if needed, WORLDDB_LLM_BASE_URL and WORLDDB_LLM_API_KEY)"
+        )
+    from worlddb.models.chat_client import chat_from
+
+    return chat_from(
+        settings.llm_provider, settings.llm_base_url, settings.llm_model, settings.llm_api_key
+    )

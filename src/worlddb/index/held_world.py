@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from worlddb.index.name_index import first_name, name_key
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
-from worlddb.language.form import Form, form_of
-from worlddb.language.question import weights_of
-from worlddb.language.words import asked, words
+from worlddb.language.question_wording import weights_of
+from worlddb.language.text_features import Form, form_of
+from worlddb.language.text_tokens import asked, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Change, Edge, decode_changes
 from worlddb.store.interface import Reader

@@ -19,7 +19,7 @@ from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import Moment
 
 if TYPE_CHECKING:
-    from worlddb.embed.protocol import Embedder
+    from worlddb.embed.embedder import Embedder
     from worlddb.index.held_world import HeldWorld, HeldWorlds
     from worlddb.index.store_search import StoreSearch
     from worlddb.index.vectors import Vectors
@@ -79,7 +79,7 @@ class Search:
             raise InvalidInputError("opened with embedder='none'; open it with one to use vectors")
         if self._given is not None:
             return self._made(self._given)
-        from worlddb.embed.names import DEFAULT
+        from worlddb.embed.embedder_catalog import DEFAULT
 
         recorded = self._recorded()
         try:
@@ -179,7 +179,7 @@ class Search:
             InvalidInputError: an unknown name, or an object that is no embedder.
         """
         if isinstance(embedder, str):
-            from worlddb.embed.names import embedder_named
+            from worlddb.embed.embedder_catalog import embedder_named
 
             return embedder_named(embedder, models_dir=self._models_dir)
         needed = ("model_id", "dim", "embed_queries", "embed_documents")

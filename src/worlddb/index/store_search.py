@@ -27,7 +27,7 @@ from worlddb.index.composed_worlds import STORED
 from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
-from worlddb.language.words import words
+from worlddb.language.text_tokens import words
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ModelRow
 

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.compose import Pooling, Vector
-from worlddb.embed.protocol import Embedder, checked
+from worlddb.embed.composition import Pooling, Vector
+from worlddb.embed.embedder import Embedder, checked
 from worlddb.errors import (
     ConflictError,
     InvalidInputError,

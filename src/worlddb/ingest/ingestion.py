@@ -101,7 +101,7 @@ def extractor_of(given: Extractor | str | None) -> Extractor:
             "with a function from messages to text"
         )
     if given is None or isinstance(given, str):
-        from worlddb.extract import extractor_named
+        from worlddb.ingest.extractors import extractor_named
 
         return extractor_named(given or "rules")
     return given
@@ -128,7 +128,7 @@ def draft_or_wait(
             waiting = failure(extractor, error)
     fallback: Extractor | None = getattr(extractor, "fallback", None)
     if fallback is None:
-        from worlddb.extract import extractor_named
+        from worlddb.ingest.extractors import extractor_named
 
         fallback = extractor_named("verbatim")
     return fallback.extract(messages, at).merged(), waiting

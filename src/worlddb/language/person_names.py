@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from worlddb.language.fold import fold
-from worlddb.language.words import folded
-from worlddb.resolve.known import is_given
+from worlddb.language.known_names import is_given
+from worlddb.language.text_tokens import folded
+from worlddb.language.word_forms import fold
 
 TEXT_MAX = 400  # Of a longer text only the beginning is read: a longer text is no name.
 

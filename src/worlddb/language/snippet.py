@@ -14,8 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from worlddb.errors import InvalidInputError
-from worlddb.language.parse import Piece
-from worlddb.language.words import asked, spans
+from worlddb.language.text_tokens import Piece, asked, spans
 
 WIDTH_MIN = 16
 ELLIPSIS = "…"

@@ -1,4 +1,4 @@
-"""Word sound: how a word is spoken, roughly, in English ears.
+"""Sound: how a word is spoken, roughly, in English ears.
 
 `spoken` respells a word so that spellings of one sound agree (Phillip and Filip, Knight and Nite).
 `sound_code` is a Soundex-style key of that: a first letter and up to four digits.

@@ -11,7 +11,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import HeldWorld, Scores, VectorRows, ranked, text_scores
 from worlddb.index.search import Search
 from worlddb.index.store_search import Found
-from worlddb.language.words import asked, words
+from worlddb.language.text_tokens import asked, words
 from worlddb.model.records import TextMatch
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
 from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
-from worlddb.language.dates import spans_of
-from worlddb.language.form import ASKS, CHARS, TELLING
-from worlddb.language.question import speakers_of
-from worlddb.language.telling import DONE, NOTHING, wants_question
+from worlddb.language.question_dates import spans_of
+from worlddb.language.question_wording import speakers_of
+from worlddb.language.text_features import ASKS, CHARS, DONE, NOTHING, TELLING, wants_question
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
 from worlddb.store.interface import Reader

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from worlddb.claims.claim_lookup import claiming
 from worlddb.errors import InvalidInputError
-from worlddb.extract.asking import asked_claims
 from worlddb.index.held_world import (
     HeldWorld,
     Mask,
@@ -41,8 +40,9 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.store_search import CANDIDATES_MAX, LINKED_NODES_MAX, Found, StoreSearch
 from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
-from worlddb.language.question import question_parts
-from worlddb.language.words import asked, folded, words
+from worlddb.language.english.claim_questions import asked_claims
+from worlddb.language.question_wording import question_parts
+from worlddb.language.text_tokens import asked, folded, words
 from worlddb.model.address import Id
 from worlddb.model.inputs import (
     Instant,

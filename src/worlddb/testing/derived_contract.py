@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from worlddb.language.words import indexed
+from worlddb.language.text_tokens import indexed
 from worlddb.model.drafts import ATTRIBUTE
 from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW, PoolRow

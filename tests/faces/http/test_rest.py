@@ -18,11 +18,11 @@ from worlddb.errors import (
     RejectedError,
     StorageError,
 )
-from worlddb.extract import CHOICES
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.calls import EXTRACTORS, call_named
 from worlddb.faces.http.http_problems import problem_of
 from worlddb.faces.http.rest_routes import REST_CALLS
+from worlddb.ingest.extractors import CHOICES
 
 from .serving import JSON, Site
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from worlddb.embed.protocol import Embedder
+    from worlddb.embed.embedder import Embedder
     from worlddb.memory.memory import Memory
     from worlddb.world_db import WorldDB
 
@@ -31,7 +31,7 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
         StorageError, FormatError: there is none, or it cannot be read.
     """
     from worlddb.faces.config import settings_from
-    from worlddb.faces.places import existing_store
+    from worlddb.faces.user_paths import existing_store
     from worlddb.world_db import open as open_store
 
     settings = settings_from(args)
@@ -45,10 +45,10 @@ def open_to_write(args: argparse.Namespace) -> WorldDB:
     Raises:
         StorageError, FormatError: it cannot be opened or made.
     """
-    from worlddb.faces.places import roomy_store
+    from worlddb.faces.user_paths import creatable_store
     from worlddb.world_db import open as open_store
 
-    return open_store(roomy_store(store_path(args)))
+    return open_store(creatable_store(store_path(args)))
 
 
 def open_memories(
@@ -82,7 +82,6 @@ def chosen_embedder(args: argparse.Namespace) -> Embedder | str | None:
     Raises:
         InvalidInputError: there is no such embedder.
     """
-    from worlddb.faces.config import settings_from
-    from worlddb.faces.opening import embedder_of
+    from worlddb.faces.config import embedder_of, settings_from
 
     return embedder_of(settings_from(args))

@@ -19,12 +19,12 @@ from worlddb.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from worlddb import ChatSettings
-    from worlddb.bridge.configured import ModelName
     from worlddb.evaluate.benchmark_settings import RunSettings
     from worlddb.evaluate.model_answers import Roles
     from worlddb.evaluate.question_plan import PlannedQuestion
     from worlddb.evaluate.reply_cache import Calls
     from worlddb.faces.config import Settings
+    from worlddb.models.chat_client import ModelName
 
     Rest = tuple[RunSettings, Roles | None, Sequence[PlannedQuestion]]
     """A run, its models, and the questions it has still to ask."""
@@ -66,9 +66,9 @@ def model_of(spec: str) -> tuple[str, str]:
     Raises:
         InvalidInputError: it is no model, or what should be an address is none.
     """
-    from worlddb.bridge.configured import model_named
+    from worlddb.models.chat_client import parse_model_name
 
-    named = model_named(spec)
+    named = parse_model_name(spec)
     return f"{named.provider}:{named.model}", (named.address or "").rstrip("/")
 
 
@@ -137,8 +137,7 @@ def _chat_settings(args: argparse.Namespace, role: str, spec: str | None) -> Cha
         InvalidInputError: it is badly named.
     """
     from worlddb import chat_from
-    from worlddb.faces.config import settings_from
-    from worlddb.faces.opening import chat_of
+    from worlddb.faces.config import chat_of, settings_from
 
     told = settings_from(args)
     longest = {
@@ -159,10 +158,10 @@ def _chat_settings(args: argparse.Namespace, role: str, spec: str | None) -> Cha
 
 
 def _named(role: str, spec: str) -> ModelName:
-    from worlddb.bridge.configured import model_named
+    from worlddb.models.chat_client import parse_model_name
 
     try:
-        return model_named(spec)
+        return parse_model_name(spec)
     except InvalidInputError as error:
         raise InvalidInputError(f"--{role}: {error}") from None
 

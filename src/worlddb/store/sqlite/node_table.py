@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from worlddb.errors import CorruptionError
-from worlddb.language.words import indexed
+from worlddb.language.text_tokens import indexed
 from worlddb.model.address import ERASED, ROOT_ID, ROOT_NAME, ROOT_TYPE, Id, short_key, trusted_id
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import Node

@@ -31,7 +31,7 @@ from typing import Any
 import apsw
 from blake3 import blake3
 
-from worlddb.language.words import indexed
+from worlddb.language.text_tokens import indexed
 from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
 from worlddb.model.records import GENESIS, commit_hash, node_record, state_digest
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from worlddb.language.words import indexed
+from worlddb.language.text_tokens import indexed
 from worlddb.store.rows import (
     ROOT_ROW,
     ConflictScan,

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future
 
 import apsw
 
-from worlddb.language.words import indexed
+from worlddb.language.text_tokens import indexed
 from worlddb.store.rows import ROOT_ROW, Head, NewText, TextHit
 from worlddb.store.sqlite.database_file import CACHE_KIB
 from worlddb.store.sqlite.schema import (

@@ -11,7 +11,7 @@ from worlddb.faces.cli.command_options import Subparsers, add_command, wants_jso
 from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import one_line, print_json
-from worlddb.faces.places import IN_MEMORY, checked_path, existing_store, roomy_store
+from worlddb.faces.user_paths import IN_MEMORY, checked_path, creatable_store, existing_store
 
 
 def add_backup(subparsers: Subparsers) -> None:
@@ -103,7 +103,7 @@ def run_restore(args: argparse.Namespace) -> int:
     from worlddb.audit.backup_restore import restore
 
     with Progress("restoring"):
-        last = restore(backup, roomy_store(path), replace=args.force)
+        last = restore(backup, creatable_store(path), replace=args.force)
     if wants_json(args):
         print_json({"path": path, "commit": last.seq, "root_state": str(last.root_state)})
     else:

@@ -1,4 +1,4 @@
-"""`worlddb completion`: a script by which your shell completes this command."""
+"""`worlddb completion`: print a completion script for a shell, made by shtab from the parser."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from worlddb.faces.cli.command_options import Subparsers, add_command, wants_jso
 from worlddb.faces.cli.terminal import print_json
 
 SHELLS = ("bash", "zsh", "fish")
+FILES = {"PATH", "FILE", "TARGET"}
+"""The metavars of arguments that shells complete as file names."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -18,12 +20,12 @@ def add_parser(subparsers: Subparsers) -> None:
         arguments="SHELL",
         summary="print a script that completes commands in your shell",
         description=(
-            "Print a script by which bash, zsh or fish complete commands, options and their\n"
-            "choices. It is made from this version's commands: print it anew after an upgrade."
+            "Print a script with which bash, zsh or fish complete commands, options and their\n"
+            "choices. It describes the commands of this version: print it again after an upgrade."
         ),
         examples=(
             ("source <(worlddb completion bash)", "now; in ~/.bashrc, always"),
-            ("source <(worlddb completion zsh)", "the same in ~/.zshrc"),
+            ('eval "$(worlddb completion zsh)"', "the same in ~/.zshrc"),
             ("worlddb completion fish | source", "for fish"),
         ),
     )
@@ -33,17 +35,25 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    from worlddb.faces.cli import completing, make_parser
+    import shtab
 
-    commands = completing.commands_of(make_parser())
-    make = {
-        "bash": completing.bash_script,
-        "zsh": completing.zsh_script,
-        "fish": completing.fish_script,
-    }
-    script = make[args.shell](commands)
+    from worlddb.faces.cli import make_parser
+
+    parser = make_parser()
+    _mark_files(parser, shtab.FILE)
+    script = shtab.complete(parser, shell=args.shell)
     if wants_json(args):
         print_json({"shell": args.shell, "script": script})
     else:
-        print(script, end="")
+        print(script)
     return 0
+
+
+def _mark_files(parser: argparse.ArgumentParser, completer: object) -> None:
+    """Tell shtab, by an attribute of the action, which arguments are file names."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _mark_files(command, completer)
+        elif action.metavar in FILES:
+            action.complete = completer  # type: ignore[attr-defined]

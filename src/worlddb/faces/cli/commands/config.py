@@ -1,4 +1,4 @@
-"""`worlddb config`: every setting, its value, and who said so."""
+"""`worlddb config`: every setting, its value, and its origin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "own folder."
         ),
         examples=(
-            ("worlddb config", "what holds, and why"),
+            ("worlddb config", "all settings"),
             ("worlddb config --json", "the same, for a script"),
             ("WORLDDB_CONFIG=/dev/null worlddb config", "without your file"),
         ),

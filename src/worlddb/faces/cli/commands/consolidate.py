@@ -97,9 +97,8 @@ def run_consolidate(args: argparse.Namespace) -> int:
 def _summarizer(args: argparse.Namespace) -> Summarizer | None:
     if args.summarizer == "extractive":
         return None
-    from worlddb.bridge.summarizer import LlmSummarizer
-    from worlddb.faces.config import settings_from
-    from worlddb.faces.opening import chat_of
+    from worlddb.faces.config import chat_of, settings_from
+    from worlddb.models.model_tasks import LlmSummarizer
 
     return LlmSummarizer(chat_of(settings_from(args)))
 

@@ -1,4 +1,4 @@
-"""`worlddb doctor`: is everything there, and does it work?"""
+"""`worlddb doctor`: examine this installation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from worlddb.faces.cli.exit_codes import FOUND, OK
 from worlddb.faces.cli.terminal import one_line, paint, print_json
 
 if TYPE_CHECKING:
-    from worlddb.faces.findings import Finding
+    from worlddb.faces.diagnosis import DoctorFinding
 
 COLOURS = {"ok": "green", "warn": "bold", "fail": "red"}
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
@@ -30,9 +30,9 @@ def add_parser(subparsers: Subparsers) -> None:
         summary="examine store, index, embedder, model and clients",
         description=(
             "Examine the settings, the store and its indexes, the embedder, the language model\n"
-            "(which is not asked) and the clients that know this memory, and say what to do about\n"
-            "what is wrong. Repairs nothing. The exit code is 1 if anything fails; a warning is\n"
-            "no failure. A store above 64 MB is opened but not checked; that is 'worlddb check'."
+            "(without calling it), the server and the connected clients, and give advice about\n"
+            "each problem. Repairs nothing. The exit code is 1 if anything fails, not for a\n"
+            "warning. A store above 64 MB is opened but not checked: use 'worlddb check'."
         ),
         examples=(
             ("worlddb doctor", "all of it"),
@@ -65,10 +65,15 @@ def run(args: argparse.Namespace) -> int:
     return FOUND if failed else OK
 
 
-def _findings(args: argparse.Namespace) -> Iterator[Finding]:
-    from worlddb.faces.checkup import examine_config, examine_embedder, examine_model, examine_store
-    from worlddb.faces.clients.checkup import examine_clients
+def _findings(args: argparse.Namespace) -> Iterator[DoctorFinding]:
     from worlddb.faces.config import KINDS, config_path, origins, settings_from
+    from worlddb.faces.diagnosis import (
+        examine_clients,
+        examine_config,
+        examine_embedder,
+        examine_model,
+        examine_store,
+    )
 
     settings = settings_from(args)
     secrets = [
@@ -83,7 +88,7 @@ def _findings(args: argparse.Namespace) -> Iterator[Finding]:
     yield from examine_clients()
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: DoctorFinding) -> None:
     mark = paint(MARKS[finding.verdict], COLOURS[finding.verdict])
     print(f"{mark}  {finding.part}: {one_line(finding.seen)}", flush=True)
     if finding.advice:

@@ -18,9 +18,9 @@ from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.terminal import iso, one_line, preview, print_json, print_table
 
 if TYPE_CHECKING:
-    from worlddb.bridge.chat import Chat
-    from worlddb.bridge.extractor import LlmExtractor
     from worlddb.model.drafts import Extracted, Pending
+    from worlddb.models.chat_client import Chat
+    from worlddb.models.model_tasks import LlmExtractor
     from worlddb.world_db import WorldDB
 
 
@@ -79,11 +79,10 @@ def run_extract(args: argparse.Namespace) -> int:
 def _extractor(args: argparse.Namespace) -> tuple[LlmExtractor, Chat]:
     from pathlib import Path
 
-    from worlddb.faces.config import settings_from
-    from worlddb.faces.opening import chat_of
+    from worlddb.faces.config import chat_of, settings_from
 
     chat = chat_of(settings_from(args))
-    from worlddb.bridge.extractor import LlmExtractor
+    from worlddb.models.model_tasks import LlmExtractor
 
     prompt = None if args.prompt is None else Path(args.prompt)
     return LlmExtractor(chat, prompt=prompt), chat

@@ -1,4 +1,4 @@
-"""`worlddb models`: which embedding models there are, and installing one."""
+"""`worlddb models`: list and install embedding models."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def add_parser(subparsers: Subparsers) -> None:
         summary="list and install embedding models",
         description=(
             "List the embedding models that run on this machine, or install one: from the hub, or\n"
-            "from a file you have. What is installed has the hash that is pinned in this version;\n"
-            "anything else is refused. Models lie in $WORLDDB_MODELS, else in your data directory."
+            "from your own files. Only files with the hashes pinned in this version are accepted.\n"
+            "Models are stored in $WORLDDB_MODELS, else in your data directory."
         ),
         examples=(
-            ("worlddb models", "what there is, and what is installed"),
+            ("worlddb models", "all models, installed or not"),
             ("worlddb models install arctic-embed-s", "download it from the hub"),
             ("worlddb models install arctic-embed-s --from ~/Downloads", "no network needed"),
         ),
@@ -45,7 +45,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--from",
         dest="source",
         metavar="PATH",
-        help="a folder, a wheel or zip, or a file with the others beside it; names do not matter",
+        help="a folder, a wheel or zip, or a file with the others beside it; any file names",
     )
     parser.add_argument("--hub", metavar="URL", help="a mirror of the hub")
     parser.set_defaults(run=run)
@@ -82,16 +82,16 @@ def run(args: argparse.Namespace) -> int:
 def _models_dir(args: argparse.Namespace) -> Path:
     from pathlib import Path
 
-    from worlddb.embed.catalog import models_dir
+    from worlddb.embed.embedder_catalog import default_models_dir
     from worlddb.faces.config import settings_from
 
     given = settings_from(args).models_dir
-    return Path(given) if given else models_dir()
+    return Path(given) if given else default_models_dir()
 
 
 def _bundled() -> dict[str, Any]:
     """Return the row of the model that comes with this package."""
-    from worlddb.embed.wordllama import DIM, LICENCE, MODEL_ID, SIZE, package_folder
+    from worlddb.embed.wordllama_embedder import DIM, LICENCE, MODEL_ID, SIZE, package_folder
 
     folder = package_folder()
     return {
@@ -106,7 +106,7 @@ def _bundled() -> dict[str, Any]:
 
 
 def _installable(folder: Path) -> list[dict[str, Any]]:
-    from worlddb.embed.catalog import MODELS, installed, model_folder
+    from worlddb.embed.embedder_catalog import MODELS, installed, model_folder
 
     return [
         {
@@ -123,14 +123,14 @@ def _installable(folder: Path) -> list[dict[str, Any]]:
 
 
 def _install(args: argparse.Namespace) -> int:
-    from worlddb.embed.catalog import HUB, model_named
-    from worlddb.embed.install import install
+    from worlddb.embed.embedder_catalog import HUB, installable_model
+    from worlddb.embed.model_installation import install
 
     if not args.name:
         raise InvalidInputError("models install: give the NAME of a model; see 'worlddb models'")
     if args.source == "" or (args.source and args.hub):
         raise InvalidInputError("models install: give either --from PATH or --hub URL")
-    model = model_named(args.name)
+    model = installable_model(args.name)
     with Progress("installing", unit="bytes", total=model.size) as progress:
 
         def show(done: int) -> None:

@@ -1,4 +1,4 @@
-"""`worlddb setup`: tell an MCP client of this memory."""
+"""`worlddb setup`: connect an MCP client to this memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from worlddb.faces.cli.command_options import Subparsers, add_command, wants_jso
 from worlddb.faces.cli.terminal import clean, one_line, print_json
 
 if TYPE_CHECKING:
-    from worlddb.faces.clients.catalog import Client
-    from worlddb.faces.clients.editing import Edit
+    from worlddb.faces.clients.client_catalog import McpClient
+    from worlddb.faces.clients.client_file import ClientEdit
 
 NAMES = ("claude", "claude-code", "cursor", "vscode", "codex")
 CARRIED = ("path", "user_id", "embedder", "models_dir")
-"""Settings that a client has to be told if only this shell knows them. Secrets are not."""
+"""Settings that are written into the entry when they come from this shell; never secrets."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -28,10 +28,10 @@ def add_parser(subparsers: Subparsers) -> None:
         arguments="CLIENT",
         summary="connect Claude, Cursor, VS Code or Codex",
         description=(
-            "Print what an MCP client needs to use this memory, or write it into the client's own\n"
-            "settings. --write keeps a backup beside the file, changes nothing in it but our own\n"
-            "entry, and refuses a file that it cannot parse. What you chose by --db or by your\n"
-            "environment (store, user, embedder) is told to the client; restart it afterwards."
+            "Print the entry that connects an MCP client to this memory, or write it into the\n"
+            "client's settings. --write keeps a backup beside the file, changes only our own\n"
+            "entry, and refuses a file that it cannot parse. Store, user and embedder from --db\n"
+            "or your environment go into the entry. Restart the client afterwards."
         ),
         examples=(
             ("worlddb setup cursor", "print it, to paste"),
@@ -43,7 +43,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument("client", metavar="CLIENT", choices=NAMES, help=", ".join(NAMES))
     parser.add_argument("--user-id", metavar="ID", help="whose memory it is, unless a call says")
-    parser.add_argument("--http", metavar="URL", help="the address that 'worlddb serve' told")
+    parser.add_argument("--http", metavar="URL", help="the address of a running 'worlddb serve'")
     parser.add_argument("--token", metavar="TEXT", help="for --http (default: $WORLDDB_TOKEN)")
     parser.add_argument("--project", action="store_true", help="settings of the present folder")
     parser.add_argument("--write", action="store_true", help="write the client's settings")
@@ -53,17 +53,23 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print, show or write."""
-    from worlddb.faces.clients.catalog import client_named
-    from worlddb.faces.clients.editing import apply, edit_for
+    from worlddb.faces.clients.client_catalog import (
+        SERVER_REMEDY,
+        client_named,
+        is_server_installed,
+    )
+    from worlddb.faces.clients.client_file import apply_edit, edit_for
 
     client = client_named(args.client)
     entry = _entry(args, client)
+    if args.http is None and not is_server_installed():
+        print(f"'worlddb mcp' is not installed yet; run: {SERVER_REMEDY}", file=sys.stderr)
     path = client.path(in_project=args.project)
     if not args.write and not args.dry_run:
         _print_snippet(args, client, entry, path)
         return 0
     edit = edit_for(client, path, entry)
-    backup = apply(edit) if args.write and not args.dry_run and edit.changes else None
+    backup = apply_edit(edit) if args.write and not args.dry_run and edit.changes else None
     if wants_json(args):
         print_json(
             {
@@ -76,27 +82,27 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:
-        _tell(args, client, edit, backup)
+        _print_result(args, client, edit, backup)
     return 0
 
 
-def _entry(args: argparse.Namespace, client: Client) -> dict[str, Any]:
-    from worlddb.faces.clients.entries import http_entry, launch_command, stdio_entry
+def _entry(args: argparse.Namespace, client: McpClient) -> dict[str, Any]:
+    from worlddb.faces.clients.client_catalog import http_entry, launch_command, stdio_entry
     from worlddb.faces.config import settings_from
 
     if args.http is not None:
         if args.user_id or getattr(args, "db", None):
-            raise InvalidInputError("setup --http: the server knows its store and user already")
+            raise InvalidInputError("setup --http: a running server has its own store and user")
         return http_entry(client, args.http, settings_from(args).token)
     if args.token is not None:
-        raise InvalidInputError("setup --token: is for --http; over stdio no token is needed")
+        raise InvalidInputError("setup --token: needs --http; over stdio there is no token")
     return stdio_entry(client, launch_command(), _variables(args))
 
 
 def _variables(args: argparse.Namespace) -> dict[str, str]:
-    """Return what the client has to tell the server, for no shell will: flags and variables."""
+    """Return the variables for the entry: a client starts the server without this shell's."""
     from worlddb.faces.config import FILE_VARIABLE, KINDS, config_path, origins, settings_from
-    from worlddb.faces.places import IN_MEMORY
+    from worlddb.faces.user_paths import IN_MEMORY
 
     settings = settings_from(args)
     env = {FILE_VARIABLE: config_path()} if os.environ.get(FILE_VARIABLE) else {}
@@ -109,13 +115,13 @@ def _variables(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _print_snippet(
-    args: argparse.Namespace, client: Client, entry: dict[str, Any], path: str
+    args: argparse.Namespace, client: McpClient, entry: dict[str, Any], path: str
 ) -> None:
     import json
     import shlex
 
-    from worlddb.faces.clients.catalog import SERVER
-    from worlddb.faces.clients.tomltext import table_text
+    from worlddb.faces.clients.client_catalog import SERVER
+    from worlddb.faces.clients.client_file import set_toml
 
     whole = {client.key: {SERVER: entry}}
     if wants_json(args):
@@ -123,20 +129,22 @@ def _print_snippet(
         return
     print(f"for {client.title}, in {one_line(path)}:", file=sys.stderr)
     if client.format == "toml":
-        print(clean(table_text((client.key, SERVER), entry)), end="")
+        print(clean(set_toml("", (client.key, SERVER), entry)), end="")
     else:
         print(json.dumps(whole, indent=2))
     more = [args.client, *(["--project"] if args.project else [])]
     print(f"'worlddb setup {shlex.join(more)} --write' puts it there for you", file=sys.stderr)
 
 
-def _tell(args: argparse.Namespace, client: Client, edit: Edit, backup: str | None) -> None:
+def _print_result(
+    args: argparse.Namespace, client: McpClient, edit: ClientEdit, backup: str | None
+) -> None:
     path = one_line(edit.path)
     if not edit.changes:
-        print(f"{client.title} knows this memory already: {path}")
+        print(f"{client.title} is already connected: {path}")
     elif args.dry_run:
         print(clean(edit.diff()), end="")
     else:
-        kept = f"; the file as it was: {one_line(backup)}" if backup else ""
-        print(f"{client.title} knows this memory now: {path}{kept}")
+        kept = f"; backup: {one_line(backup)}" if backup else ""
+        print(f"{client.title} is connected now: {path}{kept}")
         print(f"restart {client.title} to use it", file=sys.stderr)

@@ -1,1 +1,0 @@
-"""Bridges: language models behind HTTP endpoints or functions, for what the engine lets them do."""

@@ -1,0 +1,152 @@
+"""Embeddings over HTTP: any server with OpenAI's `/embeddings`, local or hosted.
+
+    POST base_url/embeddings {"model", "input": [texts]} ──▶ {"data": [{"index", "embedding"}]}
+
+Requests, retries and errors are in `worlddb.embed.json_client`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from worlddb.embed.embedder import Vectors, unit
+from worlddb.embed.json_client import REASON_CHARS_MAX, JsonClient, JsonServer, check_model
+from worlddb.model.inputs import check_whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingEndpoint:
+    """The server, the model, and how long to keep trying.
+
+    `dimensions` asks for shorter vectors, where the model can shorten them. The prefixes are put
+    before each text, for models that tell questions from documents by a prefix.
+    """
+
+    base_url: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    dimensions: int | None = None
+    query_prefix: str = ""
+    document_prefix: str = ""
+    timeout_s: float = 60.0
+    retries: int = 4
+    backoff_s: float = 0.5
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        """Check the values before the first request."""
+        check_model(self.model)
+        check_whole(self.retries, "retries", 0)
+        _ = self.server
+        if self.dimensions is not None:
+            check_whole(self.dimensions, "dimensions", 1)
+        check_whole(self.batch_size, "batch_size", 1)
+
+    @property
+    def server(self) -> JsonServer:
+        """The server as the HTTP client needs it."""
+        return JsonServer(
+            base_url=self.base_url,
+            name=self.model_id,
+            api_key=self.api_key,
+            timeout_s=self.timeout_s,
+            retries=self.retries,
+            backoff_s=self.backoff_s,
+        )
+
+    @property
+    def model_id(self) -> str:
+        """The server, the model and its options: enough to make the same embedder again."""
+        asked: dict[str, str] = {}
+        if self.dimensions is not None:
+            asked["dimensions"] = str(self.dimensions)
+        if self.query_prefix:
+            asked["query_prefix"] = self.query_prefix
+        if self.document_prefix:
+            asked["document_prefix"] = self.document_prefix
+        more = f"?{urlencode(asked)}" if asked else ""
+        return f"{str(self.base_url).rstrip('/')}#{self.model}{more}"
+
+
+class EndpointEmbedder:
+    """A model behind an endpoint. Connects at the first text."""
+
+    def __init__(self, endpoint: EmbeddingEndpoint) -> None:
+        self._endpoint = endpoint
+        self._dim = endpoint.dimensions
+        self.model_id = endpoint.model_id
+        key = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
+        self._client = JsonClient(endpoint.server, key)
+        self.batch_size = endpoint.batch_size
+
+    @property
+    def dim(self) -> int:
+        """The requested dimension, or that of the first response; sends a request if needed.
+
+        Raises:
+            ProviderError: the server failed.
+        """
+        if self._dim is None:
+            self._embed(["dimension"])
+        assert self._dim is not None
+        return self._dim
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector per question.
+
+        Raises:
+            ProviderError: the server failed, or its response has no embeddings.
+        """
+        return self._embed([self._endpoint.query_prefix + text for text in texts])
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector per text.
+
+        Raises:
+            ProviderError: the server failed, or its response has no embeddings.
+        """
+        return self._embed([self._endpoint.document_prefix + text for text in texts])
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        body: dict[str, Any] = {"model": self._endpoint.model, "input": texts}
+        if self._endpoint.dimensions is not None:
+            body["dimensions"] = self._endpoint.dimensions
+        vectors = self._vectors(
+            self._client.send("/embeddings", json.dumps(body).encode()), len(texts)
+        )
+        if self._dim is None:
+            self._dim = vectors.shape[1]
+        if vectors.shape[1] != self._dim:
+            raise self._client.failure(
+                f"returned vectors of {vectors.shape[1]} numbers, expected {self._dim}"
+            )
+        return unit(vectors)
+
+    def _vectors(self, response: bytes, count: int) -> Vectors:
+        """Return the vectors in a response, in the order of the texts."""
+        try:
+            rows = json.loads(response)["data"]
+            if all("index" in row for row in rows):
+                rows = sorted(rows, key=lambda row: row["index"])
+                places = [row["index"] for row in rows]
+            else:
+                places = list(range(len(rows)))
+            vectors: Vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise self._client.failure(
+                f"its response is no list of embeddings ({type(error).__name__}: {error}): "
+                f"{response[:REASON_CHARS_MAX].decode(errors='replace')}"
+            ) from None
+        if len(places) != count:
+            raise self._client.failure(f"returned {len(places)} embeddings for {count} texts")
+        if places != list(range(count)):
+            raise self._client.failure(f"numbers its embeddings {places}, not 0 to {count - 1}")
+        if vectors.ndim != 2 or not vectors.shape[1]:
+            raise self._client.failure("its embeddings are not lists of numbers")
+        return vectors

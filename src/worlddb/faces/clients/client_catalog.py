@@ -1,0 +1,196 @@
+"""The catalogue of MCP clients: where each keeps its settings, and what our entry there says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from worlddb.errors import InvalidInputError
+
+SERVER = "worlddb"  # The name of our entry in a client's settings.
+SERVER_REMEDY = 'pip install "worlddb[server]"'
+OURS = ("type", "command", "args", "env", "url", "headers", "http_headers", "bearer_token_env_var")
+"""The keys of an entry that we write; all others are the user's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpClient:
+    """A program that uses MCP servers.
+
+    `folders` are the folders of its settings file by platform, "~" and variables unexpanded;
+    `project` is its file in the folder of a project. `key` is the table of servers in the file.
+    `typed` entries say "type": "stdio" or "http".
+    """
+
+    name: str
+    title: str
+    file: str
+    folders: dict[str, str]
+    project: str | None
+    key: str
+    format: Literal["json", "toml"] = "json"
+    typed: bool = False
+    speaks_http: bool = True
+    home_variable: str | None = None
+
+    def path(self, *, in_project: bool = False) -> str:
+        """Return the path of its settings file, whether it exists or not.
+
+        Raises:
+            InvalidInputError: the client has no settings for a project.
+        """
+        if in_project:
+            if self.project is None:
+                raise InvalidInputError(f"{self.title} has no settings for a project")
+            return os.path.abspath(self.project)
+        home = os.environ.get(self.home_variable) if self.home_variable else None
+        return os.path.join(home or _expanded(self.folders), self.file)
+
+
+def _expanded(folders: dict[str, str]) -> str:
+    folder = folders.get(sys.platform, folders["linux"])
+    if folder.startswith("%APPDATA%"):
+        default = os.path.join("~", "AppData", "Roaming")
+        folder = folder.replace("%APPDATA%", os.environ.get("APPDATA") or default, 1)
+    return os.path.expanduser(folder)
+
+
+CLIENTS: dict[str, McpClient] = {
+    client.name: client
+    for client in (
+        McpClient(
+            name="claude",
+            title="Claude Desktop",
+            file="claude_desktop_config.json",
+            folders={
+                "linux": "~/.config/Claude",
+                "darwin": "~/Library/Application Support/Claude",
+                "win32": "%APPDATA%/Claude",
+            },
+            project=None,
+            key="mcpServers",
+            speaks_http=False,
+        ),
+        McpClient(
+            name="claude-code",
+            title="Claude Code",
+            file=".claude.json",
+            folders={"linux": "~"},
+            project=".mcp.json",
+            key="mcpServers",
+            typed=True,
+            home_variable="CLAUDE_CONFIG_DIR",
+        ),
+        McpClient(
+            name="cursor",
+            title="Cursor",
+            file="mcp.json",
+            folders={"linux": "~/.cursor"},
+            project=".cursor/mcp.json",
+            key="mcpServers",
+        ),
+        McpClient(
+            name="vscode",
+            title="VS Code",
+            file="mcp.json",
+            folders={
+                "linux": "~/.config/Code/User",
+                "darwin": "~/Library/Application Support/Code/User",
+                "win32": "%APPDATA%/Code/User",
+            },
+            project=".vscode/mcp.json",
+            key="servers",
+            typed=True,
+        ),
+        McpClient(
+            name="codex",
+            title="Codex",
+            file="config.toml",
+            folders={"linux": "~/.codex"},
+            project=".codex/config.toml",
+            key="mcp_servers",
+            format="toml",
+            home_variable="CODEX_HOME",
+        ),
+    )
+}
+
+
+def client_named(name: str) -> McpClient:
+    """Return the client of a name.
+
+    Raises:
+        InvalidInputError: there is no such client.
+    """
+    if name not in CLIENTS:
+        raise InvalidInputError(f"{name!r:.80}: no such client; known are {', '.join(CLIENTS)}")
+    return CLIENTS[name]
+
+
+def is_server_installed() -> bool:
+    """Return whether the extra `server` is installed, which `worlddb mcp` needs."""
+    return find_spec("mcp") is not None
+
+
+def launch_command() -> list[str]:
+    """Return the command that starts this program, with an absolute path: clients have no PATH."""
+    # The folder of uvx is a cache that may be cleared at any time.
+    if f"{os.sep}uv{os.sep}archive-v" in sys.executable:
+        return [shutil.which("uvx") or "uvx", "worlddb"]
+    folder = os.path.dirname(sys.executable)
+    script = shutil.which("worlddb", path=folder) or shutil.which("worlddb")
+    if script:
+        return [os.path.abspath(script)]
+    return [sys.executable, "-m", "worlddb.faces.cli"]
+
+
+def stdio_entry(
+    client: McpClient, command: Sequence[str], env: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the entry for a server that the client starts."""
+    entry: dict[str, Any] = {"type": "stdio"} if client.typed else {}
+    entry |= {"command": command[0], "args": [*command[1:], "mcp"]}
+    return entry | ({"env": dict(env)} if env else {})
+
+
+def http_entry(client: McpClient, url: str, token: str | None) -> dict[str, Any]:
+    """Return the entry for a running server (`worlddb serve`).
+
+    Raises:
+        InvalidInputError: the client has no HTTP, or the address or the token is wrong.
+    """
+    if not client.speaks_http:
+        raise InvalidInputError(
+            f"{client.title} starts its servers itself; leave --http out, or add {url} as a "
+            "connector in its settings"
+        )
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidInputError(
+            f"--http: {url!r:.100} is not an address; give one like http://127.0.0.1:8765"
+        )
+    whole = url if parts.path.strip("/") else f"{url.rstrip('/')}/mcp"
+    entry: dict[str, Any] = {"type": "http"} if client.typed else {}
+    entry |= {"url": whole}
+    if token is not None:
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise InvalidInputError("--token: contains characters that HTTP headers do not allow")
+        headers = "http_headers" if client.format == "toml" else "headers"
+        entry |= {headers: {"Authorization": f"Bearer {token}"}}
+    return entry
+
+
+def merged_entry(old: Any, new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return our entry with the keys and variables that the user added to the old one."""
+    if not isinstance(old, dict):
+        return dict(new)
+    entry = dict(new)
+    if "command" in new and isinstance(old.get("env"), dict):
+        entry["env"] = {**old["env"], **new.get("env", {})}
+    return entry | {key: value for key, value in old.items() if key not in OURS}

@@ -1,0 +1,231 @@
+"""The settings file of a client: an edit as a diff, and writing the edited file in its place.
+
+JSON files are edited by `jsonc_text`, TOML files by tomlkit, which keeps comments and layout.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import takewhile
+from typing import Any
+
+from worlddb.errors import ConflictError, FormatError, StorageError
+from worlddb.faces.cli.command_files import landing
+from worlddb.faces.clients.client_catalog import SERVER, McpClient, merged_entry
+from worlddb.faces.clients.jsonc_text import parse_json, set_json
+
+BOM = "\ufeff"
+NEW_FILE_MODE = 0o600  # The entry may hold a token.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientEdit:
+    """A client's file before the edit (None if it does not exist) and after it."""
+
+    client: McpClient
+    path: str
+    before: bytes | None
+    after: bytes
+    entry: Mapping[str, Any]
+
+    @property
+    def changes(self) -> bool:
+        """Whether the edit changes the file."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """Return the change as a unified diff."""
+        before = (self.before or b"").decode().splitlines(keepends=True)
+        after = self.after.decode().splitlines(keepends=True)
+        lines = difflib.unified_diff(before, after, self.path, self.path)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def servers_in(client: McpClient, path: str) -> dict[str, Any] | None:
+    """Return the table of servers in a client's file; None if there is no file.
+
+    Raises:
+        FormatError: the file cannot be parsed.
+        StorageError: the file cannot be read.
+    """
+    data = _read(path)
+    if data is None:
+        return None
+    servers = _parsed(client, _decoded(path, data).removeprefix(BOM), path).get(client.key)
+    return servers if isinstance(servers, dict) else {}
+
+
+def edit_for(client: McpClient, path: str, entry: Mapping[str, Any]) -> ClientEdit:
+    """Return the edit that puts our entry into a client's file.
+
+    Raises:
+        FormatError: the file cannot be parsed, or our entry cannot be set without another change.
+        StorageError: the file cannot be read.
+    """
+    before = _read(path)
+    text = "" if before is None else _decoded(path, before)
+    mark, text = text[: len(BOM) * text.startswith(BOM)], text.removeprefix(BOM)
+    data = _parsed(client, text, path)
+    servers = data.get(client.key, {})
+    if not isinstance(servers, dict):
+        raise FormatError(f"{path}: {client.key!r} is not a table of servers; correct it by hand")
+    entry = merged_entry(servers.get(SERVER), entry)
+    if servers.get(SERVER) == entry:
+        return ClientEdit(client=client, path=path, before=before, after=before or b"", entry=entry)
+    place = (client.key, SERVER)
+    setter = set_json if client.format == "json" else set_toml
+    after = setter(text, place, entry)
+    expected = {**data, client.key: {**servers, SERVER: entry}}
+    _verify(client, path, after, expected)
+    return ClientEdit(
+        client=client, path=path, before=before, after=(mark + after).encode(), entry=entry
+    )
+
+
+def apply_edit(edit: ClientEdit, *, now: datetime | None = None) -> str | None:
+    """Write an edited file atomically; return the path of the backup, if there is one.
+
+    Raises:
+        ConflictError: the file was changed since it was read.
+        StorageError: the file cannot be written.
+    """
+    os.makedirs(os.path.dirname(edit.path), exist_ok=True)
+    backup = None if edit.before is None else _back_up(edit.path, now or datetime.now(UTC))
+    with landing(edit.path, replace=True) as temporary:
+        mode = NEW_FILE_MODE if edit.before is None else stat.S_IMODE(os.stat(edit.path).st_mode)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(handle, "wb") as file:
+            file.write(edit.after)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        if _read(edit.path) != edit.before:
+            raise ConflictError(f"{edit.path}: was changed in the meantime; try again")
+    return backup
+
+
+def _back_up(path: str, now: datetime) -> str:
+    stem = f"{path}.{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    for ending in ("", *(f"-{number}" for number in range(1, 100))):
+        target = f"{stem}{ending}.backup"
+        if not os.path.lexists(target):
+            shutil.copy2(path, target)
+            return target
+    raise StorageError(f"{stem}.backup: there are 100 backups of this second already")
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _decoded(path: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: is not UTF-8 text; the file is unchanged") from None
+
+
+def _parsed(client: McpClient, text: str, path: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = parse_json(text) if client.format == "json" else parse_toml(text)
+    except FormatError as error:
+        raise FormatError(f"{path}: cannot be parsed, so the file is unchanged: {error}") from None
+    return found
+
+
+def _verify(client: McpClient, path: str, after: str, expected: Mapping[str, Any]) -> None:
+    """Check that the data of an edited text is as expected."""
+    try:
+        found = _parsed(client, after, path)
+    except FormatError:
+        found = {}
+    if _canonical(found) != _canonical(expected):
+        raise FormatError(
+            f"{path}: cannot be edited without another change, so the file is unchanged; "
+            f"add the entry {client.key}.{SERVER} by hand"
+        )
+
+
+def _canonical(value: Any) -> Any:
+    """Return data in a form in which NaN equals itself and 1 differs from 1.0."""
+    if isinstance(value, dict):
+        return {key: _canonical(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    return type(value).__name__, repr(value)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the data of a TOML text.
+
+    Raises:
+        FormatError: it is not TOML.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"is not TOML: {error}") from None
+
+
+def set_toml(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+    """Return `text` with `entry` as the table at `path`, which has two keys.
+
+    A blank line or comment at the end of our table belongs to the table that follows, and stays.
+    """
+    import tomlkit
+    from tomlkit.items import InlineTable
+
+    key, name = path
+    document = tomlkit.parse(text)
+    if key not in document:
+        document[key] = tomlkit.table(is_super_table=True)
+    servers: Any = document[key]
+    old = servers.get(name)
+    trailing = _trailing_trivia(old)
+    if isinstance(old, InlineTable):
+        old.clear()
+        old.update(entry)
+    else:
+        servers[name] = dict(entry)
+    for item in trailing:
+        _last_table(servers[name]).add(item)
+    after = tomlkit.dumps(document)
+    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
+        after = after.replace("\r\n", "\n").replace("\n", "\r\n")
+    return after
+
+
+def _trailing_trivia(table: Any) -> list[Any]:
+    """Return the blank lines and comments at the end of a table of tomlkit."""
+    from tomlkit.items import Table
+
+    if not isinstance(table, Table):
+        return []
+    items = [item for _, item in takewhile(_is_trivia, reversed(_last_table(table).value.body))]
+    return items[::-1]
+
+
+def _is_trivia(member: tuple[Any, Any]) -> bool:
+    return member[0] is None
+
+
+def _last_table(table: Any) -> Any:
+    """Return the table that is written last: `table` itself or one inside it."""
+    from tomlkit.items import Table
+
+    for key, item in reversed(table.value.body):
+        if key is not None:
+            return _last_table(item) if isinstance(item, Table) else table
+    return table

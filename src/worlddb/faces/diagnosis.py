@@ -1,0 +1,352 @@
+"""The diagnosis of `worlddb doctor`: do the configured parts exist, and do they work?
+
+Settings file, store and indexes, embedder, chat model, server and MCP clients are examined in this
+order. Nothing is repaired, and no chat model is called.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from worlddb.errors import CorruptionError, InvalidInputError, WorldDBError
+from worlddb.faces.clients.client_catalog import (
+    CLIENTS,
+    SERVER,
+    SERVER_REMEDY,
+    McpClient,
+    is_server_installed,
+)
+from worlddb.faces.clients.client_file import servers_in
+from worlddb.faces.config import chat_of, embedder_of
+from worlddb.faces.user_paths import IN_MEMORY, data_directory
+
+if TYPE_CHECKING:
+    from worlddb.embed.embedder import Embedder
+    from worlddb.faces.config import Settings
+    from worlddb.world_db import WorldDB
+
+CHECKED_BYTES_MAX = 64_000_000  # A check of this size takes some seconds.
+WAL_BYTES_MAX = 256_000_000  # A log of this size makes opening the store slow.
+UNEMBEDDED_MAX = 5_000  # Embedding this many nodes delays the next recall by seconds.
+HEALTH_TIMEOUT_S = 2.0  # A server on this machine answers within milliseconds.
+FORMAT_OFFSET = 60  # SQLite's `user_version` in the file header; we store the format there.
+
+Verdict = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorFinding:
+    """One line of the diagnosis: the part, the verdict, what was seen, and what to do."""
+
+    part: str
+    verdict: Verdict
+    seen: str
+    advice: str = ""
+
+
+def ok(part: str, seen: str) -> DoctorFinding:
+    """Return the finding that a part works."""
+    return DoctorFinding(part=part, verdict="ok", seen=seen)
+
+
+def warn(part: str, seen: str, advice: str) -> DoctorFinding:
+    """Return the finding that a part works or is optional, but needs attention."""
+    return DoctorFinding(part=part, verdict="warn", seen=seen, advice=advice)
+
+
+def fail(part: str, seen: str, advice: str) -> DoctorFinding:
+    """Return the finding that a part does not work."""
+    return DoctorFinding(part=part, verdict="fail", seen=seen, advice=advice)
+
+
+def examine_config(path: str, secrets: list[str]) -> Iterator[DoctorFinding]:
+    """Yield findings about the settings file; `secrets` are the names of secrets in it."""
+    if not os.path.exists(path):
+        yield ok("config", f"no settings file ({path}); defaults, environment and flags apply")
+        return
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if secrets and mode & 0o077 and os.name == "posix":
+        yield warn(
+            "config",
+            f"{path} holds {', '.join(secrets)}, and other users of this machine can read it",
+            f"chmod 600 {path}",
+        )
+    else:
+        yield ok("config", path)
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+def examine_store(settings: Settings) -> Iterator[DoctorFinding]:
+    """Yield findings about the store and its indexes."""
+    from worlddb.world_db import open as open_store
+
+    path = settings.path
+    if path == IN_MEMORY:
+        yield warn("store", "is in memory and ends with each process", "give --db PATH")
+        return
+    if not os.path.exists(path):
+        folder = os.path.dirname(path) or os.curdir
+        if folder == data_directory() or os.path.isdir(folder):
+            advice = "write something: worlddb write 'Hello'"
+            yield warn("store", f"{path}: does not exist yet", advice)
+        else:
+            advice = "create the folder, or give another --db"
+            yield fail("store", f"{path}: the folder {folder} does not exist", advice)
+        return
+    try:
+        # Without an embedder: a wrong one has a finding of its own.
+        with open_store(path, create=False, embedder="none") as db:
+            yield from _examine_open_store(db, path)
+    except CorruptionError as error:
+        advice = "worlddb restore BACKUP --force, or give another --db"
+        yield fail("store", f"cannot be opened: {error}", advice)
+    except (WorldDBError, OSError) as error:
+        yield fail("store", f"cannot be opened: {error}", "solve this, or give another --db")
+
+
+def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
+    from worlddb.faces.cli.progress import amount
+
+    size = os.path.getsize(path)
+    last = db.log(limit=1, newest_first=True)[0]
+    yield ok(
+        "store",
+        f"{path}: format {_format(path)}, {amount(size, 'bytes')}, commit {last.seq} "
+        f"of {last.time:%Y-%m-%d %H:%M}Z",
+    )
+    log = f"{path}-wal"
+    log_size = os.path.getsize(log) if os.path.exists(log) else 0
+    if log_size > WAL_BYTES_MAX:
+        yield warn(
+            "write-ahead log",
+            f"{amount(log_size, 'bytes')} are not yet in the store itself",
+            "end processes that keep the store open for long; the last to close it moves them",
+        )
+    else:
+        yield ok("write-ahead log", f"{amount(log_size, 'bytes')}")
+    if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path) or ".", os.W_OK):
+        yield warn("store", "you have no permission to write it", f"change the rights of {path}")
+    if size > CHECKED_BYTES_MAX:
+        yield ok("soundness", f"not checked, {amount(size, 'bytes')} take a while: worlddb check")
+    elif problems := db.check():
+        yield fail(
+            "soundness",
+            f"{len(problems)} problems, the first: {problems[0].place}: {problems[0].message}",
+            "worlddb check lists all; worlddb export saves what can be read",
+        )
+    else:
+        yield ok("soundness", "every node, edge, index and commit is consistent")
+    yield from _examine_vectors(db)
+    if waiting := db.pending():
+        reason = max(waiting, key=lambda item: item.since).error
+        yield warn(
+            "extraction",
+            f"{len(waiting)} memories wait for a chat model: {reason:.200}",
+            "worlddb extract --pending",
+        )
+
+
+def _format(path: str) -> int:
+    with open(path, "rb") as file:
+        file.seek(FORMAT_OFFSET)
+        return int.from_bytes(file.read(4), "big")
+
+
+class _VectorIndex(NamedTuple):
+    """The embedder that made the vectors of a store, and how far it has come."""
+
+    model_id: str | None
+    dim: int
+    embedded: int
+    nodes: int
+
+
+def _vector_index(db: WorldDB) -> _VectorIndex:
+    with db.engine.store.read() as reader:
+        model = next((row for row in reader.derived.models() if row.active), None)
+        nodes = reader.head().nodes
+    if model is None:
+        return _VectorIndex(None, 0, 0, nodes)
+    return _VectorIndex(model.id, model.dim, min(model.embedded, nodes), nodes)
+
+
+def _examine_vectors(db: WorldDB) -> Iterator[DoctorFinding]:
+    index = _vector_index(db)
+    if index.model_id is None:
+        yield ok("vectors", "none yet; the first recall embeds all nodes")
+        return
+    seen = (
+        f"{index.embedded:,} of {index.nodes:,} nodes embedded by {index.model_id} "
+        f"({index.dim} numbers)"
+    )
+    if index.nodes - index.embedded > UNEMBEDDED_MAX:
+        yield warn("vectors", seen, "worlddb reindex, or the next recall waits for it")
+    else:
+        yield ok("vectors", seen)
+
+
+# -- embedder and chat model -----------------------------------------------------------------------
+
+
+def examine_embedder(settings: Settings) -> Iterator[DoctorFinding]:
+    """Yield whether the embedder loads, works, and is the one of the store."""
+    from worlddb.embed.embedder import checked
+
+    if settings.embedder == "none":
+        yield ok("embedder", "none is configured; recall uses words and names")
+        return
+    recorded = _recorded_model(settings)
+    try:
+        embedder = _embedder(settings, recorded)
+        began = time.perf_counter()
+        vector = checked(embedder, ["Does this work?"], "query")
+        took_ms = 1000 * (time.perf_counter() - began)
+    except (WorldDBError, OSError) as error:
+        advice = "worlddb models; or choose another by --embedder or WORLDDB_EMBEDDER"
+        yield fail("embedder", str(error), advice)
+        return
+    seen = f"{embedder.model_id}: {vector.shape[1]} numbers, {took_ms:.0f} ms to start"
+    yield ok("embedder", seen)
+    if recorded is not None and recorded != embedder.model_id:
+        yield fail(
+            "embedder",
+            f"the vectors of the store come from {recorded}, not from {embedder.model_id}",
+            f"leave the embedder out, or: worlddb reindex --embedder {embedder.model_id}",
+        )
+
+
+def _embedder(settings: Settings, recorded: str | None) -> Embedder:
+    from worlddb.embed.embedder_catalog import DEFAULT, embedder_named
+
+    chosen = embedder_of(settings)
+    if chosen is not None and not isinstance(chosen, str):
+        return chosen
+    return embedder_named(
+        recorded or DEFAULT, models_dir=settings.models_dir, api_key=settings.embedder_key
+    )
+
+
+def _recorded_model(settings: Settings) -> str | None:
+    """Return the embedder of the store's vectors; None if it has none or cannot be opened."""
+    from worlddb.world_db import open as open_store
+
+    try:
+        with open_store(settings.path, create=False, embedder="none") as db:
+            return _vector_index(db).model_id
+    except (WorldDBError, OSError):
+        return None
+
+
+def examine_model(settings: Settings) -> Iterator[DoctorFinding]:
+    """Yield whether a chat model is configured; it is not called."""
+    configured = (
+        settings.llm_provider,
+        settings.llm_model,
+        settings.llm_base_url,
+        settings.llm_api_key,
+    )
+    if not any(configured) and settings.extractor != "llm":
+        yield ok("language model", "none, and none is needed")
+        return
+    try:
+        chat_of(settings)
+    except (InvalidInputError, ImportError) as error:
+        yield fail("language model", str(error), "see 'worlddb config'")
+        return
+    key = "with a key" if settings.llm_api_key else "without a key"
+    yield ok("language model", f"{settings.llm_provider} {settings.llm_model}, {key}; not called")
+
+
+# -- server and clients ----------------------------------------------------------------------------
+
+
+def examine_clients() -> Iterator[DoctorFinding]:
+    """Yield whether MCP can be served, and what each client's settings say about this memory."""
+    if is_server_installed():
+        yield ok("server", "MCP and REST are installed")
+    else:
+        yield warn("server", "MCP and REST are not installed; clients need them", SERVER_REMEDY)
+    connected = 0
+    for client in CLIENTS.values():
+        for in_project in (False, True):
+            if in_project and client.project is None:
+                continue
+            path = client.path(in_project=in_project)
+            if in_project and path == client.path():
+                continue  # The present folder is the user's home.
+            try:
+                servers = servers_in(client, path)
+            except (WorldDBError, OSError) as error:
+                yield fail(client.title, str(error), "repair the file by hand")
+                continue
+            if servers is None:
+                continue
+            if SERVER in servers:
+                connected += 1
+                yield from _examine_entry(client, path, servers[SERVER], in_project)
+            elif not in_project:
+                yield ok(client.title, f"has settings without an entry for this memory ({path})")
+    if not connected:
+        advice = f"worlddb setup {'|'.join(CLIENTS)} --write"
+        yield warn("clients", "none is connected to this memory", advice)
+
+
+def _examine_entry(
+    client: McpClient, path: str, entry: Any, in_project: bool
+) -> Iterator[DoctorFinding]:
+    again = f"worlddb setup {client.name}{' --project' if in_project else ''} --write"
+    if not isinstance(entry, dict):
+        yield fail(client.title, f"{path}: its entry {SERVER!r} is not a table", again)
+        return
+    if "url" in entry:
+        yield _examine_url(client, str(entry["url"]))
+        return
+    command = entry.get("command")
+    if not isinstance(command, str) or shutil.which(os.path.expanduser(command)) is None:
+        yield fail(client.title, f"{path}: starts {command!r}, which is not a command here", again)
+        return
+    store = _store_of(entry)
+    if store is None or store == IN_MEMORY or os.path.exists(store):
+        yield ok(client.title, f"starts {command}{f' on {store}' if store else ''} ({path})")
+    elif os.path.isdir(os.path.dirname(store)):
+        yield ok(client.title, f"starts {command}; will create {store} ({path})")
+    else:
+        yield fail(client.title, f"{path}: the folder of its store {store} does not exist", again)
+
+
+def _store_of(entry: dict[str, Any]) -> str | None:
+    """Return the store that an entry names; None if it leaves the store to the settings."""
+    args, env = entry.get("args"), entry.get("env")
+    store = None
+    if isinstance(args, list) and "--db" in args[:-1]:
+        store = args[args.index("--db") + 1]
+    elif isinstance(env, dict):
+        store = env.get("WORLDDB_PATH")
+    return os.path.expanduser(store) if isinstance(store, str) and store else None
+
+
+def _examine_url(client: McpClient, url: str) -> DoctorFinding:
+    """Return whether a server answers at an address."""
+    import urllib.request
+
+    parts = urlsplit(url)
+    health = f"{parts.scheme}://{parts.netloc}/health"
+    try:
+        if parts.scheme not in ("http", "https"):
+            raise ValueError("is not an address")
+        # Without a proxy, which could not reach a server on this machine.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(health, timeout=HEALTH_TIMEOUT_S):
+            return ok(client.title, f"{url} answers")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        return warn(client.title, f"{url} does not answer: {reason}", "worlddb serve")

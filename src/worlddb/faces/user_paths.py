@@ -1,0 +1,69 @@
+"""Paths of a user's store and settings on each platform, and checks of a store's path."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from worlddb.errors import InvalidInputError, StorageError
+
+APPLICATION = "worlddb"
+STORE = "memory.db"
+CONFIG = "config.toml"
+IN_MEMORY = ":memory:"
+
+
+def data_directory() -> str:
+    """Return the folder of the user's store, whether it exists or not."""
+    return _home("XDG_DATA_HOME", "~/.local/share", "LOCALAPPDATA")
+
+
+def config_directory() -> str:
+    """Return the folder of the user's settings, whether it exists or not."""
+    return _home("XDG_CONFIG_HOME", "~/.config", "APPDATA")
+
+
+def _home(xdg: str, default: str, windows: str) -> str:
+    if sys.platform == "darwin":
+        home = os.path.expanduser("~/Library/Application Support")
+    else:
+        home = os.environ.get(windows if sys.platform == "win32" else xdg, "")
+        # The XDG specification says to ignore a relative path.
+        if not os.path.isabs(home):
+            home = os.path.expanduser(default)
+    return os.path.join(home, APPLICATION)
+
+
+def checked_path(path: str) -> str:
+    """Return a path that SQLite can open.
+
+    Raises:
+        InvalidInputError: it is not UTF-8.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{path!r}: the path of a store must be UTF-8 text") from None
+    return path
+
+
+def existing_store(path: str) -> str:
+    """Return the path of an existing store, so that a typing error creates no file.
+
+    Raises:
+        StorageError: there is no store.
+    """
+    if path == IN_MEMORY:
+        return path
+    if not os.path.exists(path):
+        raise StorageError(f"{path}: there is no store here; give --db PATH or set WORLDDB_PATH")
+    if os.path.isfile(path) and os.path.getsize(path) == 0:
+        raise StorageError(f"{path}: is an empty file, not a store")
+    return path
+
+
+def creatable_store(path: str) -> str:
+    """Return the path of a store that may be new; creates the user's data directory for it."""
+    if os.path.dirname(path) == data_directory():
+        os.makedirs(data_directory(), mode=0o700, exist_ok=True)
+    return path

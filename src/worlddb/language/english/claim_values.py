@@ -1,0 +1,235 @@
+"""Claim values: what stands where a claim expects a name, a place, a title or a number.
+
+V1  A name is what the mentions say. A known town is one also where its name is a word (Nice), and
+    in lower case where everything is.
+V2  What one *moved* to is a place unless it is known as something else: a team, a tool, a company.
+V3  A title is every word with a capital, as long as the statement ends with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from worlddb.language.english import claim_relations as relations
+from worlddb.language.english.claim_context import DOUBTS
+from worlddb.language.english.english_words import (
+    ACRONYMS,
+    BRANDS,
+    GIVEN_NAMES,
+    HEADS,
+    NEVER,
+    PHRASES,
+    listed,
+    looks_ordinary,
+    of_a_people,
+)
+from worlddb.language.english.grammar import Patterns
+from worlddb.language.language_reader import Mention
+from worlddb.language.place_names import PLACE_NAMES, TOWNS, width_of
+
+_P = Patterns("claims")
+
+TITLE_WORDS_MAX = 8
+NAME_WORDS_MAX = 3
+NAME_CHARS_MIN = 3  # "Bi", "HR" are no names
+PHONE_DIGITS_MIN = 9  # fewer are the number of a locker or a ticket
+_SHOUTED_MIN = 6  # letters of a title in capitals that nobody writes for a name
+
+_PERHAPS_A_FIRM = listed("relations", "perhaps a firm")
+_STATES = listed("hedges", "states")
+_STATE_ENDINGS = ("ese", "ish", "ist", "ian", "ean", "ing", "ful", "less", "ous", "ive", "ic")
+_NO_VALUE = listed("hedges", "no value") | DOUBTS
+_VALUES_ALIKE = listed("hedges", "values alike")
+_NO_VALUE_ENDINGS = ("ous", "ful", "able", "ible", "less", "ed", "ing", "ier", "iest")
+_JOINED_FOR_ELSE = listed("organisations", "joined for else")
+_NO_TOWN = BRANDS.union(
+    *(listed("organisations", name) for name in ("no town", "brands perhaps", "numbered"))
+)
+
+
+class ClaimValue(NamedTuple):
+    """A value: its words, where they end, and whether they are a person's name."""
+
+    text: str
+    end: int
+    person: bool = False
+
+
+class ClaimValues:
+    """Reads values at places of one text, of which `prose` is the masked form."""
+
+    def __init__(self, text: str, prose: str, mentions: Mapping[int, Mention]) -> None:
+        self.text = text
+        self.prose = prose
+        self.mentions = mentions
+
+    def named(self, at: int) -> ClaimValue | None:
+        """Return the name at a place, whole: not what is possessed or hyphenated after it."""
+        if self.prose.startswith("the ", at):
+            at += 4
+        mention = self.mentions.get(at)
+        if mention is None or self._goes_on(mention.end):
+            return None
+        return ClaimValue(mention.text, mention.end, mention.person)
+
+    def home(self, at: int, *, lower: bool) -> ClaimValue | None:
+        """Return the name of where somebody lives, with the country after its comma.
+
+        With `lower`, a known town may be written without a capital.
+        """
+        found = self._town(at, lower) or self.named(at)
+        if found is None or not fits(relations.LIVES_IN, found):
+            return None
+        start, end = found.end - len(found.text), found.end
+        if self.prose.startswith(", ", end):
+            wider = self._town(end + 2, lower) or self.named(end + 2)
+            state = _P.STATE.match(self.prose, end + 2)
+            if wider is not None and is_place(wider.text):
+                end = wider.end
+            elif state is not None:
+                end = state.end()
+        return ClaimValue(self.text[start:end], end)
+
+    def _town(self, at: int, lower: bool) -> ClaimValue | None:
+        """Return the known town at a place, of as many words as possible."""
+        if self.prose.startswith("the ", at):
+            at += 4
+        shaped = _P.RIVERSIDE.match(self.prose, at)
+        if shaped is not None:
+            return ClaimValue(shaped[0], shaped.end())
+        match = _P.WORDS.match(self.prose, at)
+        if match is None or not (lower or self.prose[at].isupper()):
+            return None
+        mention = self.mentions.get(at)
+        words = match[0].split(" ")
+        for size in range(len(words), 0, -1):
+            name = " ".join(words[:size]).rstrip(".'’-")
+            end = at + len(name)
+            if not is_place(name) or self._goes_on(end):
+                continue
+            # More is meant than the town: "York Minster", "Nice Guys".
+            if (mention is not None and mention.end > end) or _P.CAPITAL_NEXT.match(
+                self.prose, end
+            ):
+                return None
+            return None if name[0].islower() and looks_ordinary(name) else ClaimValue(name, end)
+        return None
+
+    def title(self, at: int) -> ClaimValue | None:
+        """Return the title at a place: in quotes, or words with capitals."""
+        quoted = _P.QUOTED.match(self.text, at)
+        if quoted is not None:
+            return ClaimValue(quoted[1], quoted.end())
+        match = _P.TITLE.match(self.prose, at)
+        if match is None or (match[0].isupper() and len(match[0]) >= _SHOUTED_MIN):
+            return None
+        return ClaimValue(self.text[at : match.end()], match.end())
+
+    def plain(self, kind: str, at: int, end: int) -> ClaimValue | None:
+        """Return the favourite of a kind that is a plain thing: a colour, a dish."""
+        value = _P.PLAIN_VALUE.match(self.prose, at, end)
+        if kind not in relations.PLAIN_KINDS or value is None:
+            return None
+        words = value[1].lower().split()
+        ended = words[-1].endswith(_NO_VALUE_ENDINGS) and words[-1] not in _VALUES_ALIKE
+        if (ended and kind not in ("sport", "workout")) or not _NO_VALUE.isdisjoint(words):
+            return None
+        return ClaimValue(value[1], value.end())
+
+    def of_thing(self, words: str, at: int) -> ClaimValue | None:
+        """Return the value at a place of what somebody has: a number, a name, a day."""
+        kind = relations.thing_of(words).kind
+        if kind in ("person", "name"):
+            named = self.named(at)
+            if named is None or (kind == "person" and not is_one_named(words, named)):
+                return None
+            return named
+        if kind == "title":
+            work = _P.A_WORK.match(self.prose, at)
+            return ClaimValue(work["work"], work.end()) if work is not None else None
+        match = getattr(_P, f"VALUE_{kind}").match(self.text, at)
+        if match is None:
+            return None
+        value = match[match.lastindex or 0]
+        if words.lower() == "number" and sum(map(str.isdigit, value)) < PHONE_DIGITS_MIN:
+            return None
+        plain_word = value.isalpha() and value.islower()  # "my password is secure"
+        return None if kind == "token" and plain_word else ClaimValue(value, match.end())
+
+    def firm(self, at: int) -> ClaimValue | None:
+        """Return the name of whom one works for, also one that no other name is like."""
+        found = self.named(at)
+        if found is not None:
+            return found
+        match = _P.FIRM.match(self.prose, at)
+        if match is None or self._goes_on(match.end()):
+            return None
+        if match["number"] is None and match[0].split()[-1].lower() not in HEADS:
+            return None
+        return ClaimValue(self.text[match.start("firm") : match.end()], match.end())
+
+    def seat(self, at: int) -> int:
+        """Return where "in London" ends after the name of a company."""
+        found = self.home(at + 4, lower=False) if self.prose.startswith(" in ", at) else None
+        return found.end if found is not None and is_place(found.text) else at
+
+    def _goes_on(self, end: int) -> bool:
+        return self.prose[end : end + 1] in ("'", "’", "-", "/")
+
+
+def fits(relation: str, named: ClaimValue) -> bool:
+    """Return whether one can live in what is named, or work there."""
+    word = named.text.lower()
+    if relation == relations.LIVES_IN:
+        return word in TOWNS or not (named.person or word in BRANDS)
+    return not named.person and word not in PLACE_NAMES
+
+
+def is_place(text: str) -> bool:
+    """Return whether a place is known: a town, a state, a country, or one in a known one."""
+    if _P.RIVERSIDE.fullmatch(text.partition(", ")[0]) is not None:
+        return True
+    parts = text.lower().replace("’", "'").split(", ")
+    return any(part in TOWNS or width_of(tuple(part.split())) for part in parts)
+
+
+def may_be_town(text: str) -> bool:
+    """Return whether a name may be that of a town: not one of a team, a tool or a company."""
+    if _P.TOWN.fullmatch(text) is None or text in ACRONYMS:
+        return False
+    words = text.lower().replace("-", " ").split()
+    return len(text) > 2 and _NO_TOWN.isdisjoint((*words, text.lower()))
+
+
+def may_employ(text: str) -> bool:
+    """Return whether one who joined what is named may work there: no gym, and no network."""
+    return _JOINED_FOR_ELSE.isdisjoint(text.lower().split())
+
+
+def is_known_person(name: str) -> bool:
+    """Return whether somebody is known to be called so: by a first name that people have."""
+    return name.lower().split()[0] in GIVEN_NAMES
+
+
+def is_one_named(role: str, named: ClaimValue) -> bool:
+    """Return whether a name is that of somebody's manager or wife, known as a person's or not.
+
+    Not if it is a word, or says how somebody is: no "Great", no "Catholic".
+    """
+    words = named.text.lower().split()
+    if words[0] in GIVEN_NAMES or (named.person and len(words) > 1):
+        return named.person
+    if role.lower() in _PERHAPS_A_FIRM or words[-1] in HEADS or is_place(named.text):
+        return False
+    return len(words) <= NAME_WORDS_MAX and all(map(_may_name, named.text.split()))
+
+
+def _may_name(text: str) -> bool:
+    """Return whether a word that nobody knows may be a part of somebody's name."""
+    word = text.lower()
+    if len(word) < NAME_CHARS_MIN or _P.ONE_NAME.fullmatch(text) is None:
+        return False
+    if looks_ordinary(word) or of_a_people(word) or word.endswith(_STATE_ENDINGS):
+        return False
+    return not any(word in words for words in (_STATES, _NO_TOWN, PHRASES, NEVER, TOWNS))

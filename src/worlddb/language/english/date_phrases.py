@@ -1,0 +1,344 @@
+"""Date phrases: which days, weeks, months and years a text surely means, from when it was said.
+
+    "we met last Friday"  ──(said on 2023-05-03)──▶  2023-04-28
+
+Not for questions: there a vague date is a welcome hint (`question_dates`), here it would be
+a fact. So there must be one way to read it: "in March" needs a verb that says whether it is past,
+"next Friday" a day on which it cannot mean this week's, and "a few days ago" is nothing. A length
+of time ("for two weeks") is no date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from worlddb.language.calendar_periods import Period, day, month, season, week, weekend, year
+from worlddb.language.english.english_words import STARTERS
+from worlddb.language.english.grammar import Patterns
+from worlddb.language.english.prose import in_quotes
+from worlddb.language.language_reader import Dated
+from worlddb.language.question_dates import MONTHS, NUMBERS, WEEKDAYS
+
+_P = Patterns("date_phrases")
+
+
+_ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
+
+# Seen from the day they were said on, which for a quotation is not known.
+_RELATIVE = frozenset(("turned", "month", "weekday", "ago", "near", "day_month", "month_day"))
+_NOT_BEFORE = frozenset(("turned", "ago", "near"))
+_NOT_AFTER = frozenset(("turned", "near", "weekday", "month", "month_day"))
+
+SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9}
+# As names and verbs they need their capital, or a number beside them.
+_WORDS_TOO = frozenset((3, 5))
+_NAMES_TOO = frozenset((4, 5, 6, 8))
+_ROUND_MIN = 10  # from here on, multiples of five are mostly not meant exactly
+_AGO_MAX = 60
+_UNSAID_DAYS_MAX = 270  # who means a day that is nearly a year away says the year
+_DAY = timedelta(days=1)
+PAST = "past"
+FUTURE = "future"
+_ENDS = ".!?\n\x00"
+SENTENCE_CHARS_MAX = 400  # as much around a date tells its tense
+
+
+class DateMoment(NamedTuple):
+    """A date as it stands in a text: what is read, and against what."""
+
+    low: str
+    plain: str
+    start: int
+    end: int
+    begin: int  # where the words that lead to it begin
+    said: date
+
+    @property
+    def text(self) -> str:
+        """The words of the date, in lower case."""
+        return self.low[self.start : self.end]
+
+    @property
+    def lead(self) -> str:
+        """The words before it that the grammar wanted: "in", "since", "see you"."""
+        return self.low[self.begin : self.start].strip()
+
+    def tense(self) -> str | None:
+        """Return the tense of the sentence around it."""
+        return tense_around(self.low, self.start, self.end)
+
+
+def dates_in(plain: str, said: date) -> list[Dated]:
+    """Return the dates of a masked text that was said on a day, in order."""
+    low = plain.lower()
+    if len(low) != len(plain):  # A few capitals are longer in lower case.
+        low = plain.translate(_ASCII_LOWER)
+    if _P.HINT.search(low) is None:
+        return []
+    return list(_dates(low, plain, said))
+
+
+def _dates(low: str, plain: str, said: date) -> Iterator[Dated]:
+    for match in _P.DATE.finditer(low):
+        kind = match.lastgroup or ""
+        start, end = match.span(kind)
+        if kind in _NOT_BEFORE:
+            if getattr(_P, f"BEFORE_{kind}").search(low, max(0, start - 24), start):
+                continue
+        if kind in _RELATIVE and in_quotes(plain, start):
+            continue
+        if kind == "turned" and _P.HERS.search(low, max(0, start - 4), end):
+            continue
+        if kind in _NOT_AFTER and getattr(_P, f"AFTER_{kind}").match(low, end):
+            continue
+        moment = DateMoment(low, plain, start, end, match.start(), said)
+        period = _period(kind, moment)
+        if period is not None:
+            end -= plain[end - 1] == "."
+            yield Dated(start, end, *period)
+
+
+def _period(kind: str, moment: DateMoment) -> Period | None:
+    try:
+        return _READERS[kind](moment)
+    except (ValueError, OverflowError):
+        return None  # No such day, or one beyond the calendar.
+
+
+def _year_alone(moment: DateMoment) -> Period | None:
+    """A number after "in" is a year if nothing is counted with it: "in 2000 steps"."""
+    number = int(moment.text)
+    following = _P.NEXT_WORD.match(moment.low, moment.end)
+    if not 1900 <= number <= 2100 or (following and following[1] not in STARTERS):
+        return None
+    return year(number)
+
+
+def tense_around(low: str, start: int, end: int) -> str | None:
+    """Return the tense of the sentence around a date in a text in lower case; None in doubt.
+
+    What happens again and again, or on a condition, has no tense here: it names no one day.
+    """
+    first = max(low.rfind(mark, max(0, start - SENTENCE_CHARS_MAX), start) for mark in _ENDS) + 1
+    marks = (low.find(mark, end, end + SENTENCE_CHARS_MAX) for mark in _ENDS)
+    last = min(
+        (mark for mark in marks if mark >= 0), default=min(len(low), end + SENTENCE_CHARS_MAX)
+    )
+    sentence = low[max(first, start - SENTENCE_CHARS_MAX) : last]
+    if _P.REPEATED.search(sentence) is not None:
+        return None
+    future = _P.FUTURE_TENSE.search(sentence) is not None
+    past = _P.PAST_TENSE.search(_P.STATE.sub(" ", sentence)) is not None
+    if past == future:
+        return None
+    return PAST if past else FUTURE
+
+
+def _iso(moment: DateMoment) -> Period:
+    return day(date.fromisoformat(moment.text))
+
+
+def _slashed(moment: DateMoment) -> Period:
+    return day(date(*map(int, moment.text.split("/"))))
+
+
+def _numeric(moment: DateMoment) -> Period | None:
+    first, second, year_ = map(int, moment.text.replace(".", "/").replace("-", "/").split("/"))
+    if first <= 12 and second <= 12 and first != second:
+        return None  # Day and month are told apart by nothing.
+    return day(date(year_, *((first, second) if second > 12 else (second, first))))
+
+
+def _spelled(moment: DateMoment) -> Period | None:
+    """May 3rd, 2023; the 3rd of May; May 2023."""
+    number, written = _month_of(moment)
+    digits = [word.strip(",") for word in moment.text.split() if word[0].isdigit()]
+    years = [int(word) for word in digits if len(word) == 4 and word.isdigit()]
+    days = [word for word in digits if not (len(word) == 4 and word.isdigit())]
+    ordinal = any(not word.isdigit() for word in days)
+    if not written and (number in _WORDS_TOO or not (ordinal or years)):
+        return None
+    if not days:
+        return month(years[0], number)
+    nth = int(days[0].rstrip("stndrh"))
+    if years:
+        return day(date(years[0], number, nth))
+    tense = PAST if moment.low.endswith("since ", 0, moment.start) else moment.tense()
+    if tense is None:
+        return None
+    found = date(moment.said.year, number, nth)
+    if tense == PAST and found > moment.said:
+        found = date(found.year - 1, number, nth)
+    if tense == FUTURE and found < moment.said:
+        found = date(found.year + 1, number, nth)
+    return _near_enough(day(found), moment.said)
+
+
+def _month_of(moment: DateMoment) -> tuple[int, bool]:
+    """Return the number of the month that the words name, and whether it has its capital."""
+    for word in moment.text.replace(",", " ").split():
+        for index, name in enumerate(MONTHS):
+            if word == name or (word.strip(".")[:3] == name[:3] and len(word.strip(".")) <= 4):
+                at = moment.low.index(word, moment.start)
+                return index + 1, moment.plain[at].isupper()
+    raise ValueError(f"no month in {moment.text!r}")
+
+
+def _season_year(moment: DateMoment) -> Period:
+    words = moment.text.split()
+    return season(int(words[-1]), SEASONS[words[0]])
+
+
+def _month_alone(moment: DateMoment) -> Period | None:
+    """In March: the last one or the next, as the sentence says."""
+    number, written = _month_of(moment)
+    if not written and (number in _WORDS_TOO or number in _NAMES_TOO):
+        return None
+    lead = moment.lead.split()[0]
+    following = moment.plain[moment.end : moment.end + 2]
+    if number in _NAMES_TOO and (lead != "in" or following[1:].isupper()):
+        if following[:1].isspace() and not moment.plain[moment.end :].startswith(" I "):
+            return None
+    tense = {"since": PAST, "until": FUTURE, "till": FUTURE, "by": FUTURE}.get(lead)
+    tense = tense or moment.tense()
+    said = moment.said
+    if tense is None or number == said.month:
+        return None
+    step = -(number > said.month) if tense == PAST else number < said.month
+    return _near_enough(month(said.year + step, number), said)
+
+
+def _near_enough(found: Period, said: date) -> Period | None:
+    return found if abs((found.first - said).days) <= _UNSAID_DAYS_MAX else None
+
+
+def _weekday_alone(moment: DateMoment) -> Period | None:
+    ahead = (WEEKDAYS.index(moment.text) - moment.said.weekday()) % 7
+    tense = FUTURE if moment.lead.startswith("see you") else moment.tense()
+    if tense is None or not ahead:
+        return None
+    return day(moment.said + (ahead if tense == FUTURE else ahead - 7) * _DAY)
+
+
+def _ago(moment: DateMoment) -> Period | None:
+    count, unit, *back = moment.text.split()
+    number = NUMBERS[count] if count in NUMBERS else int(count)
+    if number > _AGO_MAX or (number >= _ROUND_MIN and number % 5 == 0):
+        return None
+    step = -number if back == ["ago"] else number
+    said = moment.said
+    if unit.startswith("day"):
+        return day(said + step * _DAY)
+    if unit.startswith("week"):
+        return week(said + 7 * step * _DAY)
+    if unit.startswith("month"):
+        return month(said.year, said.month + step)
+    return year(said.year + step)
+
+
+def _near(moment: DateMoment) -> Period:
+    steps = {"yesterday": -1, "tomorrow": 1, "today": 0, "tonight": 0}
+    first, *rest = moment.text.split()
+    if rest:  # The day before yesterday, the day after tomorrow.
+        return day(moment.said + (-2 if rest[-1] == "yesterday" else 2) * _DAY)
+    return day(moment.said + steps[first] * _DAY)
+
+
+def _turned(moment: DateMoment) -> Period | None:
+    """Last, next or this: Friday, March, week, year, summer, night."""
+    *turn, unit = moment.text.split()
+    kind = turn[-1] if turn[-1] in ("past", "coming") else turn[0]
+    said = moment.said
+    if unit in WEEKDAYS:
+        return _turned_weekday(kind, WEEKDAYS.index(unit), said)
+    if unit in ("night", "evening", "morning", "afternoon"):
+        if kind == "this" and unit != "night":
+            return day(said)
+        return day(said - _DAY) if kind == "last" and unit in ("night", "evening") else None
+    if unit in SEASONS:
+        return _turned_season(kind, SEASONS[unit], said)
+    if unit == "weekend":
+        return _turned_weekend(kind, moment)
+    step = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}[kind]
+    if unit == "week":
+        # For some the week begins on Sunday.
+        return None if said.weekday() == 6 else week(said + 7 * step * _DAY)
+    if unit == "month":
+        return month(said.year, said.month + step)
+    if unit == "year":
+        return year(said.year + step)
+    return _turned_month(kind, moment)
+
+
+def _turned_weekday(kind: str, weekday: int, said: date) -> Period | None:
+    ahead = (weekday - said.weekday()) % 7
+    back = 7 - ahead
+    if kind in ("last", "past"):
+        # The day before is "yesterday"; who says "last" may mean the one before.
+        return None if kind == "last" and back == 1 else day(said - back * _DAY)
+    if kind == "coming":
+        return day(said + (ahead or 7) * _DAY)
+    this_week = said.weekday() <= weekday
+    if kind == "this":
+        return day(said + ahead * _DAY) if this_week else None
+    # "Next" means this week's day for some; it is certain when that has passed.
+    return None if said.weekday() < weekday else day(said + (ahead or 7) * _DAY)
+
+
+def _turned_weekend(kind: str, moment: DateMoment) -> Period | None:
+    said = moment.said
+    at_weekend = said.weekday() >= 5
+    if kind in ("last", "past"):
+        return weekend(said - 7 * _DAY)
+    if kind == "next":
+        return weekend(said + 7 * _DAY) if at_weekend else None
+    if not at_weekend and moment.tense() == PAST:
+        return None
+    return weekend(said)
+
+
+def _turned_month(kind: str, moment: DateMoment) -> Period | None:
+    number, written = _month_of(moment)
+    said = moment.said
+    if not written and number in _WORDS_TOO:
+        return None
+    if kind == "this":
+        return month(said.year, number)
+    if kind == "past":
+        return month(said.year - (number >= said.month), number)
+    if kind == "coming":
+        return month(said.year + (number <= said.month), number)
+    # "Last March" in May and "next March" in January can each be one of two.
+    if kind == "last":
+        return month(said.year - 1, number) if number >= said.month else None
+    return month(said.year + 1, number) if number <= said.month else None
+
+
+def _turned_season(kind: str, number: int, said: date) -> Period | None:
+    present = season(said.year, number)
+    if kind == "this":
+        return present
+    if kind in ("last", "past"):
+        if said <= present.last:
+            return season(said.year - 1, number)
+        return present if said.month - present.last.month <= 4 else None
+    return season(said.year + 1, number) if said >= present.first else None
+
+
+_READERS: dict[str, Callable[[DateMoment], Period | None]] = {
+    "iso": _iso,
+    "slashed": _slashed,
+    "numeric": _numeric,
+    "day_month": _spelled,
+    "month_day": _spelled,
+    "month_year": _spelled,
+    "season_year": _season_year,
+    "turned": _turned,
+    "month": _month_alone,
+    "weekday": _weekday_alone,
+    "ago": _ago,
+    "near": _near,
+    "year": _year_alone,
+}

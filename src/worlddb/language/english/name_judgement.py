@@ -1,0 +1,282 @@
+"""Name judgement: which stretches of a text are names, by their words and their place.
+
+    text ──▶ titles in quotes ──▶ capitalised runs ──▶ judged ──▶ mentions
+
+J1  A known name is one wherever it stands. A word that is also an ordinary one is a name inside a
+    sentence if people bear it ("Will"), or if it is introduced as one ("a dog named Lucky").
+J2  Inside a sentence an unknown word with a capital is a name. At the start of one it is *unsure*:
+    a name only if it is certain elsewhere.
+J3  Ordinary words together are a heading or emphasis, no name, unless they are a known one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from typing import NamedTuple
+
+from worlddb.language.english.english_words import (
+    ACRONYMS,
+    BRANDS,
+    GIVEN,
+    GIVEN_NAMES,
+    GIVEN_PERHAPS,
+    HEADS,
+    ORDINARY,
+    PHRASES,
+    SMALL,
+    STARTERS,
+    TITLES,
+    TITLES_SHORT,
+    listed,
+    looks_ordinary,
+    of_a_people,
+)
+from worlddb.language.english.grammar import BLOT, Patterns
+from worlddb.language.english.name_roles import explained, initials, introduced, letters_after
+from worlddb.language.english.name_runs import (
+    RUN_WORDS_MAX,
+    NameRun,
+    NameToken,
+    runs_in,
+    starts_sentence,
+)
+from worlddb.language.language_reader import Mention
+from worlddb.language.place_names import PLACE_NAMES
+
+_P = Patterns("name_judgement")
+
+ACRONYM_MAX = 6
+_KNOWN = GIVEN | PLACE_NAMES | BRANDS
+
+_DOTTED_PLACES = frozenset(("U.S.", "U.K.", "U.S.A.", "D.C.", "U.N.", "E.U."))
+_NUMERALS = frozenset(("ii", "iii", "iv", "vi", "vii", "viii", "ix", "jr", "sr"))
+_PEOPLE_HEADS = listed("organisations", "people heads")
+_NUMBERED = listed("organisations", "numbered")
+_OPENERS = listed("organisations", "openers")
+_BRANDS_PERHAPS = listed("organisations", "brands perhaps")
+_KINDS = listed("words", "kinds")
+TITLE_WORDS_MAX = 8
+
+
+class Verdict(NamedTuple):
+    """Where a name is, and whether it is certain and a person's (or a pet's)."""
+
+    start: int
+    end: int
+    sure: bool
+    person: bool
+
+
+class Scene(NamedTuple):
+    """What a run is judged against: the masked text, its words in lower case, who speaks."""
+
+    plain: str
+    lower: Set[str]
+    speakers: Set[str]
+
+    def ordinary(self, word: str) -> bool:
+        """Return whether a word is an ordinary one, here or in general."""
+        return looks_ordinary(word) or word in self.lower
+
+    def known(self, word: str) -> bool:
+        """Return whether a word is a name wherever it stands."""
+        return word in _KNOWN or word in self.speakers
+
+
+def mentions_in(text: str, plain: str, speakers: Set[str]) -> list[Mention]:
+    """Return the names in `text`, in order; `plain` is the text with what is no prose masked.
+
+    `speakers` are the names of those who take part, in lower case: names wherever they stand.
+    """
+    titles, plain = _titles(plain)
+    scene = Scene(plain, frozenset(_P.LOWER.findall(plain)), speakers)
+    found = [Mention(start, end, text[start:end], True, False) for start, end in titles]
+    for run in runs_in(plain):
+        verdict = judged(run, scene)
+        if verdict is not None:
+            start, end, sure, person = verdict
+            if run.tokens[-1].word in _NUMBERED and end == run.tokens[-1].end:
+                number = _P.NUMBER_AFTER.match(plain, end)
+                end = number.end() if number else end
+            found.append(Mention(start, end, text[start:end], sure, person))
+    found.sort()
+    return found
+
+
+def _titles(plain: str) -> tuple[list[tuple[int, int]], str]:
+    """Return where titles of works stand in quotes, and the text with all such quotes masked.
+
+    Words in a quoted title are capitalised for its sake, so none of them alone is a name there.
+    """
+    found: list[tuple[int, int]] = []
+
+    def blot(match: re.Match[str]) -> str:
+        group = 1 if match[1] is not None else 2
+        inner = match[group].rstrip(" ,.!?")
+        words = [word for word in _P.WORD.findall(inner) if word not in SMALL]
+        if not words or not all(word[0].isupper() for word in words):
+            return match[0]
+        if inner[0].isupper() and len(words) <= TITLE_WORDS_MAX:
+            if _P.TITLED.search(plain, max(0, match.start() - 48), match.start()):
+                found.append((match.start(group), match.start(group) + len(inner)))
+        elif len(words) == 1:
+            return match[0]
+        return BLOT * len(match[0])
+
+    if any(quote in plain for quote in "\"“'‘"):
+        plain = _P.QUOTED.sub(blot, plain)
+    return found, plain
+
+
+def judged(run: NameRun, scene: Scene) -> Verdict | None:
+    """Return the name in a run, or None if there is none for sure."""
+    tokens = run.tokens
+    starts = starts_sentence(scene.plain, tokens[0].start)
+    if starts and len(tokens) == 1 and tokens[0].word in STARTERS:
+        return None
+    known = scene.known(tokens[0].word)
+    if len(tokens) > RUN_WORDS_MAX or (len(tokens) > 1 and tokens[0].raised and tokens[1].raised):
+        return None
+    if run.partial and not known:
+        return None
+    if tokens[-1].possessive and _owns_a_title(tokens[-1], scene):
+        return None
+    if run.owned and not known and tokens[0].word not in TITLES:
+        return None
+    tokens = _trimmed(tokens)
+    if not tokens:
+        return None
+    if len(tokens) > 1 and _spelled_out(tokens, scene):
+        return Verdict(tokens[0].start, tokens[-1].end, True, False)
+    if starts and len(tokens) > 1:
+        return _opening(tokens, scene)
+    return _inside(tokens, scene) if len(tokens) > 1 else _one(tokens[0], starts, scene)
+
+
+def _owns_a_title(token: NameToken, scene: Scene) -> bool:
+    """Return whether what is owned may be part of the name: Schindler's List, Sarah's Honda."""
+    owned = _P.OWNED.match(scene.plain, token.end)
+    return owned is not None and not scene.known(owned[1].lower())
+
+
+def _trimmed(tokens: tuple[NameToken, ...]) -> tuple[NameToken, ...]:
+    """Drop a single initial that no name begins with, and emphasis, at either end."""
+    if len(tokens) > 1 and len(tokens[0].word) == 2 and tokens[0].word.endswith("."):
+        if not tokens[1].word.endswith("."):
+            tokens = tokens[1:]
+    while tokens and tokens[0].raised and looks_ordinary(tokens[0].word):
+        tokens = tokens[1:]
+    while len(tokens) > 1 and (
+        tokens[-1].word.endswith(".") or (tokens[-1].raised and looks_ordinary(tokens[-1].word))
+    ):
+        tokens = tokens[:-1]
+    return tokens
+
+
+def _spelled_out(tokens: tuple[NameToken, ...], scene: Scene) -> bool:
+    """Return whether the letters of the words follow in brackets."""
+    letters = letters_after(scene.plain, tokens[-1].end)
+    text = scene.plain[tokens[0].start : tokens[-1].end]
+    return letters is not None and letters[1] == initials(text)
+
+
+def _opening(tokens: tuple[NameToken, ...], scene: Scene) -> Verdict | None:
+    """Judge several words at the start of a sentence: is the first one part of the name?"""
+    first, second = tokens[0].word, tokens[1].word
+    if scene.known(first) or first in TITLES or first in _OPENERS or first.endswith("."):
+        return _inside(tokens, scene)
+    if scene.plain.startswith(" of ", tokens[0].end):
+        return _inside(tokens, scene)
+    known = scene.known(second) or second in TITLES
+    if scene.ordinary(first) or of_a_people(first):
+        if not known and first not in STARTERS:
+            return None
+    elif second not in GIVEN:
+        return _inside(tokens, scene)
+    rest = tokens[1:]
+    return _inside(rest, scene) if len(rest) > 1 else _one(rest[0], False, scene)
+
+
+def _inside(tokens: tuple[NameToken, ...], scene: Scene) -> Verdict | None:
+    """Judge several words that have their capitals for themselves."""
+    words = [token.word for token in tokens]
+    start, end = tokens[0].start, tokens[-1].end
+    if words[0] in TITLES:
+        second = words[1]
+        named = second in GIVEN_NAMES or scene.known(second) or second not in ORDINARY
+        named |= words[0] in TITLES_SHORT and second not in STARTERS
+        return Verdict(start, end, True, True) if named else None
+    if any(map(of_a_people, words)):
+        return Verdict(start, end, True, False) if words[-1] in _PEOPLE_HEADS else None
+    if scene.plain[start:end].lower() in PHRASES:
+        return Verdict(start, end, True, False)
+    if words[-1] in _KINDS or not all(_capital(token, scene) for token in tokens):
+        return None
+    if all(scene.ordinary(word) or word in _NUMERALS for word in words):
+        return None
+    named = words[0] in GIVEN_NAMES or words[0].endswith(".")
+    person = named and words[0] not in PLACE_NAMES and words[-1] not in HEADS
+    return Verdict(start, end, True, person)
+
+
+def _capital(token: NameToken, scene: Scene) -> bool:
+    """Return whether all parts of a hyphenated word have capitals: Jean-Luc, not Paris-based."""
+    if "-" not in token.word:
+        return True
+    return all(part[:1].isupper() for part in scene.plain[token.start : token.end].split("-"))
+
+
+def _one(token: NameToken, starts: bool, scene: Scene) -> Verdict | None:
+    """Judge a single word."""
+    word, start, end = token.word, token.start, token.end
+    plain = scene.plain
+    if _P.VERSION.split(word)[0] in _NUMBERED and _P.VERSION.search(word):
+        return Verdict(start, end, True, False)
+    if token.raised or word.endswith("."):
+        return _acronym(token, scene)
+    if len(word) == 1:
+        return Verdict(start, end, True, False) if _P.FORMERLY.match(plain, end) else None
+    if of_a_people(word) or word in TITLES:
+        return None
+    one_of = _P.ONE_OF.search(plain, max(0, start - 10), start) is not None
+    if scene.known(word) and not (one_of and word in GIVEN):
+        person = word in GIVEN or word in scene.speakers
+        return Verdict(start, end, True, person and word not in PLACE_NAMES)
+    if word in PHRASES or word in _NUMBERED:
+        return Verdict(start, end, word in PHRASES or not starts, False)
+    if not word.replace("-", "").replace("'", "").isalpha():
+        return None
+    if starts and word in GIVEN_PERHAPS and explained(plain, end):
+        return Verdict(start, end, True, True)
+    if not starts and (word in GIVEN_PERHAPS or word in _BRANDS_PERHAPS):
+        if _P.DETERMINED.search(plain, max(0, start - 8), start) is None:
+            return Verdict(start, end, True, word in GIVEN_PERHAPS)
+    if scene.ordinary(word):
+        return Verdict(start, end, True, True) if introduced(plain, start) else None
+    if word.split("-")[0] in GIVEN_NAMES and "-" in word and _capital(token, scene):
+        return Verdict(start, end, True, True)
+    if starts:
+        sure = explained(plain, end)
+        return Verdict(start, end, sure, sure) if len(word) > 2 and word.isalpha() else None
+    if "-" in word and (looks_ordinary(word.split("-")[0]) or not _capital(token, scene)):
+        return None
+    return None if one_of else Verdict(start, end, True, False)
+
+
+def _acronym(token: NameToken, scene: Scene) -> Verdict | None:
+    """Judge a word in capitals: a known one, or whom somebody works for; else it is emphasis."""
+    plain, start, end = scene.plain, token.start, token.end
+    written = plain[start:end]
+    found = Verdict(start, end, True, False)
+    if written.endswith("."):
+        return found if written in _DOTTED_PLACES else None
+    if _P.SHOUTED_AFTER.match(plain, end) or _P.SHOUTED_BEFORE.search(
+        plain, max(0, start - 24), start
+    ):
+        return None
+    if written in ACRONYMS or token.word in BRANDS:
+        return found
+    if looks_ordinary(token.word) or not 2 <= len(written) <= ACRONYM_MAX:
+        return None
+    return found if _P.EMPLOYED.search(plain, max(0, start - 40), start) else None

@@ -1,0 +1,385 @@
+"""Text tokens: the tokens that text becomes, for the full-text index and for ranking alike.
+
+    text ── split at white space ──▶ chunks ── fold, parse, stem (cached) ──▶ tokens
+
+W1  A token is made of a-z, 0-9 and characters outside ASCII that are no space, punctuation or
+    surrogate (but "·", our decimal point); at most 64. SQLite's `ascii` tokenizer sees the same.
+W2  `words`, `indexed`, `asked` and `spans` come from one parser, so they never disagree.
+W3  A chunk's tokens depend on the chunk alone: that is what makes the cache possible, and the
+    cache is what makes a short text cost a few microseconds.
+
+What a chunk gives, beside the stems of its words:
+
+    O'Brien     brien obrien        names bound by an apostrophe, an ampersand or one hyphen are
+    AT&T        at t att            found by their parts and written together
+    C++ C#      c cplusplus, …      special names have a token of their own (.NET: net dotnet)
+    don't       do not              's, 'm, 're, 've, 'll and 'd are dropped
+    $1,200.50   dollar 1200 1200·50 digits are grouped; a decimal is found by its whole part too
+    5/30/2023   5 30 2023 may       a date has its month's name if there is one way to read it
+    7:30pm 3rd  7 30 pm, 3          units and ordinals leave the number alone
+    U.S.        usa                 initials are joined
+    东京都      东 东京 京 京都 都  scripts without spaces: characters and pairs; a question asks
+                                    for the pairs, or for the character if there is but one
+
+Two to twelve are digits; "one" is not, for it is mostly a pronoun. Only lowerCamelCase is cut
+inside a word: other words with capitals in them are names (iPhone, YouTube).
+
+In a chunk, runs of scripts without spaces and emoji are set apart first. In what is left one
+grammar finds dates, numbers, initials, words bound by signs, and signs; one function for each says
+which tokens it gives and which characters they stand for.
+
+Not here: ranking, query syntax, stems of other languages than English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Set
+from functools import cache
+from itertools import chain
+
+from worlddb.language.word_forms import CURRENCY, EMOJI, aligned, fold, folded, stem
+
+TOKEN_MAX = 64
+
+# (token, start, end): the token stands for the characters from start to end.
+Piece = tuple[str, int, int]
+
+# Scripts written without spaces between words (Thai, Lao, Myanmar, Khmer, kana, Han …), and
+# Hangul, whose words carry their endings with them. Their marks stay with the letter before.
+_SPACELESS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u3005-\u3007"
+    "\u3041-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uaa60-\uaa7f\uac00-\ud7ff\uf900-\ufaff"
+    "\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+_MARKS = (
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059"
+    "\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u109a-\u109d\u1160-\u11ff"
+    "\u17b4-\u17d3\u17dd\u1a55-\u1a7f\u3099\u309a"
+)
+
+# A letter, and a letter or digit. Folding and setting apart have left nothing outside ASCII but
+# letters, marks and currency signs, and saying no more than that keeps the import fast.
+_L = f"[^\\x00-`{{-\\x7f{CURRENCY}]"
+_W = f"[^\\x00-/:-`{{-\\x7f{CURRENCY}]"
+_MEASURES = (
+    "am|pm|mm|cm|km|kg|mg|ml|lbs?|oz|[kmgt]b|mph|kph|hrs?|hours?|mins?|minutes?|secs?|seconds?"
+    "|days?|weeks?|months?|yrs?|years?|ft|usd|eur"
+)
+# Every repetition is bounded or possessive: a megabyte of "1,1,1,…" must not take a minute.
+_GRAMMAR = re.compile(
+    rf"""
+    (?P<drop> '(?:s|m|re|ve|ll|d)(?!{_W}) )
+  | (?P<date> (?:\d{{4}}([-/.])\d\d?\3\d\d?|\d\d?([-/.])\d\d?\4\d{{4}})(?!\d)(?:t(?=\d))? )
+  | (?P<plan> \d{{3}}\([a-z]\) )
+  | (?P<number> v?(?:\d{{1,3}}(?:\.\d{{3}}){{1,5}},\d\d?(?!\d)|\d{{1,3}}(?:\.\d{{3}}){{2}}(?!\.?\d)
+        | (?:\d{{1,3}}(?:[,'_]\d{{2,3}}){{0,5}}[,'_]\d{{3}}(?!\d)|\d++)(?:\.\d++){{0,3}})
+        (?:st|nd|rd|th|bn?|k|m|{_MEASURES})?(?!{_W}) )
+  | (?P<initials> (?:ph\.d|{_L}(?:\.{_L})+)(?!{_W}) )
+  | (?P<dotnet> (?<!{_W})\.net(?!{_W}) )
+  | (?P<word> {_W}++(?:(?:['&]|-(?!\d++[.,:/]\d)){_W}++)*(?:\.js(?!{_W})|\+\+|[+\#](?!{_W}))? )
+  | (?P<sign> [{CURRENCY}](?=\d)|(?<=\d)[{CURRENCY}%]|^[{CURRENCY}%]$ )
+    """,
+    re.VERBOSE,
+)
+_NUMBER = re.compile(r"(v?)([\d.,'_]*\d)([a-z]*)")
+_GROUPED_BY_DOTS = re.compile(r"\d{1,3}(?:\.\d{3})+,\d\d?|\d{1,3}(?:\.\d{3}){2}")
+_NUMERAL = re.compile(r"\d+")
+_PART = re.compile(f"{_W}+")
+_CLITIC = re.compile(r"'(?:s|m|re|ve|ll|d)$")
+_BINDERS = re.compile("['&-]")
+
+_SIGNS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "%": "percent"}
+_POWERS = {"k": 3, "m": 6, "b": 9, "bn": 9}
+_ORDINALS = ("st", "nd", "rd", "th")
+_NEGATED = {"wo": "will", "ca": "can", "sha": "shall", "ai": "be"}
+_NUMERALS = {
+    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
+    "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+}  # fmt: skip
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
+
+
+def pieces(text: str) -> list[Piece]:
+    """Return the pieces of a chunk of folded text, in order."""
+    if text.isascii() and text.isalpha():
+        return [(token(text), 0, len(text))]
+    found: list[Piece] = []
+    if text.isascii():
+        _read(text, 0, len(text), found)
+        return found
+    for segment in _segments().finditer(text):
+        if segment.lastgroup == "run":
+            _run(segment, found)
+        elif segment.lastgroup == "emoji":
+            found.append((segment[0], *segment.span()))
+        else:
+            _read(text, *segment.span(), found)
+    return found
+
+
+def token(word: str) -> str:
+    """Return the token of one folded word."""
+    if len(word) == 2 and word[0] == "0" and word[1].isdigit():
+        return word[1]  # 05 in a date or a time is 5
+    return _NUMERALS.get(word) or stem(word[:TOKEN_MAX])
+
+
+def units(token: str) -> list[str]:
+    """Return the characters (with their marks) of a token of a script without spaces."""
+    return _unit().findall(token)
+
+
+@cache
+def _segments() -> re.Pattern[str]:
+    """Compiled when first needed: sets of this size take a while."""
+    return re.compile(
+        f"(?P<run>[{_SPACELESS}]+)|(?P<emoji>[\U0001f1e6-\U0001f1ff]{{2}}|[{EMOJI}])"
+        f"|[^{_SPACELESS}{EMOJI}]+"
+    )
+
+
+@cache
+def _unit() -> re.Pattern[str]:
+    return re.compile(f"[{_SPACELESS}][{_MARKS}]*")
+
+
+def _read(text: str, start: int, end: int, found: list[Piece]) -> None:
+    for match in _GRAMMAR.finditer(text, start, end):
+        _READERS[match.lastgroup](match, found)
+
+
+def _drop(match: re.Match[str], found: list[Piece]) -> None:
+    """Give nothing: the 's of 1990's and U.S.'s."""
+
+
+def _date(match: re.Match[str], found: list[Piece]) -> None:
+    at = match.start()
+    parts = list(_NUMERAL.finditer(match[0]))
+    found += [(token(part[0]), at + part.start(), at + part.end()) for part in parts]
+    numbers = [int(part[0]) for part in parts]
+    places = numbers[1:2] if numbers[0] > 31 else numbers[:2]
+    months = {number for number in places if 1 <= number <= 12}
+    if len(months) == 1:
+        found.append((stem(_MONTHS[months.pop() - 1]), *match.span()))
+
+
+def _plan(match: re.Match[str], found: list[Piece]) -> None:
+    found.append((match[0][:3] + match[0][4], *match.span()))
+
+
+def _number(match: re.Match[str], found: list[Piece]) -> None:
+    start, end = match.span()
+    form = _NUMBER.fullmatch(match[0])
+    assert form is not None, match[0]
+    version, digits, suffix = form.groups()
+    if _GROUPED_BY_DOTS.fullmatch(digits):
+        digits = digits.replace(".", "").replace(",", ".")
+    whole, *rest = re.sub("[,'_]", "", digits).split(".")
+    power = _POWERS.get(suffix)
+    if power and (suffix == "k" or match.string[max(start - 1, 0) : start] in _SIGNS):
+        if not rest:
+            found.append((token(whole + suffix), start, end))
+        found.append(((whole + "".join(rest).ljust(power, "0"))[:TOKEN_MAX], start, end))
+        return
+    if power and not rest:  # 5m may be metres, minutes or millions
+        found.append((token(match[0]), start, end))
+        return
+    end -= len(suffix)
+    if version:
+        found.append((token(version + whole), start, end))
+    found.append((token(whole), start, end))
+    if suffix in ("am", "pm"):
+        found += [(token(part), start, end) for part in rest]
+    else:
+        for count in range(1, len(rest) + 1):
+            found.append(("·".join([whole, *rest[:count]])[:TOKEN_MAX], start, end))
+    if suffix and suffix not in _ORDINALS:
+        found.append((token(suffix), end, match.end()))
+
+
+def _initials(match: re.Match[str], found: list[Piece]) -> None:
+    joined = match[0].replace(".", "")
+    # "us" would be the pronoun, and no question asks for that.
+    found.append((token("usa" if joined == "us" else joined), *match.span()))
+
+
+def _dotnet(match: re.Match[str], found: list[Piece]) -> None:
+    start, end = match.span()
+    found += [("net", start + 1, end), ("dotnet", start, end)]
+
+
+def _word(match: re.Match[str], found: list[Piece]) -> None:
+    start, end = match.span()
+    body = match[0].rstrip("+#").removesuffix(".js")
+    sign = match[0][len(body) :]
+    if body.endswith("n't") and len(body) > 3:
+        cut = start + len(body) - 3
+        found.append((token(_NEGATED.get(body[:-3], body[:-3])), start, cut))
+        found.append(("not", cut, start + len(body)))
+    else:
+        _names(_CLITIC.sub("", body), start, found)
+    if sign == ".js":
+        found += [("js", end - 2, end), (token(body + "js"), start, end)]
+    elif sign == "++":
+        found.append((token(body + "plusplus"), start, end))
+    elif sign == "#" and len(body) == 1:
+        found.append((body + "sharp", start, end))
+    elif sign == "+":
+        plus = (body + "plus", start, end) if len(body) == 1 else ("plus", end - 1, end)
+        found.append(plus)
+
+
+def _names(body: str, start: int, found: list[Piece]) -> None:
+    """Read words bound by signs: each of them, and what they are when written together."""
+    names = body.split("-")
+    at = start
+    for name in names:
+        parts = list(_PART.finditer(name))
+        least = 2 if "'" in name else 1  # the O of O'Brien is no word
+        found += [
+            (token(part[0]), at + part.start(), at + part.end())
+            for part in parts
+            if len(part[0]) >= least
+        ]
+        if len(parts) > 1:
+            found.append((token(_BINDERS.sub("", name)), at, at + len(name)))
+        at += len(name) + 1
+    if len(names) == 2:
+        found.append((token(_BINDERS.sub("", body)), start, start + len(body)))
+
+
+def _run(match: re.Match[str], found: list[Piece]) -> None:
+    """Give each unit and, between it and the next, the two together."""
+    at = match.start()
+    last, last_at = "", at
+    for char in units(match[0]):
+        end = at + len(char)
+        if last:
+            found.append((last + char, last_at, end))
+        found.append((char, at, end))
+        last, last_at, at = char, at, end
+
+
+def _sign(match: re.Match[str], found: list[Piece]) -> None:
+    found.append((stem(_SIGNS[match[0]]), *match.span()))
+
+
+_READERS: dict[str | None, Callable[[re.Match[str], list[Piece]], None]] = {
+    "drop": _drop, "date": _date, "plan": _plan, "number": _number, "initials": _initials,
+    "dotnet": _dotnet, "word": _word, "sign": _sign,
+}  # fmt: skip
+
+
+__all__ = ["STOP", "asked", "folded", "indexed", "spans", "words"]
+
+CACHE_MAX = 1 << 16
+CHUNK_KEPT_MAX = 48
+
+_CHUNK = re.compile(r"\S+")
+_CAMEL = re.compile(r"(?<![A-Za-z])[a-z]{2,}+(?:[A-Z][a-z]++)+(?![A-Za-z])")
+_CAMEL_PART = re.compile(r"[A-Z]?[a-z]+")
+
+# Function words that carry no signal in a question about what somebody said or did; short on
+# purpose. Not in it: "not" and "no"; "may" and "will" (a month and a name); "many", "last",
+# "first", "before", "after", "ago". As tokens are: "did" is in it as "do".
+_STOP = """
+a an the this that these those there
+i me my mine myself we us our ours you your yours he him his she her hers it its
+they them their theirs who whom whose what which when where why how
+be am do have can could would should shall
+and or but if so as than then of to in on at for from with by about into
+"""
+STOP = frozenset(map(stem, _STOP.split()))
+
+
+def words(text: str) -> list[str]:
+    """Return every token of `text` in order, stop words included."""
+    return list(chain.from_iterable(map(_TOKENS.__getitem__, text.split())))
+
+
+def indexed(text: str) -> str:
+    """Return the tokens of `text` joined by a space: what the full-text index is given."""
+    joined = " ".join(map(_JOINED.__getitem__, text.split()))
+    # Chunks without any token, such as a dash between two spaces, have left a gap.
+    return " ".join(joined.split()) if "  " in joined or joined[:1] in " " else joined.rstrip()
+
+
+def asked(text: str) -> list[str]:
+    """Return the distinct tokens a question asks for, in order.
+
+    Stop words are dropped if anything else remains; single characters of a script without spaces
+    are dropped where a pair holds them.
+    """
+    tokens = list(dict.fromkeys(words(text)))
+    if not text.isascii():
+        pairs = [parts for parts in map(units, tokens) if len(parts) > 1]
+        covered = {unit for parts in pairs for unit in parts}
+        tokens = [word for word in tokens if word not in covered]
+    return [word for word in tokens if word not in STOP] or tokens
+
+
+def spans(text: str, only: Set[str] | None = None) -> Iterator[Piece]:
+    """Yield (token, start, end) for each token: it stands for `text[start:end]`.
+
+    The tokens are those of `words(text)`, in the same order; with `only`, those of them that are
+    in it. Tokens of one chunk may overlap ("o'brien" is also "brien").
+    """
+    for match in _CHUNK.finditer(text):
+        chunk, at = match[0], match.start()
+        if only is not None and len(chunk) <= CHUNK_KEPT_MAX and only.isdisjoint(_TOKENS[chunk]):
+            continue
+        plain, starts, ends = aligned(chunk)
+        found = _parsed(chunk, plain)
+        if only is not None:
+            found = [piece for piece in found if piece[0] in only]
+        for name, start, end in found:
+            yield name, at + starts[start], at + ends[end - 1]
+
+
+class _Tokens(dict[str, tuple[str, ...]]):
+    """Chunk → its tokens. Two generations: bounded, and never cold all at once."""
+
+    def __init__(self) -> None:
+        self._older: dict[str, tuple[str, ...]] = {}
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        found = self._older.get(chunk)
+        if found is None:
+            found = tuple([piece[0] for piece in _parsed(chunk, fold(chunk))])
+        if len(chunk) <= CHUNK_KEPT_MAX:
+            if len(self) >= CACHE_MAX:
+                self._older = self.copy()
+                self.clear()
+            self[chunk] = found
+        return found
+
+
+class _Joined(dict[str, str]):
+    """Chunk → its tokens joined, so that a bulk load does not join them over and over."""
+
+    def __missing__(self, chunk: str) -> str:
+        found = " ".join(_TOKENS[chunk])
+        if len(chunk) <= CHUNK_KEPT_MAX:
+            if len(self) >= CACHE_MAX:
+                self.clear()
+            self[chunk] = found
+        return found
+
+
+_TOKENS = _Tokens()
+_JOINED = _Joined()
+
+
+def _parsed(chunk: str, plain: str) -> list[Piece]:
+    """Return the pieces of a chunk that folds to `plain`, with offsets into `plain`."""
+    found = pieces(plain)
+    if not chunk.islower() and chunk.isascii():
+        for name in _CAMEL.finditer(chunk):
+            for part in _CAMEL_PART.finditer(name[0]):
+                start = name.start() + part.start()
+                found.append((token(part[0].lower()), start, start + len(part[0])))
+    return found

@@ -1,0 +1,1 @@
+"""Chat models behind endpoints, and the three tasks they do: extract, summarize, break ties."""

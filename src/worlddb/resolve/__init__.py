@@ -1,1 +1,0 @@
-"""Resolve: is this the one we know? Pure functions on names, attributes and vectors."""

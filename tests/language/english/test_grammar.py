@@ -1,0 +1,54 @@
+"""The grammar file: every pattern compiles, every one is used, and none is missing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import worlddb.language.english
+from worlddb.language.english.grammar import Patterns
+
+PACK = Path(worlddb.language.english.__file__).parent
+SECTION = re.compile(r"^\[(\w+)\]$")
+ENTRY = re.compile(r"^(\w+) (?:[ims]+ )?= ")
+USED = re.compile(r"_P\.([A-Z_]+)\b")
+
+
+def entries() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    section = ""
+    for line in (PACK / "grammar.txt").read_text(encoding="utf-8").splitlines():
+        if match := SECTION.match(line):
+            section = match[1]
+        elif match := ENTRY.match(line):
+            found.setdefault(section, []).append(match[1])
+    return found
+
+
+def test_every_entry_has_a_name_of_its_own_and_compiles() -> None:
+    for section, names in entries().items():
+        assert len(set(names)) == len(names)
+        for name in names:
+            assert getattr(Patterns(section), name).pattern
+
+
+def test_every_pattern_that_a_module_uses_is_there() -> None:
+    for module in PACK.glob("*.py"):
+        text = module.read_text(encoding="utf-8")
+        section = re.search(r'Patterns\("(\w+)"\)', text)
+        for name in USED.findall(text):
+            assert section is not None
+            assert name in entries()[section[1]], (module.name, name)
+
+
+def test_every_entry_is_used_by_a_module_or_by_another_entry() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in PACK.glob("*.py"))
+    grammar = (PACK / "grammar.txt").read_text(encoding="utf-8")
+    frames = (PACK / "frames.txt").read_text(encoding="utf-8")
+    for names in entries().values():
+        for name in names:
+            stem = name.split("_", 1)
+            made = [f'"{stem[1]}"', "{kind}"] if len(stem) == 2 else []
+            uses = (f"_P.{name}", f'"{name}"', *made)
+            in_text = f"%{name}%" in grammar or f"{{{name}}}" in frames
+            assert in_text or any(use in code for use in uses), name

@@ -1,0 +1,65 @@
+"""Text features: who tells of themselves, which texts say an age, and who asks for these."""
+
+from __future__ import annotations
+
+import pytest
+
+from worlddb.language.text_features import DONE, NOTHING, OWN, only_asks, telling, wants_question
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I just finished a 5K run.",
+        "Any tips? By the way, I recently bought a red bicycle.",
+        "We have never been there, but we\u2019ve finally booked it",
+        "I'd already left when she called.",
+        "Nice!\nI went to the museum with my niece",
+        "WE WON",
+    ],
+)
+def test_what_somebody_did_is_told(text: str) -> None:
+    assert telling(text) == DONE
+
+
+@pytest.mark.parametrize(
+    "text", ["My sister lives in Oslo.", "I'm 32. Is that old?", "call me Ada"]
+)
+def test_what_is_said_of_oneself_counts_less(text: str) -> None:
+    assert telling(text) == OWN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Can you recommend running shoes?",
+        "What did I tell you about the trip I booked?",
+        "That sounds great!",
+        "She finished a 5K run.",
+        "Here are some ideas:\n1. Oats\n2. Rice",
+        "Alibi and Ivy walked home.",
+    ],
+)
+def test_questions_and_what_is_said_of_others_tell_nothing(text: str) -> None:
+    assert telling(text) == NOTHING
+
+
+def test_a_long_text_of_one_sentence_is_read_in_no_time() -> None:
+    assert telling("i " * 200_000) == OWN
+    assert telling("I just " + "really " * 100_000) == OWN
+
+
+def test_a_text_only_asks_if_each_of_its_sentences_does() -> None:
+    assert only_asks("Do you remember what my agent charges?")
+    assert only_asks("What's a good camera? Which lens?\n")
+    assert not only_asks("Any tips? I bought a camera.")
+    assert not only_asks("I bought a camera.")
+
+
+def test_who_asks_what_somebody_was_after_wants_a_question_too() -> None:
+    assert wants_question("What did I ask about SQL?")
+    assert wants_question("What did I want to know about laptops?")
+    assert wants_question("What pet was I thinking about?")
+    assert not wants_question("What do I want to see?")
+    assert not wants_question("Where did I put the passport?")
