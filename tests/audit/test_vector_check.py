@@ -245,7 +245,7 @@ def test_a_large_world_is_checked_in_parts(tmp_path: Path) -> None:
         db.reindex()
         assert db.check() == []
         with db.engine.store.derive() as session:
-            session.con.execute(  # type: ignore[, attr-defined]
+            session.con.execute(  # type: ignore[attr-defined]
                 "UPDATE vectors SET vector = (SELECT vector FROM vectors WHERE node = 3) "
                 "WHERE node = 8999"
             )

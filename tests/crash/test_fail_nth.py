@@ -179,8 +179,8 @@ def picture(db: worlddb.WorldDB) -> tuple[Any, ...]:
     That the rows are those of the journal is for `check` to say.
     """
     with db.engine.store.read() as reader:
-        schema = sorted(reader.con.execute("SELECT type, name, sql FROM sqlite_schema").fetchall())  # type: ignore[, attr-defined]
-        counts = [reader.con.execute(f"SELECT count(*) FROM {name}").get for name in GUARDED]  # type: ignore[, attr-defined]
+        schema = sorted(reader.con.execute("SELECT type, name, sql FROM sqlite_schema").fetchall())  # type: ignore[attr-defined]
+        counts = [reader.con.execute(f"SELECT count(*) FROM {name}").get for name in GUARDED]  # type: ignore[attr-defined]
     return db.root_state, db.log(limit=1, newest_first=True)[0], counts, schema
 
 
@@ -256,7 +256,7 @@ def test_a_replay_that_fails_at_any_store_call_keeps_whole_commits_only(
 
 
 def test_an_error_at_any_sql_statement_changes_nothing(db: worlddb.WorldDB) -> None:
-    con = db.engine.store._writer  # type: ignore[, attr-defined]
+    con = db.engine.store._writer  # type: ignore[attr-defined]
     countdown = Countdown(None)
 
     def trace(cursor: object, sql: str, bindings: object) -> bool:

@@ -233,7 +233,7 @@ def test_check_finds_text_that_came_back_and_erasures_nobody_journaled(path: Pat
         copy.write_bytes(path.read_bytes())
         with worlddb.open(copy) as db:
             assert isinstance(db, WorldDB)
-            db.engine.store._writer.execute(sql)  # type: ignore[, attr-defined]
+            db.engine.store._writer.execute(sql)  # type: ignore[attr-defined]
             assert db.check() != []
         for file in path.parent.glob("copy.db*"):
             file.unlink()

@@ -160,7 +160,7 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (["write", "x", "--at", "yesterday"], 2, "at"),
         (["write", "x", "--user-id", " "], 2, "user_id"),
         (["write", "x", "--user-id", "a\x1bb"], 2, "control characters"),
-        (["write", "x", "--extractor", "magic"], 2, "--extractor: 'magic' is none of rules"),
+        (["write", "x", "--extractor", "magic"], 2, "--extractor: 'magic' is not one of rules"),
         (["write", "--messages", "/no/such"], 8, "no such file"),
         (["write", "--lines", "x", "--idempotency-key", "k"], 2, "is for one memory"),
         (["list", "--limit", "0"], 2, "limit"),

@@ -277,7 +277,7 @@ def test_a_custom_embedder_is_asked_for(own: Sample) -> None:
     with engine.open(own.path, embedder="hash") as db:
         db.reindex()
         with db.engine.store.derive() as session:
-            session.con.execute("UPDATE models SET id = 'of my own'")  # type: ignore[, attr-defined]
+            session.con.execute("UPDATE models SET id = 'of my own'")  # type: ignore[attr-defined]
     for command in (("recall", "CEO", "--everyone"), ("reindex",)):
         done = in_process(*command, "--db", own.path)
         assert done.code == 9

@@ -63,7 +63,7 @@ def test_what_is_derived_can_be_erased_by_hand_and_is_made_again(
         before = stored_vectors(db)
         with db.engine.store.derive() as session:
             for table in tables:
-                session.con.execute(f"DELETE FROM {table}")  # type: ignore[, attr-defined]
+                session.con.execute(f"DELETE FROM {table}")  # type: ignore[attr-defined]
         assert found(db, "text 4") == "text 4"
         assert_complete(db)
         assert stored_vectors(db) == before
@@ -74,7 +74,7 @@ def test_a_vector_that_cannot_be_one_is_told_and_crashes_nothing(path: Path) -> 
         world, *_ = fill(db, 4)
         db.reindex()
         with db.engine.store.derive() as session:
-            session.con.execute("UPDATE vectors SET vector = x'00' WHERE node = 3")  # type: ignore[, attr-defined]
+            session.con.execute("UPDATE vectors SET vector = x'00' WHERE node = 3")  # type: ignore[attr-defined]
     with worlddb.open(path, embedder=ExactEmbedder()) as db:
         with pytest.raises(worlddb.CorruptionError, match="node row 3 is damaged"):
             db.recall("text 1")

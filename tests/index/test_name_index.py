@@ -42,7 +42,7 @@ def is_complete(db: WorldDB) -> bool:
 def content(db: WorldDB) -> tuple[list[Any], list[Any]]:
     """Return all that is in the index."""
     with db.engine.store.read() as reader:
-        con: Any = reader.lookups.con  # type: ignore[, attr-defined]
+        con: Any = reader.con  # type: ignore[attr-defined]
         keys = con.execute("SELECT key, node FROM lookups ORDER BY key, node").fetchall()
         return keys, con.execute("SELECT * FROM lookups_reached").fetchall()
 
@@ -50,7 +50,7 @@ def content(db: WorldDB) -> tuple[list[Any], list[Any]]:
 def made_anew(db: WorldDB) -> tuple[list[Any], list[Any]]:
     """Return what is in the index after it was dropped and made again."""
     with db.engine.store.derive() as session:
-        con: Any = session.lookups.con  # type: ignore[, attr-defined]
+        con: Any = session.con  # type: ignore[attr-defined]
         con.execute("DELETE FROM lookups")
         con.execute("DELETE FROM lookups_reached")
     index_of(db).catch_up()

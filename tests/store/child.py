@@ -291,7 +291,7 @@ def fill_bulk(path: str) -> None:
     with worlddb.open(path) as db:
         say(commit(db, "first"))
         # Pages go to the disk in the middle of the load, not only at its end.
-        db.engine.store._writer.pragma("cache_size", 50)  # type: ignore[, attr-defined]
+        db.engine.store._writer.pragma("cache_size", 50)  # type: ignore[attr-defined]
         for room in (20_000, 100_000, 400_000, 1_600_000):
             error: BaseException | None = None
             with small_disk(log_size(path) + room):
@@ -310,7 +310,7 @@ def swallow(path: str, what: str) -> None:
         ack = commit(db, "first")
         say(ack)
         first = worlddb.Id(ack["node"])
-        db.engine.store._writer.pragma("cache_size", 10)  # type: ignore[, attr-defined]
+        db.engine.store._writer.pragma("cache_size", 10)  # type: ignore[attr-defined]
         texts = (f"{number} {'y' * 900}" for number in range(10_000))
         error: BaseException | None = None
         try:

@@ -77,7 +77,7 @@ def test_a_backup_is_one_file_that_works_like_any_store(
     assert [item.name for item in folder.iterdir()] == ["copy.db"]
     with worlddb.open(folder / "copy.db", busy_timeout_s=1) as copy:
         # Readers and a writer at once is what the write-ahead log is for.
-        assert copy.engine.store._writer.pragma("journal_mode") == "wal"  # type: ignore[, attr-defined]
+        assert copy.engine.store._writer.pragma("journal_mode") == "wal"  # type: ignore[attr-defined]
         with copy.transaction() as tx, ThreadPoolExecutor(1) as pool:
             tx.create_node(type="Fact", name="open")
             assert len(pool.submit(copy.children).result(PATIENCE_S)) == 1

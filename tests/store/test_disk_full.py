@@ -18,7 +18,7 @@ FILL_MAX = 2_000
 
 def limit_pages(db: worlddb.WorldDB, extra: int | None) -> None:
     """Let the database grow by `extra` pages and no more; None lifts the limit."""
-    con = db.engine.store._writer  # type: ignore[, attr-defined]
+    con = db.engine.store._writer  # type: ignore[attr-defined]
     pages = con.pragma("page_count")
     assert isinstance(pages, int)
     con.pragma("max_page_count", 1 << 30 if extra is None else pages + extra)

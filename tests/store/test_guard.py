@@ -69,20 +69,20 @@ def full(path: Path) -> Path:
 def rows_of(db: worlddb.WorldDB) -> dict[str, list[Any]]:
     """Return every row of every guarded table."""
     with db.engine.store.read() as reader:
-        return {name: reader.con.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}  # type: ignore[, attr-defined]
+        return {name: reader.con.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}  # type: ignore[attr-defined]
 
 
 def schema_of(db: worlddb.WorldDB) -> list[Any]:
     """Return every table, index and trigger as the statement that made it."""
     with db.engine.store.read() as reader:
         sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
-        return reader.con.execute(sql).fetchall()  # type: ignore[, attr-defined, no-any-return]
+        return reader.con.execute(sql).fetchall()  # type: ignore[attr-defined, no-any-return]
 
 
 def settings_of(db: worlddb.WorldDB) -> list[Any]:
     """Return what the text index has been told about itself."""
     with db.engine.store.read() as reader:
-        return reader.con.execute("SELECT * FROM texts_config ORDER BY k").fetchall()  # type: ignore[, attr-defined, no-any-return]
+        return reader.con.execute("SELECT * FROM texts_config ORDER BY k").fetchall()  # type: ignore[attr-defined, no-any-return]
 
 
 DERIVED = {
@@ -94,7 +94,7 @@ DERIVED = {
 def test_every_table_that_is_not_derived_has_a_guard(full: Path) -> None:
     assert sorted(TABLES) == sorted(GUARDED)
     with worlddb.open(full) as db, db.engine.store.read() as reader:
-        tables = reader.con.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")  # type: ignore[, attr-defined]
+        tables = reader.con.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")  # type: ignore[attr-defined]
         names = {name for (name,) in tables if not name.startswith("texts")}
         assert names - DERIVED == set(TABLES)
     with worlddb.open(full) as db:
@@ -147,12 +147,12 @@ def test_nothing_is_deleted_even_on_our_own_connection(full: Path, table: str) -
     with worlddb.open(full) as db:
         before = rows_of(db)
         with pytest.raises(apsw.ConstraintError, match="WorldDB"):
-            db.engine.store._writer.execute(f"DELETE FROM {table}")  # type: ignore[, attr-defined]
+            db.engine.store._writer.execute(f"DELETE FROM {table}")  # type: ignore[attr-defined]
         with (
             pytest.raises((apsw.ConstraintError, worlddb.WorldDBError)),
             db.engine.store.write() as writer,
         ):
-            writer.con.execute(f"DELETE FROM {table}")  # type: ignore[, attr-defined]
+            writer.con.execute(f"DELETE FROM {table}")  # type: ignore[attr-defined]
         assert rows_of(db) == before
         commit_one(db)
         assert db.check() == []
@@ -163,7 +163,7 @@ def test_reading_connections_cannot_write(full: Path) -> None:
         for table in TABLES:
             for statement in attacks(table):
                 with pytest.raises(apsw.Error):
-                    reader.con.execute(statement)  # type: ignore[, attr-defined]
+                    reader.con.execute(statement)  # type: ignore[attr-defined]
 
 
 # -- around a bulk load --------------------------------------------------------------------------

@@ -435,7 +435,7 @@ def test_a_store_that_lost_its_log_mode_gets_it_back(made: Path) -> None:
     assert con.pragma("journal_mode", "delete") == "delete"
     con.close()
     with worlddb.open(made) as db:
-        assert db.engine.store._writer.pragma("journal_mode") == "wal"  # type: ignore[, attr-defined]
+        assert db.engine.store._writer.pragma("journal_mode") == "wal"  # type: ignore[attr-defined]
         commit_one(db)
         assert db.check() == []
 

@@ -136,7 +136,7 @@ def test_a_store_that_opens_while_another_one_closes_is_safe_as_well(
     one = worlddb.open(path)
     commit_one(one, "one")
     opened: list[worlddb.WorldDB] = []
-    writer = one.engine.store._writer  # type: ignore[, attr-defined]
+    writer = one.engine.store._writer  # type: ignore[attr-defined]
 
     class Closing:
         def close(self) -> None:

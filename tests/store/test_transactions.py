@@ -359,7 +359,7 @@ def test_a_custom_program_for_a_default_type_is_not_replaced_by_the_default(
 
 def test_a_disk_error_is_a_storage_error_inside_the_block_too(any_db: worlddb.WorldDB) -> None:
     before = picture(any_db)
-    con = any_db.engine.store._writer  # type: ignore[, attr-defined]
+    con = any_db.engine.store._writer  # type: ignore[attr-defined]
 
     def refuse(cursor: object, sql: str, bindings: object) -> bool:
         if sql.startswith("INSERT INTO nodes"):
