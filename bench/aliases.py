@@ -10,7 +10,7 @@ from pathlib import Path
 from worlddb.identity.match_values import Match, NamedNode, Population, acted_on
 from worlddb.identity.resolver import Resolver
 from worlddb.identity.store_resolver import block_keys
-from worlddb.language.person_names import read_name
+from worlddb.language.proper_names import read_name
 
 ALIASES = Path(__file__).with_name("aliases.txt")
 NOBODY = "-"

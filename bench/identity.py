@@ -23,7 +23,7 @@ from bench.percentiles import line, machine, timed
 from worlddb.identity.match_values import DEFAULT_SETTINGS, NamedNode, Population, acted_on
 from worlddb.identity.resolver import Resolver
 from worlddb.identity.store_resolver import attribute_keys, block_keys
-from worlddb.language.person_names import read_name
+from worlddb.language.proper_names import read_name
 
 JARO_WINKLER = 0.92
 ATTRIBUTES = (

@@ -16,8 +16,8 @@ from worlddb.audit.store_check import check
 from worlddb.engine import OpenStore
 from worlddb.ingest.background_queue import Reclustered
 from worlddb.ingest.extraction_queue import queue_entries
+from worlddb.ingest.extractors import Input, messages_of
 from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
-from worlddb.ingest.messages import Input, messages_of
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Extracted, Extractor, Pending, Summarizer
 from worlddb.model.inputs import Instant, check_whole

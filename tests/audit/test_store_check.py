@@ -24,7 +24,7 @@ import pytest
 import worlddb
 from format.make_v1 import build
 from worlddb import WorldDB, WorldDBError
-from worlddb.store.sqlite import set_pages_table as kept
+from worlddb.store.sqlite import derived_tables as kept
 from worlddb.store.sqlite.schema import FORMAT_VERSION, create
 
 

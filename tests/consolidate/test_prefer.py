@@ -9,7 +9,7 @@ import pytest
 
 from consolidate.stage import DAY, Clock, fact, open_store, retire, summaries, texts, world
 from worlddb import Edge, Id, Node, Query, WorldDB, WriteContext
-from worlddb.store.sqlite.world_listing import WorldSweep as SqliteSweep
+from worlddb.store.sqlite.edge_table import WorldSweep as SqliteSweep
 
 
 @pytest.fixture

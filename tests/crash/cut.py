@@ -23,7 +23,7 @@ from pathlib import Path
 import apsw
 
 import worlddb
-from worlddb.store.sqlite import checkpoint
+from worlddb.store.sqlite import file_locks as checkpoint
 
 COMMITS = 4
 

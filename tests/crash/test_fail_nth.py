@@ -15,8 +15,7 @@ import pytest
 
 import worlddb
 from worlddb.store.sqlite.schema import GUARDED
-from worlddb.store.sqlite.sqlite_sessions import SqliteWriter
-from worlddb.store.sqlite.sqlite_store import SqliteStore
+from worlddb.store.sqlite.sqlite_store import SqliteStore, SqliteWriter
 
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 CALLS_MAX = 5_000

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from worlddb.embed.composition import Pool, Pooling, changed, effective, empty_pool
+from worlddb.embed.embedder import Pool, Pooling, changed, effective, empty_pool
 
 DIM = 16
 WORLDS, CHILDREN, DOMINANT, QUERIES = 50, 20, 2, 100

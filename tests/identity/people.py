@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from worlddb.identity.match_values import Match, NamedNode, Population, Verdict, acted_on
 from worlddb.identity.resolver import Resolver
-from worlddb.language.person_names import read_name
+from worlddb.language.proper_names import read_name
 
 
 def named(

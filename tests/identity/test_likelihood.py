@@ -11,7 +11,7 @@ from worlddb.identity.likelihood import (
 )
 from worlddb.identity.match_values import DEFAULT_SETTINGS, Population
 from worlddb.identity.name_comparison import compare
-from worlddb.language.person_names import read_name
+from worlddb.language.proper_names import read_name
 
 
 def judged(

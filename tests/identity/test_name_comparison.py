@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from worlddb.identity.name_comparison import Likeness, changes_gender, compare, pair_of
-from worlddb.language.person_names import read_name
+from worlddb.language.proper_names import read_name
 
 
 def likeness(left: str, right: str) -> Likeness:

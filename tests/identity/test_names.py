@@ -6,7 +6,7 @@ import pytest
 
 from worlddb.identity.match_values import DEFAULT_SETTINGS
 from worlddb.identity.tiers import is_sentence
-from worlddb.language.person_names import read_name
+from worlddb.language.proper_names import read_name
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from worlddb.identity.name_comparison import compare
 from worlddb.identity.resolver import Resolver
 from worlddb.identity.store_resolver import block_keys
 from worlddb.identity.tiers import is_sentence, vetoes_of
-from worlddb.language.person_names import read_name
+from worlddb.language.proper_names import read_name
 
 hard = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 

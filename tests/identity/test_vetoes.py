@@ -8,7 +8,7 @@ from identity.people import acted, named, person, resolve
 from worlddb.identity.match_values import New
 from worlddb.identity.name_comparison import compare
 from worlddb.identity.tiers import vetoes_of
-from worlddb.language.person_names import read_name
+from worlddb.language.proper_names import read_name
 
 
 def reasons(left: str, right: str, *, is_person: bool = False) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import worlddb
 from worlddb import Id, NodeDraft, RejectedError, WorldDB
-from worlddb.embed.composition import Pooling
+from worlddb.embed.embedder import Pooling
 from worlddb.index import composed_worlds, vectors
 from worlddb.store.rows import PoolRow
 from worlddb.store.sqlite.derived_tables import EmbeddingTables as Derived

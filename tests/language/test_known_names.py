@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.language.known_names import (
+from worlddb.language.proper_names import (
     are_cousins,
     are_two,
     formal_names,

@@ -6,8 +6,7 @@ from datetime import date
 
 import pytest
 
-from worlddb.language.question_dates import spans_of
-from worlddb.language.question_wording import speakers_of
+from worlddb.language.ranking_features import spans_of, speakers_of
 
 
 @pytest.mark.parametrize(

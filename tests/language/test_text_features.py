@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.language.text_features import DONE, NOTHING, OWN, only_asks, telling, wants_question
+from worlddb.language.ranking_features import DONE, NOTHING, OWN, only_asks, telling, wants_question
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.language.word_sound import sound_code, spoken
+from worlddb.language.proper_names import sound_code, spoken
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,7 @@ from recall.search_stage import (
     open_store,
 )
 from worlddb import AsOf, Id, WorldDB
-from worlddb.embed.composition import Pooling
-from worlddb.embed.embedder import HashEmbedder, Vectors
+from worlddb.embed.embedder import HashEmbedder, Pooling, Vectors
 
 QUESTIONS = ("red apple", "green", "a pear of the Animal", "blue c")
 LATER = BASE + 1_000 * HOUR

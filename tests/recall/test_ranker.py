@@ -12,7 +12,7 @@ import pytest
 import worlddb
 from worlddb import RecallSettings, Weights, WorldDB
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.language.text_features import Form
+from worlddb.language.ranking_features import Form
 from worlddb.recall.ranker import Candidates, Scores, turns_before, weigh
 
 LEFT_OUT = (

@@ -14,7 +14,7 @@ import worlddb
 from worlddb import RecallSettings, Weights
 from worlddb.index import held_world, ranking_numbers
 from worlddb.index.ranking_numbers import PATH, SCALARS, WEIGHTS
-from worlddb.language import question_wording as question
+from worlddb.language import ranking_features as question
 from worlddb.recall import ranker, recaller
 
 FILE: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))

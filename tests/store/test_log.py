@@ -11,7 +11,7 @@ import pytest
 
 import worlddb
 from worlddb import WorldDB
-from worlddb.store.sqlite import checkpoint
+from worlddb.store.sqlite import file_locks as checkpoint
 
 PAGES = 100
 SECONDS_MAX = 60

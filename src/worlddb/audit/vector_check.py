@@ -16,7 +16,7 @@ from operator import itemgetter
 import numpy as np
 
 from worlddb.audit.store_image import StoreImage
-from worlddb.embed.composition import Pool, Pooling, Vector, attention, effective
+from worlddb.embed.embedder import Pool, Pooling, Vector, attention, effective
 from worlddb.index.composed_worlds import STORED, SUMMED
 from worlddb.index.vectors import TOKEN_DIM as TOKEN_BYTES
 from worlddb.store.interface import Reader

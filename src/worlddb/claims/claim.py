@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
-from worlddb.language.english.claim_wording import tells_change, tells_move, tells_promotion
+from worlddb.language.english.claim_values import tells_change, tells_move, tells_promotion
 from worlddb.language.language_reader import StatedClaim
-from worlddb.language.place_names import town_of, width_of
+from worlddb.language.proper_names import town_of, width_of
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Span
 from worlddb.model.records import Plain

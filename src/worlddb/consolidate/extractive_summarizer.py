@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 from worlddb.language.english.date_phrases import dates_in
-from worlddb.language.english.name_judgement import mentions_in
+from worlddb.language.english.english_names import mentions_in
 from worlddb.language.english.prose import masked
 from worlddb.language.language_reader import Dated
 from worlddb.model.drafts import Message

@@ -24,8 +24,7 @@ from typing import Any
 
 from worlddb.identity.match_values import Population, ResolverSettings
 from worlddb.identity.name_comparison import Likeness, Pair, edits, jaro_winkler, slip_doubts
-from worlddb.language.known_names import is_given, is_name
-from worlddb.language.person_names import ALSO_WORDS, PLAIN_TITLES, Name
+from worlddb.language.proper_names import ALSO_WORDS, PLAIN_TITLES, Name, is_given, is_name
 from worlddb.language.word_forms import fold
 
 # Weights of attributes. An equal date of birth makes one person 1,000 times as likely (7), an equal

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from worlddb.errors import InvalidInputError
-from worlddb.language.person_names import TEXT_MAX
+from worlddb.language.proper_names import TEXT_MAX
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,9 +19,16 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from worlddb.identity.match_values import Population
-from worlddb.language.known_names import are_cousins, are_two, is_name, is_nickname, is_variant
-from worlddb.language.person_names import Name
-from worlddb.language.word_sound import sound_code, spoken
+from worlddb.language.proper_names import (
+    Name,
+    are_cousins,
+    are_two,
+    is_name,
+    is_nickname,
+    is_variant,
+    sound_code,
+    spoken,
+)
 
 WORD_PAIRS_CACHED = 1 << 16  # bounds the memory of a long-lived process
 # Similarity of a pair that no string distance can measure.

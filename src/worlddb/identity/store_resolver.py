@@ -30,7 +30,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from worlddb.embed.composition import Vector
+from worlddb.embed.embedder import Vector
 from worlddb.errors import WorldDBError
 from worlddb.identity.likelihood import cleaned, strong_of
 from worlddb.identity.match_values import (
@@ -49,9 +49,7 @@ from worlddb.index.held_world import VectorRows, ranked
 from worlddb.index.name_index import NOT_NAMED, NameIndex, content_key, name_number
 from worlddb.index.search import Search
 from worlddb.index.vectors import EMBED_BATCH, Vectors
-from worlddb.language.known_names import formal_names
-from worlddb.language.person_names import read_name
-from worlddb.language.word_sound import sound_code
+from worlddb.language.proper_names import formal_names, read_name, sound_code
 from worlddb.model.address import Id
 from worlddb.model.drafts import DraftNode
 from worlddb.model.records import NOW

@@ -29,9 +29,7 @@ from worlddb.identity.likelihood import (
 )
 from worlddb.identity.match_values import Match, NamedNode, Population, ResolverSettings
 from worlddb.identity.name_comparison import Likeness, compare, jaro_winkler, look_alike
-from worlddb.language.known_names import is_name
-from worlddb.language.person_names import MARKS, NEGATING, OPPOSED, Name, read_name
-from worlddb.language.word_sound import spoken
+from worlddb.language.proper_names import MARKS, NEGATING, OPPOSED, Name, is_name, read_name, spoken
 
 NAMES_MAX = 16  # names compared per node; every further alias multiplies the comparisons
 COSINE_STEP = 0.04  # an increase of the cosine by this much raises the log odds by 1

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from worlddb.embed.composition import Pool, Pooling, Vector, changed, effective, empty_pool
+from worlddb.embed.embedder import Pool, Pooling, Vector, changed, effective, empty_pool
 from worlddb.errors import CorruptionError
 from worlddb.model.records import decode_changes
 from worlddb.store.interface import Reader

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from worlddb.index.name_index import first_name, name_key
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
-from worlddb.language.question_wording import weights_of
-from worlddb.language.text_features import Form, form_of
+from worlddb.language.ranking_features import Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Change, Edge, decode_changes

@@ -21,8 +21,7 @@ from itertools import pairwise
 
 from blake3 import blake3
 
-from worlddb.language.known_names import is_given, is_name
-from worlddb.language.person_names import ALSO_WORDS, read_name
+from worlddb.language.proper_names import ALSO_WORDS, is_given, is_name, read_name
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold
 from worlddb.store.interface import Reader, Store

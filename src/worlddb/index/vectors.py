@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.composition import Pooling, Vector
-from worlddb.embed.embedder import Embedder, checked
+from worlddb.embed.embedder import Embedder, Pooling, Vector, checked
 from worlddb.errors import (
     ConflictError,
     InvalidInputError,

@@ -20,7 +20,6 @@ from worlddb.identity.match_values import ResolverSettings, Tiebreaker
 from worlddb.identity.store_resolver import EQUAL_TEXTS_MAX, name_index, resolver_in
 from worlddb.index.name_index import NameIndex, content_key
 from worlddb.index.search import Search
-from worlddb.ingest.apply import Outcome, apply
 from worlddb.ingest.background_queue import BackgroundQueue
 from worlddb.ingest.extraction_queue import (
     MEMORY,
@@ -33,8 +32,8 @@ from worlddb.ingest.extraction_queue import (
     remove_from_queue,
     waiting_text,
 )
-from worlddb.ingest.messages import dated, same_text
-from worlddb.ingest.plan import Target, WorldDestination, WriteRequest, prepare
+from worlddb.ingest.extractors import dated, same_text
+from worlddb.ingest.plan import Outcome, Target, WorldDestination, WriteRequest, apply, prepare
 from worlddb.ingest.recluster import Reclusterer
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from worlddb.identity.match_values import ResolverSettings
 from worlddb.identity.store_resolver import NameVectors, StoreResolver, name_index, resolver_in
 from worlddb.index.search import Search
-from worlddb.ingest.apply import Outcome, propose
 from worlddb.ingest.background_queue import unless
-from worlddb.ingest.plan import Guess, judged
+from worlddb.ingest.plan import Guess, Outcome, judged, propose
 from worlddb.model.address import Id
 from worlddb.model.inputs import Limits
 from worlddb.model.records import NOW, Proposal

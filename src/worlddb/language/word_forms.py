@@ -1,22 +1,10 @@
-"""Word forms: text without case, accents and look-alikes, and the stems of English words.
+"""Word lists: text files beside the code, in sections, each read once.
 
-`fold` is for search and forgives much: Zürich is zurich, ＡＢＣ is abc, ٤٢ is 42. `folded` is for
-names and forgives only what no reader sees. `stem` gives the common form of a word's inflections,
-so that "moved" finds "moving", and "bought" finds "buying".
+    # a comment
+    [section]
+    words, separated by white space; an underscore stands for a space
 
-F1  Text in ASCII folds to its lower case, character by character.
-F2  Elsewhere letters, marks, digits, emoji and currency signs are left; apostrophes and hyphens
-    become the ASCII ones; what is invisible goes; all else becomes a space.
-F3  A character folds together with the marks that follow it and with nothing else. That is what
-    lets `aligned` say where each folded character came from.
-S1  What is not made of the letters a to z alone, or of fewer than three (but for "is"), is its own
-    stem.
-S2  A stem is never longer than the word, but where a table says so; never empty.
-S3  The same word has the same stem in every process: no state but a bounded cache.
-
-The suffix rules are the published Porter2 ("Snowball English") algorithm. Around them lie three
-small tables of our own: irregular forms, British spellings, and word beginnings that the rules
-would cut too far into (`_WHOLE`: "university" must not be "universe").
+A section is a set of words, or a list of rows where its lines mean something together.
 """
 
 from __future__ import annotations
@@ -24,7 +12,57 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
+
+Rows = tuple[tuple[str, ...], ...]
+
+
+@cache
+def sections(package: str, name: str) -> dict[str, Rows]:
+    """Return the rows of each section of the word list `name` in a package of `worlddb`."""
+    text = files(f"worlddb.{package}").joinpath(name).read_text(encoding="utf-8")
+    found: dict[str, list[tuple[str, ...]]] = {}
+    rows: list[tuple[str, ...]] = []
+    for line in text.splitlines():
+        if line.startswith("[") and line.endswith("]"):
+            rows = found.setdefault(line[1:-1], [])
+        elif line and not line.startswith("#"):
+            rows.append(tuple(word.replace("_", " ") for word in line.split()))
+    return {section: tuple(rows) for section, rows in found.items()}
+
+
+def words_of(package: str, name: str, section: str) -> frozenset[str]:
+    """Return all words of a section."""
+    return frozenset(word for row in sections(package, name)[section] for word in row)
+
+
+def any_of(words: frozenset[str] | tuple[str, ...]) -> str:
+    """Return a pattern that matches any of the words, the longest first; a space is any space."""
+    ordered = sorted(words, key=lambda word: (-len(word), word))
+    return "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in ordered)
+
+
+# Word forms: text without case, accents and look-alikes, and the stems of English words.
+#
+# `fold` is for search and forgives much: Zürich is zurich, ＡＢＣ is abc, ٤٢ is 42. `folded` is for
+# names and forgives only what no reader sees. `stem` gives the common form of a word's inflections,
+# so that "moved" finds "moving", and "bought" finds "buying".
+#
+# F1  Text in ASCII folds to its lower case, character by character.
+# F2  Elsewhere letters, marks, digits, emoji and currency signs are left; apostrophes and hyphens
+# become the ASCII ones; what is invisible goes; all else becomes a space.
+# F3  A character folds together with the marks that follow it and with nothing else. That is what
+# lets `aligned` say where each folded character came from.
+# S1  What is not made of the letters a to z alone, or of fewer than three (but for "is"), is its own
+# stem.
+# S2  A stem is never longer than the word, but where a table says so; never empty.
+# S3  The same word has the same stem in every process: no state but a bounded cache.
+#
+# The suffix rules are the published Porter2 ("Snowball English") algorithm. Around them lie three
+# small tables of our own: irregular forms, British spellings, and word beginnings that the rules
+# would cut too far into (`_WHOLE`: "university" must not be "universe").
+
 
 # Pictures that can be looked for. Lines, boxes and arrows in between are drawing, not words.
 EMOJI = "\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001fbff"

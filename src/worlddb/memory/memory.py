@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.audit.erasure_receipt import Receipt
 from worlddb.errors import InvalidInputError
+from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import check_when
-from worlddb.ingest.messages import Chat, Input, either
 from worlddb.memory.endings import MemoryEnder
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written

@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 from worlddb.engine import Engine
 from worlddb.errors import ConflictError, InvalidInputError
-from worlddb.ingest.apply import Outcome
 from worlddb.ingest.extraction_queue import Waiting
+from worlddb.ingest.extractors import messages_of, same_text
 from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
 from worlddb.ingest.ingestion import ended_by
-from worlddb.ingest.messages import messages_of, same_text
-from worlddb.ingest.plan import Target, WriteRequest
+from worlddb.ingest.plan import Outcome, Target, WriteRequest
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     SESSION,

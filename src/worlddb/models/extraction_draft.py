@@ -23,7 +23,7 @@ from typing import Any
 
 from worlddb.claims.claim import claim_metadata
 from worlddb.ingest.extractors import MEMORY, SESSION, VerbatimExtractor, source_key
-from worlddb.language.english.claim_context import is_doubtful, is_over, sounds_passing
+from worlddb.language.english.prose import is_doubtful, is_over, sounds_passing
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message, Span
 from worlddb.models.extraction_contract import ExtractedEntity, ExtractedFact, Extraction
 

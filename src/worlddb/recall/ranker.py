@@ -24,9 +24,16 @@ from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
 from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
-from worlddb.language.question_dates import spans_of
-from worlddb.language.question_wording import speakers_of
-from worlddb.language.text_features import ASKS, CHARS, DONE, NOTHING, TELLING, wants_question
+from worlddb.language.ranking_features import (
+    ASKS,
+    CHARS,
+    DONE,
+    NOTHING,
+    TELLING,
+    spans_of,
+    speakers_of,
+    wants_question,
+)
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
 from worlddb.store.interface import Reader

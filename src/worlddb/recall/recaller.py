@@ -40,8 +40,8 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.store_search import CANDIDATES_MAX, LINKED_NODES_MAX, Found, StoreSearch
 from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
-from worlddb.language.english.claim_questions import asked_claims
-from worlddb.language.question_wording import question_parts
+from worlddb.language.english.claim_values import asked_claims
+from worlddb.language.ranking_features import question_parts
 from worlddb.language.text_tokens import asked, folded, words
 from worlddb.model.address import Id
 from worlddb.model.inputs import (

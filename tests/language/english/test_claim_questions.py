@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.language.english.claim_questions import asked_claims
+from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.language_reader import AskedClaim
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import worlddb.language.english
-from worlddb.language.english.grammar import Patterns
+from worlddb.language.english.prose import Patterns
 
 PACK = Path(worlddb.language.english.__file__).parent
 SECTION = re.compile(r"^\[(\w+)\]$")

@@ -22,20 +22,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from worlddb.language.english import claim_relations as relations
-from worlddb.language.english.claim_context import (
-    DOUBTS,
-    ClaimRest,
-    ClaimSentence,
-    Withdrawals,
-    is_doubtful,
-    is_doubtful_rest,
-    is_passing,
-    rest_of,
-    sentences_in,
-)
-from worlddb.language.english.claim_relations import AGE, JOB_TITLE, LIVES_IN, WORKS_AT
+from worlddb.language.english import claim_values as relations
 from worlddb.language.english.claim_values import (
+    AGE,
+    JOB_TITLE,
+    LIVES_IN,
+    WORKS_AT,
     ClaimValue,
     ClaimValues,
     fits,
@@ -44,9 +36,21 @@ from worlddb.language.english.claim_values import (
     may_be_town,
     may_employ,
 )
-from worlddb.language.english.english_words import listed
-from worlddb.language.english.grammar import BLOT, Patterns
-from worlddb.language.english.prose import in_quotes
+from worlddb.language.english.prose import (
+    BLOT,
+    DOUBTS,
+    ClaimRest,
+    ClaimSentence,
+    Patterns,
+    Withdrawals,
+    in_quotes,
+    is_doubtful,
+    is_doubtful_rest,
+    is_passing,
+    listed,
+    rest_of,
+    sentences_in,
+)
 from worlddb.language.language_reader import SPEAKER, Dated, Mention, StatedClaim
 
 _P = Patterns("claims")

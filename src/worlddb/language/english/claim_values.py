@@ -1,32 +1,133 @@
-"""Claim values: what stands where a claim expects a name, a place, a title or a number.
+"""Claim relations: what somebody has one of at a time, from `relations.txt`.
 
-V1  A name is what the mentions say. A known town is one also where its name is a word (Nice), and
-    in lower case where everything is.
-V2  What one *moved* to is a place unless it is known as something else: a team, a tool, a company.
-V3  A title is every word with a capital, as long as the statement ends with it.
+Each thing has a relation and a kind of value; several words may name one thing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from worlddb.language.english import claim_relations as relations
-from worlddb.language.english.claim_context import DOUBTS
-from worlddb.language.english.english_words import (
+from worlddb.language.english.prose import (
     ACRONYMS,
     BRANDS,
+    DOUBTS,
     GIVEN_NAMES,
     HEADS,
     NEVER,
     PHRASES,
+    Patterns,
     listed,
     looks_ordinary,
     of_a_people,
 )
-from worlddb.language.english.grammar import Patterns
-from worlddb.language.language_reader import Mention
-from worlddb.language.place_names import PLACE_NAMES, TOWNS, width_of
+from worlddb.language.language_reader import AskedClaim, Mention
+from worlddb.language.proper_names import PLACE_NAMES, TOWNS, width_of
+from worlddb.language.word_forms import any_of, sections, words_of
+
+LIVES_IN = "lives in"
+WORKS_AT = "works at"
+JOB_TITLE = "job title"
+AGE = "age"
+
+
+class Thing(NamedTuple):
+    """What somebody has one of: its relation, and the kind of value it has."""
+
+    relation: str
+    kind: str
+
+
+_RELATIONS = sections("language.english", "relations.txt")
+THINGS = {
+    word: Thing(relation, kind) for kind, relation, *words in _RELATIONS["things"] for word in words
+}
+PLAIN_KINDS = listed("relations", "favourites plain")
+OCCUPATION_NOT = listed("relations", "occupations not")
+OCCUPATION_BESIDE = listed("relations", "occupations beside")
+HABITS = {"eat": "eating", "drink": "drinking", "smoke": "smoking", "vape": "vaping"}
+HABIT_OF = {form: verb for verb, doing in HABITS.items() for form in (verb, f"{verb}s", doing)}
+PREFERENCES = {
+    (way, thing): (relation, value)
+    for relation, value, ways, things in _RELATIONS["preferences"]
+    for way in ways.split(",")
+    for thing in things.split(",")
+}
+
+
+def thing_of(words: str) -> Thing:
+    """Return what one's own thing is, from the words for it."""
+    return THINGS[" ".join(words.lower().split())]
+
+
+def favourite_of(kind: str) -> str:
+    """Return the relation of somebody to their favourite of a kind."""
+    plain = " ".join(kind.lower().split())
+    return f"favorite {plain}".replace("colour", "color").replace("flavour", "flavor")
+
+
+class Frame(NamedTuple):
+    """A pattern that a home or a firm follows, and what it says of it.
+
+    Either it is `over`, perhaps only if "any more" follows (`denied`); or it holds, perhaps only
+    if it says for how long (`lasts`).
+    """
+
+    pattern: str
+    relation: str
+    over: bool = False
+    denied: bool = False
+    lasts: bool = False
+
+
+STATES = (
+    Frame("LIVES_NO_MORE", LIVES_IN, over=True),
+    Frame("WORKS_NO_MORE", WORKS_AT, over=True),
+    Frame("LIVES_NOT", LIVES_IN, over=True, denied=True),
+    Frame("WORKS_NOT", WORKS_AT, over=True, denied=True),
+    Frame("LIVES", LIVES_IN),
+    Frame("LIVED", LIVES_IN, lasts=True),
+    Frame("WORKS", WORKS_AT),
+    Frame("WORKED", WORKS_AT, lasts=True),
+)
+
+
+# Claim wording: what the words of a claim tell beside its value, by lists in `hedges.txt`.
+
+
+def hedge_pattern(section: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
+    """Return a pattern for the words and phrases of a section of `hedges.txt`."""
+    words = words_of("language.english", "hedges.txt", section)
+    return re.compile(rf"\b(?:{any_of(words)})\b", flags)
+
+
+_CHANGE = hedge_pattern("change")
+_MOVING = hedge_pattern("moving")
+
+
+def tells_change(text: str) -> bool:
+    """Return whether the words of a claim tell of something that has just become so."""
+    return _CHANGE.search(text) is not None
+
+
+def tells_move(text: str) -> bool:
+    """Return whether the words of a claim tell that somebody lives somewhere else than before."""
+    return _MOVING.search(text) is not None
+
+
+def tells_promotion(text: str) -> bool:
+    """Return whether the words of a claim tell of a promotion."""
+    return "promoted" in text.lower()
+
+
+# Claim values: what stands where a claim expects a name, a place, a title or a number.
+#
+# V1  A name is what the mentions say. A known town is one also where its name is a word (Nice), and
+# in lower case where everything is.
+# V2  What one *moved* to is a place unless it is known as something else: a team, a tool, a company.
+# V3  A title is every word with a capital, as long as the statement ends with it.
+
 
 _P = Patterns("claims")
 
@@ -79,7 +180,7 @@ class ClaimValues:
         With `lower`, a known town may be written without a capital.
         """
         found = self._town(at, lower) or self.named(at)
-        if found is None or not fits(relations.LIVES_IN, found):
+        if found is None or not fits(LIVES_IN, found):
             return None
         start, end = found.end - len(found.text), found.end
         if self.prose.startswith(", ", end):
@@ -129,7 +230,7 @@ class ClaimValues:
     def plain(self, kind: str, at: int, end: int) -> ClaimValue | None:
         """Return the favourite of a kind that is a plain thing: a colour, a dish."""
         value = _P.PLAIN_VALUE.match(self.prose, at, end)
-        if kind not in relations.PLAIN_KINDS or value is None:
+        if kind not in PLAIN_KINDS or value is None:
             return None
         words = value[1].lower().split()
         ended = words[-1].endswith(_NO_VALUE_ENDINGS) and words[-1] not in _VALUES_ALIKE
@@ -139,7 +240,7 @@ class ClaimValues:
 
     def of_thing(self, words: str, at: int) -> ClaimValue | None:
         """Return the value at a place of what somebody has: a number, a name, a day."""
-        kind = relations.thing_of(words).kind
+        kind = thing_of(words).kind
         if kind in ("person", "name"):
             named = self.named(at)
             if named is None or (kind == "person" and not is_one_named(words, named)):
@@ -181,7 +282,7 @@ class ClaimValues:
 def fits(relation: str, named: ClaimValue) -> bool:
     """Return whether one can live in what is named, or work there."""
     word = named.text.lower()
-    if relation == relations.LIVES_IN:
+    if relation == LIVES_IN:
         return word in TOWNS or not (named.person or word in BRANDS)
     return not named.person and word not in PLACE_NAMES
 
@@ -233,3 +334,60 @@ def _may_name(text: str) -> bool:
     if looks_ordinary(word) or of_a_people(word) or word.endswith(_STATE_ENDINGS):
         return False
     return not any(word in words for words in (_STATES, _NO_TOWN, PHRASES, NEVER, TOWNS))
+
+
+# Claim questions: which questions ask for what somebody has one of at a time.
+#
+# Where do I live?                 the asker   lives in
+# Which company does Anna work for Anna        works at
+# What's my favourite colour?      the asker   favorite color
+#
+# These are the claims of `claims`, from the other side: who asks so wants the one that stands,
+# however it was put ("I moved to Paris"). A question that goes on otherwise ("Where do I live in
+# summer?") asks for something else, and is left to the words in it.
+
+
+_QUESTIONS = Patterns("claim_questions")
+
+BOSSES = ("manager", "boss", "supervisor")
+"""What one person may be called to whom one reports: who asks for one means any of them."""
+SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
+QUESTION_CHARS_MAX = 200
+
+
+_ASKED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    *((f"LIVES_{name}", (LIVES_IN,)) for name in ("WHERE", "WHICH", "HOME", "IN", "TOWN", "SAID")),
+    ("REPORTS", BOSSES),
+    *((f"WORKS_{name}", (WORKS_AT,)) for name in ("SAID", "WHERE", "WHICH", "FOR", "EMPLOYS")),
+    ("EMPLOYER", (WORKS_AT, "employer")),
+    ("DOES_WHAT", (JOB_TITLE, WORKS_AT)),
+    ("AGE_HOW", (AGE,)),
+    ("AGE_WHAT", (AGE,)),
+)
+
+
+def asked_claims(question: str) -> list[AskedClaim]:
+    """Return which claims a question asks for; none for most questions."""
+    if len(question) > QUESTION_CHARS_MAX:
+        return []
+    return list(dict.fromkeys(_found(question)))
+
+
+def _found(question: str) -> Iterator[AskedClaim]:
+    for name, relations in _ASKED:
+        if match := getattr(_QUESTIONS, name).search(question):
+            yield AskedClaim(_owner(match), relations)
+    if match := _QUESTIONS.FAVOURITE.search(question):
+        kinds = SAME_KIND.get(match["kind"].lower(), (match["kind"],))
+        yield AskedClaim(_owner(match), tuple(map(favourite_of, kinds)))
+    if match := _QUESTIONS.THING.search(question):
+        relation = thing_of(match["thing"]).relation
+        more: tuple[str, ...] = (WORKS_AT,) if relation == JOB_TITLE else ()
+        if relation in BOSSES:
+            more = tuple(word for word in BOSSES if word != relation)
+        yield AskedClaim(_owner(match), (relation, *more))
+
+
+def _owner(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    return groups.get("who") or groups.get("whose") or ""

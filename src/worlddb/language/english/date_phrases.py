@@ -15,11 +15,9 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from worlddb.language.calendar_periods import Period, day, month, season, week, weekend, year
-from worlddb.language.english.english_words import STARTERS
-from worlddb.language.english.grammar import Patterns
-from worlddb.language.english.prose import in_quotes
+from worlddb.language.english.prose import STARTERS, Patterns, in_quotes
 from worlddb.language.language_reader import Dated
-from worlddb.language.question_dates import MONTHS, NUMBERS, WEEKDAYS
+from worlddb.language.ranking_features import MONTHS, NUMBERS, WEEKDAYS
 
 _P = Patterns("date_phrases")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from worlddb.language.english.claim_questions import asked_claims
 from worlddb.language.english.claim_reader import claims_in
+from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.english.date_phrases import dates_in
-from worlddb.language.english.english_words import TITLES
-from worlddb.language.english.name_judgement import mentions_in
+from worlddb.language.english.english_names import mentions_in
 from worlddb.language.english.name_roles import namings_in
-from worlddb.language.english.prose import plain_prose, reads_as_english
+from worlddb.language.english.prose import TITLES, plain_prose, reads_as_english
 
 
 class EnglishReader:

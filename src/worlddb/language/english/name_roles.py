@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
-from worlddb.language.english.english_words import (
+from worlddb.language.english.prose import (
     BRANDS,
     GIVEN,
     GIVEN_NAMES,
@@ -23,10 +23,10 @@ from worlddb.language.english.english_words import (
     PERSONS,
     PETS,
     THINGS,
+    Patterns,
+    in_quotes,
     listed,
 )
-from worlddb.language.english.grammar import Patterns
-from worlddb.language.english.prose import in_quotes
 from worlddb.language.language_reader import (
     LISTENER,
     SPEAKER,
@@ -37,7 +37,7 @@ from worlddb.language.language_reader import (
     Same,
     Self,
 )
-from worlddb.language.place_names import PLACE_NAMES
+from worlddb.language.proper_names import PLACE_NAMES
 
 _P = Patterns("name_roles")
 

@@ -1,19 +1,182 @@
-"""Prose: whether a text is English, and which parts of it are running text.
+"""Grammar: the patterns of the English reader, from `grammar.txt` and `frames.txt`.
 
-Code, addresses, headings, tables, tags and labels hold capital letters and numbers that mean
-something else there. Each becomes as many `BLOT`s, so that offsets stay; nothing else changes.
-A text in another language is not read at all: there a capital letter, or a word such as "die",
-means something else. In doubt a text is foreign.
+The modules of this pack hold the logic; what is English lies in the text files beside them. A
+pattern is compiled when it is first used.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from functools import lru_cache
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from functools import cache, lru_cache, reduce
+from importlib.resources import files
+from itertools import dropwhile
+from operator import or_
+from typing import NamedTuple
 
-from worlddb.language.english.english_words import ORDINARY, SMALL, listed
-from worlddb.language.english.grammar import BLOT, Patterns
+from worlddb.language.language_reader import Dated, Mention
+from worlddb.language.proper_names import known
+from worlddb.language.ranking_features import MONTHS, NUMBERS, WEEKDAYS
+from worlddb.language.word_forms import any_of, sections, words_of
+
+
+def listed(name: str, section: str) -> frozenset[str]:
+    """Return a section of a word list of this pack."""
+    return words_of("language.english", f"{name}.txt", section)
+
+
+GIVEN = known().told - known().doubtful
+"""Given names that are nothing else: a name wherever they stand."""
+NEVER = listed("words", "never")
+GIVEN_PERHAPS = known().doubtful - NEVER  # no June, no August
+GIVEN_NAMES = GIVEN | GIVEN_PERHAPS
+
+STARTERS = listed("words", "starters")
+VOCABULARY = listed("words", "vocabulary")
+ORDINARY = STARTERS | VOCABULARY
+SMALL = listed("words", "small")
+PEOPLES = listed("words", "peoples")
+
+BRANDS = listed("organisations", "brands")
+PHRASES = listed("organisations", "phrases")
+ACRONYMS = listed("organisations", "acronyms")
+HEADS = listed("organisations", "heads")
+
+TITLES_SHORT = listed("roles", "titles short")
+TITLES = TITLES_SHORT | listed("roles", "titles")
+PERSONS = listed("roles", "persons")
+MANY = listed("roles", "many")
+BREEDS = listed("roles", "breeds")
+PETS = BREEDS | listed("roles", "pets")
+THINGS = listed("roles", "things")
+
+_SUFFIX = re.compile(
+    r"(?:ing|ings|tion|tions|sion|sions|ness|ment|ments|ism|isms|ology|ologist|ologists|graphy"
+    r"|ically|fully|ously|ively|ably|ibly|able|ible|less|ful|ous|ward|wards|wise|ship|hood"
+    r"|ist|ists|cian|cians|ity|ities|ance|ence|ally|edly|ingly|ified|ized|ised|ated|ted|ned|red"
+    r"|ssed|ched|shed|sted|lled|rred|pped|ked|ved|yed|sed|zed|ced|ged)$"
+)
+
+
+def looks_ordinary(word: str) -> bool:
+    """Return whether a word, in lower case, is an ordinary one: by the list or by its ending."""
+    if word in ORDINARY or (word.endswith("s") and word[:-1] in VOCABULARY):
+        return True
+    return len(word) > 5 and _SUFFIX.search(word) is not None
+
+
+def of_a_people(word: str) -> bool:
+    """Return whether a word, in lower case, says of what nation, language or faith."""
+    return word in PEOPLES or (word.endswith("s") and word[:-1] in PEOPLES)
+
+
+UPPER = "".join(chr(code) for code in range(0x41, 0x250) if chr(code).isupper())
+BLOT = "\x00"  # stands for each sign of what is no running text
+VAGUE = frozenset(("couple", "few", "several", "zero"))
+
+_PACK = "language.english"
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
+_ENTRY = re.compile(r"(\w+) (?:([ims]+) )?= (.*)")
+_REFERENCE = re.compile(r"%((?:\w+/)?[A-Za-z_][\w ,-]*)%")
+
+
+class Patterns:
+    """The patterns of one section of `grammar.txt`, by name."""
+
+    def __init__(self, section: str) -> None:
+        self._section = section
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        """Return the pattern of a name, compiled once."""
+        found = _entries()[self._section].get(name)
+        if found is None:
+            raise AttributeError(f"grammar.txt: no pattern {name} in [{self._section}]")
+        flags, source = found
+        flag = reduce(or_, (_FLAGS[letter] for letter in flags), re.NOFLAG)
+        pattern = re.compile(_expanded(source, self._section), flag)
+        setattr(self, name, pattern)
+        return pattern
+
+
+@cache
+def _entries() -> dict[str, dict[str, tuple[str, str]]]:
+    """Return flags and source of each entry, by section and name."""
+    text = files(f"worlddb.{_PACK}").joinpath("grammar.txt").read_text(encoding="utf-8")
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    section: dict[str, tuple[str, str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("[") and line.endswith("]"):
+            section = found.setdefault(line[1:-1], {})
+        elif line.startswith("    "):
+            flags, source = section[name]
+            section[name] = flags, source + line[4:]
+        elif entry := _ENTRY.fullmatch(line):
+            name = entry[1]
+            section[name] = entry[2] or "", entry[3]
+    return found
+
+
+def _expanded(source: str, section: str) -> str:
+    return _REFERENCE.sub(lambda match: _piece(match[1], section), source)
+
+
+def _piece(name: str, section: str) -> str:
+    """Return what a reference stands for: an entry, a word list, a frame or a computed piece."""
+    file, _, part = name.rpartition("/")
+    if file == "frames":
+        return "|".join(map(_frame, sections(_PACK, "frames.txt")[part]))
+    if file:
+        words = words_of(_PACK, f"{file}.txt", part)
+        last = frozenset(word[:-1] for word in words if word.endswith("$"))
+        if not last:
+            return any_of(words)
+        return rf"(?:{any_of(last)})(?=\s*(?:[.!?…]|\Z))|(?:{any_of(words)})(?!\w)"
+    for where in (section, "pieces"):
+        if name in _entries()[where]:
+            return _expanded(_entries()[where][name][1], where)
+    return _computed()[name]
+
+
+def _frame(tokens: tuple[str, ...]) -> str:
+    """Return the pattern of one line of `frames.txt`."""
+    pattern = ""
+    for token in tokens:
+        if token.startswith("{"):
+            pattern += _piece(token[1:-1], "pieces")
+            continue
+        piece = rf"\s+(?:{any_of(tuple(token.strip('()').split('|')))})"
+        pattern += f"(?:{piece})?" if token.startswith("(") else piece
+    return pattern
+
+
+@cache
+def _computed() -> dict[str, str]:
+    relations = sections(_PACK, "relations.txt")
+    preferences = relations["preferences"]
+    words = {
+        "things": {word for row in relations["things"] for word in row[2:]},
+        "persons": {word for row in relations["things"] for word in row[2:] if row[0] == "person"},
+        "ways": {way for row in preferences for way in row[2].split(",")},
+        "preferred": {thing for row in preferences for thing in row[3].split(",")},
+        "months": set(MONTHS),
+        "weekdays": set(WEEKDAYS),
+        "counts": {word for word in NUMBERS if word not in VAGUE},
+    }
+    return {"upper": UPPER, "blot": r"\x00"} | {
+        name: any_of(frozenset(found)) for name, found in words.items()
+    }
+
+
+# Prose: whether a text is English, and which parts of it are running text.
+#
+# Code, addresses, headings, tables, tags and labels hold capital letters and numbers that mean
+# something else there. Each becomes as many `BLOT`s, so that offsets stay; nothing else changes.
+# A text in another language is not read at all: there a capital letter, or a word such as "die",
+# means something else. In doubt a text is foreign.
+
 
 _P = Patterns("prose")
 
@@ -123,3 +286,219 @@ def _without_headings(match: re.Match[str]) -> str:
     ended = line.rstrip().endswith((".", "!", "?", ",", ";"))
     least = _HEADING_WORDS_MIN + 2 * ended
     return BLOT * len(line) if words >= least else line
+
+
+# Claim context: the sentences of a text, and whether what surrounds a claim leaves it standing.
+#
+# "Actually, I now live in Oslo, and I love it."     I live in Rome. Just kidding!
+# opening   ╰─── the claim ───╯╰── the rest ──╯      ╰─ the claim ─╯╰ withdrawal ─╯
+#
+# A sentence that asks, supposes, reports, plans, or says "sometimes" states nothing that is surely so
+# now; nor does one whose words go on in a way that is not known here. The words that decide are in
+# `hedges.txt`.
+
+
+_CONTEXT = Patterns("claim_context")
+
+SENTENCE_CHARS_MAX = 400  # longer ones are lists or lack their full stops
+
+DOUBTS = listed("hedges", "doubts")
+_FELT = listed("hedges", "felt")
+_REMARKS = _FELT | listed("hedges", "remarks")
+
+
+class ClaimSentence(NamedTuple):
+    """A sentence from `start` to `end` of a masked text, and where claims may begin in it."""
+
+    start: int
+    end: int
+    begins: tuple[int, ...]
+
+
+class ClaimRest(NamedTuple):
+    """How a claim ends: where, since when; whether it says for how long, and "since"."""
+
+    end: int
+    since: date | None
+    lasting: bool
+    bounded: bool
+
+
+def sentences_in(plain: str, mentions: Sequence[Mention]) -> Iterator[ClaimSentence]:
+    """Yield the sentences of a masked text; a full stop in a name does not end one."""
+    inside = {place for each in mentions for place in range(each.start, each.end)}
+    start = 0
+    for match in _CONTEXT.ENDS.finditer(plain):
+        stop = match.start()
+        if stop in inside and match.end() - 1 in inside:
+            continue
+        if match[0] == "." and _CONTEXT.SHORTENED.search(plain, max(0, stop - 8), stop):
+            if _CONTEXT.SOMETHING.search(plain, match.end()) is not None:
+                continue
+        yield from _sentence(plain, start, match.end())
+        start = match.end()
+    yield from _sentence(plain, start, len(plain))
+
+
+def _sentence(plain: str, start: int, end: int) -> Iterator[ClaimSentence]:
+    while start < end and plain[start].isspace():
+        start += 1
+    while end > start and plain[end - 1].isspace():
+        end -= 1
+    if not 6 <= end - start <= SENTENCE_CHARS_MAX or "?" in plain[start:end]:
+        return
+    opening = _CONTEXT.OPENING.match(plain, start, end)
+    begin = opening.end() if opening else start
+    later = list(_CONTEXT.LATER.finditer(plain, begin, end))
+    if later and _CONTEXT.FRAME.match(plain, begin, later[0].end()):
+        # "As a child, I moved to Rome, but I live in Oslo now."
+        later = list(dropwhile(lambda match: "but" not in match[0], later))
+    yield ClaimSentence(start, end, (begin, *(match.end() for match in later)))
+
+
+def is_doubtful(plain: str) -> bool:
+    """Return whether words around a claim make it anything but what is so now."""
+    if BLOT in plain or '"' in plain or "“" in plain or _CONTEXT.NEGATED.search(plain):
+        return True
+    if (
+        _CONTEXT.CONDITION.match(plain)
+        or _CONTEXT.PHRASES.search(plain)
+        or _CONTEXT.FOR_A_TIME.search(plain)
+    ):
+        return True
+    # A capital makes a name of it: May, Will. But not of a first word before a comma: Sometimes.
+    plain = _CONTEXT.FIRST_WORD.sub(lambda match: match[0].lower(), plain)
+    return not DOUBTS.isdisjoint(
+        _CONTEXT.WORDS.findall(_CONTEXT.MADE.sub(" ", plain).replace("’", "'"))
+    )
+
+
+def is_doubtful_rest(plain: str) -> bool:
+    """Return whether what follows a claim makes it anything but what is so now."""
+    # What others do not do says nothing of who they are: "My boss is Anna, she never answers".
+    if _CONTEXT.OTHERS_DO.match(plain) is not None:
+        plain = _CONTEXT.NOT_DOING.sub(" ", plain)
+    return _CONTEXT.UNDOING.search(plain) is not None or is_doubtful(plain)
+
+
+def is_passing(plain: str, sentence: ClaimSentence, begin: int, at: int) -> bool:
+    """Return whether a claim from `begin` to `at` is told of a short time, or of what is beside."""
+    before = plain[sentence.start : begin]
+    framed = _CONTEXT.SUBJECT.search(before) is None  # "On weekdays, …", and no clause of its own
+    if framed and _CONTEXT.ELSEWHERE.match(before) is not None:
+        return True
+    if _CONTEXT.EVENT.search(plain, begin, at) is not None:
+        return False
+    if framed and _CONTEXT.PASSING.search(before) is not None:
+        return True
+    # "As a lecturer, on Fridays" is still about the lecturer; "and I ski on Sundays" is not.
+    beside = _CONTEXT.AS.match(plain, at, sentence.end) is not None
+    stop = None if beside else _CONTEXT.CLAUSE_END.search(plain, at, sentence.end)
+    end = sentence.end if stop is None else stop.start()
+    return bool(_CONTEXT.PASSING.search(plain, at, end) or _CONTEXT.BESIDE.match(plain, at, end))
+
+
+def sounds_passing(quote: str) -> bool:
+    """Return whether words of which no more is known may be about a short time only."""
+    if _CONTEXT.EVENT.search(quote) is not None:
+        return False
+    return bool(_CONTEXT.PASSING.search(quote) or _CONTEXT.BESIDE.search(quote))
+
+
+def is_over(plain: str) -> bool:
+    """Return whether words say that something is no longer so, and nothing more doubtful."""
+    return _CONTEXT.OVER.search(plain) is not None and not is_doubtful(
+        _CONTEXT.OVER.sub(" ", plain)
+    )
+
+
+def rest_of(
+    plain: str,
+    at: int,
+    sentence: ClaimSentence,
+    dates: Mapping[int, Dated],
+    goes_on: Callable[[int], bool],
+) -> ClaimRest | None:
+    """Return how a claim ends that goes up to `at`; None if it goes on in an unknown way.
+
+    `goes_on` says whether the caller knows how it does.
+    """
+    since: date | None = None
+    lasting = bounded = False
+    end = sentence.end
+    while True:
+        if match := _CONTEXT.AROUND.match(plain, at, end):
+            at = match.end()
+            continue
+        if match := _CONTEXT.LASTING.match(plain, at, end):
+            at, lasting = match.end(), True
+            continue
+        match = _CONTEXT.DATED.match(plain, at, end)
+        if match is not None and (dated := dates.get(match.end())) is not None:
+            since = dated.last
+            bounded |= "since" in plain[at : dated.start]
+            at = dated.end
+        elif match := _CONTEXT.PAST.match(plain, at, end):
+            at = match.end()
+        else:
+            break
+    if _CONTEXT.FULL_STOP.match(plain, at, end):
+        return ClaimRest(end, since, lasting, bounded)
+    if _CONTEXT.GOES_ON.match(plain, at, end) or _is_remark(plain, at, end) or goes_on(at):
+        return ClaimRest(at, since, lasting, bounded)
+    return None
+
+
+def _is_remark(plain: str, at: int, end: int) -> bool:
+    """Return whether a sentence ends with how it feels: "I moved to Oslo, tired but happy"."""
+    match = _CONTEXT.REMARK.match(plain, at, end)
+    if match is None:
+        return False
+    words = match["remark"].replace("’", "'").split()
+    felt = False
+    for number, word in enumerate(words):
+        named = word[:1].isupper() and number and words[number - 1].lower() in _BY_NAMES
+        named |= word[:1].isupper() and number > 1 and words[number - 1][:1].isupper()
+        if word.lower().rstrip(",") not in _REMARKS and not named:
+            return False
+        felt |= word.lower().rstrip(",") in _FELT
+    return felt
+
+
+_BY_NAMES = frozenset(("by", "near", "off", "on", "with"))
+
+
+class Withdrawals:
+    """Which sentences of a text take back what was claimed before them.
+
+    A slip ("Wait no, that's Tom's") takes back the claim right before it, a confession ("Just
+    kidding!") all that was said.
+    """
+
+    def __init__(self, text: str) -> None:
+        text = text.replace("’", "'")
+        self._text = text
+        self._ends: list[int] = []
+        self._starts: list[int] = []
+        self._confessed = -1
+        for end in _CONTEXT.ENDS.finditer(text):
+            start = _CONTEXT.SOMETHING.search(text, end.end())
+            if start is None:
+                break
+            self._ends.append(end.start())
+            self._starts.append(start.start())
+            if _CONTEXT.CONFESSION.match(text, start.start()) is not None:
+                self._confessed = end.start()
+
+    def include(self, at: int, value: str) -> bool:
+        """Return whether a claim of `value` that goes up to `at` is taken back."""
+        if at <= self._confessed:
+            return True
+        number = bisect_left(self._ends, at)
+        if number == len(self._ends):
+            return False
+        start = self._starts[number]
+        if _CONTEXT.WITHDRAWAL.match(self._text, start) is not None:
+            return True
+        denied = _CONTEXT.NOT_NAMED.match(self._text, start)
+        return denied is not None and denied[1] in value

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
 from typing import Any
 
 from worlddb.model.address import short_key, trusted_id
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import Direction, Edge
-from worlddb.store.rows import ConflictRow, EdgeRow, NewEdge, ProposalRow, RegistrationRow
-from worlddb.store.sqlite.journal_table import JournalTable, Past
-from worlddb.store.sqlite.sql_session import FOREVER, IN, SqlSession, among
+from worlddb.store.rows import (
+    CauseRow,
+    ConflictRow,
+    CoverRow,
+    EdgeRow,
+    InsideRow,
+    NewEdge,
+    ProposalRow,
+    RecallRow,
+    RegistrationRow,
+    SummaryEnd,
+    SummaryRow,
+    WholeSummary,
+)
+from worlddb.store.sqlite.sql_session import FOREVER, IN, JournalTable, Past, SqlSession, among
 
 # CROSS JOIN keeps SQLite from turning the join around: start at the edges, always.
 _COLUMNS = """
@@ -252,4 +266,217 @@ class HandledTables:
         self._session.execute(
             "INSERT OR REPLACE INTO registrations VALUES (?, ?, ?, ?, ?)",
             (world, type_, version, int(functional), self._session.seq),
+        )
+
+
+# World listings: the content of worlds a page at a time, and whole worlds and edge types.
+#
+# Rows stay numbers here: nothing is made into a value that nobody will see.
+
+
+# One world at a time: only then does SQLite read a page from the end of the index, and no more.
+_CHILDREN = "SELECT row FROM nodes WHERE parent = ? AND row < ? ORDER BY row DESC LIMIT ?"
+_MEMBERS = """
+    SELECT DISTINCT target FROM edges
+    WHERE source = ? AND type = 'contains' AND gone IS NULL AND target < ?
+      AND (valid_to IS NULL OR valid_to > ?)
+    ORDER BY target DESC LIMIT ?
+"""
+_TYPED = """
+    SELECT row FROM nodes
+    WHERE parent = ? AND row > ? AND type = ? AND name >= ? AND name < ? ORDER BY row LIMIT ?
+"""
+_ENDED = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ?"
+_HOLDERS = f"""
+    SELECT parent FROM nodes WHERE row {IN} AND parent IS NOT NULL
+    UNION SELECT source FROM edges WHERE target {IN} AND type = 'contains' AND gone IS NULL
+"""
+_AFTER_ALL = "\U0010ffff"
+
+
+class WorldListing:
+    """Worlds a page at a time, as they are now."""
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    def latest(self, worlds: Iterable[int], before: int, now: int, most: int) -> list[int]:
+        """Return the rows below `before` of the children and members of worlds, latest first."""
+        pages = []
+        for world in worlds:
+            children = self._session.execute(_CHILDREN, (world, before, most))
+            members = self._session.execute(_MEMBERS, (world, before, now, most))
+            pages += [[row for (row,) in found] for found in (children, members)]
+        both = merge(*pages, reverse=True)
+        return list(islice(dict.fromkeys(both), most))
+
+    def holders(self, rows: Iterable[int]) -> set[int]:
+        """Return the worlds that any of some rows live in, or are or will be members of."""
+        given = list(rows)
+        return {row for (row,) in self._session.execute(_HOLDERS, (among(given), among(given)))}
+
+    def ended(self, rows: Iterable[int], at: int) -> set[int]:
+        """Return those rows whose validity is over at `at`."""
+        found = self._session.execute(_ENDED, (among(list(rows)), at))
+        return {row for (row,) in found}
+
+    def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]:
+        """Return a world's children above row `after` of a type, with names that begin so."""
+        values = (world, after, type_, start, start + _AFTER_ALL, most)
+        return self._session.rows(_TYPED, values)
+
+
+RECALLS = """
+CREATE TABLE IF NOT EXISTS recalls (
+    node INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    last INTEGER NOT NULL
+) STRICT
+"""
+"""Made when the first recall is counted: derived, and missing from most files."""
+
+
+class WorldSweep:
+    """Worlds, edge types and recalls as a whole, as one session sees them."""
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    # -- worlds and their summaries ----------------------------------------------------------------
+
+    def worlds(self) -> list[int]:
+        """Return the rows of all nodes that something lives in or is a member of."""
+        sql = (
+            "SELECT parent FROM nodes WHERE parent IS NOT NULL GROUP BY parent "
+            "UNION SELECT source FROM edges WHERE type = 'contains' AND gone IS NULL"
+        )
+        return self._session.rows(sql, ())
+
+    def inside(self, worlds: Iterable[int]) -> list[InsideRow]:
+        """Return what lives in some worlds or is a member of them, ended or not, by world and row.
+
+        A member whose membership has ended or not begun is told apart by that membership's times.
+        """
+        rows = list(worlds)
+        columns = (
+            "n.row, n.type, n.content != '', n.name != '', n.state IS NOT NULL, n.born, "
+            "n.created_at, n.valid_to"
+        )
+        sql = (
+            f"SELECT n.parent, {columns}, 0, 0, NULL FROM nodes n WHERE n.parent {IN} "
+            f"UNION ALL SELECT e.source, {columns}, 1, e.valid_from, e.valid_to "
+            f"FROM edges e CROSS JOIN nodes n ON n.row = e.target WHERE e.source {IN} "
+            "AND e.type = 'contains' AND e.gone IS NULL AND n.parent != e.source ORDER BY 1, 2"
+        )
+        return list(map(InsideRow._make, self._session.execute(sql, (among(rows), among(rows)))))
+
+    def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]:
+        """Return the edges of some types from `sources`, not deleted, as numbers."""
+        marks = ", ".join("?" * len(types))
+        sql = (
+            "SELECT row, source, target, valid_from, valid_to FROM edges "
+            f"WHERE source {IN} AND type IN ({marks}) AND gone IS NULL ORDER BY row"
+        )
+        found = self._session.execute(sql, [among(list(sources)), *types])
+        return list(map(CoverRow._make, found))
+
+    def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
+        """Return the rows of the edges of a type into nodes whose metadata hold one of some texts.
+
+        Metadata are canonical JSON, so a member can be looked for as it is written.
+        """
+        sql = (
+            f"SELECT row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
+            f"AND ({' OR '.join(['instr(metadata, ?)'] * len(said))}) ORDER BY row"
+        )
+        values = (among(list(targets)), type_, *said)
+        return self._session.rows(sql, values) if said else []
+
+    def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
+        """Return the sources of some nodes that begin with `start`."""
+        sql = f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'source' AND text GLOB ?"
+        found: dict[int, list[str]] = {}
+        for node, text in self._session.execute(sql, (among(list(rows)), f"{start}*")):
+            found.setdefault(node, []).append(text)
+        return found
+
+    def summaries_in(self, worlds: Iterable[int], start: str) -> list[SummaryRow]:
+        """Return the summaries in worlds that have a source which begins with `start`."""
+        sql = (
+            f"SELECT n.parent, n.row, n.valid_to FROM nodes n WHERE n.parent {IN} "
+            "AND n.type = 'Summary' AND EXISTS (SELECT 1 FROM notes t WHERE t.node = n.row "
+            "AND t.kind = 'source' AND t.text GLOB ?) ORDER BY n.row"
+        )
+        found = self._session.execute(sql, (among(list(worlds)), f"{start}*"))
+        return list(map(SummaryRow._make, found))
+
+    def wholes(self, worlds: Iterable[int], start: str, now: int) -> list[WholeSummary]:
+        """Return the summaries that are the last child of their world and have such a source.
+
+        Only of worlds of which no later commit has changed anything that their state witnesses;
+        members are outside that, so of worlds without any. Validities are outside it, too: the
+        summary has not ended, and nothing is returned if any edge of the store was ever closed.
+        """
+        sql = (
+            "SELECT w.value, n.row, t.text FROM carray(?1) w CROSS JOIN nodes n "
+            "ON n.row = (SELECT max(row) FROM nodes WHERE parent = w.value) CROSS JOIN notes t "
+            "ON t.node = n.row AND t.kind = 'source' AND t.text GLOB ?2 "
+            "WHERE n.type = 'Summary' AND (n.valid_to IS NULL OR n.valid_to > ?3) "
+            "AND NOT EXISTS (SELECT 1 FROM history WHERE field = 'node.state' AND row = w.value "
+            "AND seq > n.born) AND NOT EXISTS (SELECT 1 FROM edges WHERE source = w.value "
+            "AND type = 'contains' AND gone IS NULL) "
+            "AND NOT EXISTS (SELECT 1 FROM history WHERE field = 'edge.valid_to')"
+        )
+        found = self._session.execute(sql, (among(list(worlds)), f"{start}*", now))
+        return list(map(WholeSummary._make, found))
+
+    def summaries_below(self, rows: Iterable[int]) -> list[SummaryEnd]:
+        """Return the summaries that summaries were derived from."""
+        sql = (
+            "SELECT n.row, n.valid_to FROM edges e CROSS JOIN nodes n ON n.row = e.target "
+            f"WHERE e.source {IN} AND e.type = 'derived_from' AND e.gone IS NULL "
+            "AND n.type = 'Summary'"
+        )
+        return list(map(SummaryEnd._make, self._session.execute(sql, (among(list(rows)),))))
+
+    # -- edge types --------------------------------------------------------------------------------
+
+    def typed(self, type_: str) -> Iterator[CauseRow]:
+        """Yield every edge of a type, deleted or not, in the order of writing."""
+        sql = (
+            "SELECT row, id, source, target, world, valid_from, valid_to, "
+            "iif(instr(metadata, '\"inferred\":true'), metadata, NULL), gone "
+            "FROM edges WHERE type = ? ORDER BY row"
+        )
+        return map(CauseRow._make, self._session.execute(sql, (type_,)))
+
+    # -- what was recalled -------------------------------------------------------------------------
+
+    def _has_recalls(self) -> bool:
+        """Return whether any recall was ever counted in this file."""
+        sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'recalls'"
+        return self._session.execute(sql).get is not None
+
+    def recalls(self, rows: Iterable[int]) -> list[RecallRow]:
+        """Return the age, the recalls and the links of nodes."""
+        joined, counted = "", "0, NULL"
+        if self._has_recalls():
+            joined, counted = (
+                "LEFT JOIN recalls r ON r.node = n.row",
+                "coalesce(r.count, 0), r.last",
+            )
+        links = "SELECT count(*) FROM edges e WHERE e.{} = n.row AND e.gone IS NULL"
+        sql = (
+            f"SELECT n.row, n.created_at, {counted}, ({links.format('source')}) + "
+            f"({links.format('target')}) FROM nodes n {joined} WHERE n.row {IN} ORDER BY n.row"
+        )
+        return list(map(RecallRow._make, self._session.execute(sql, (among(list(rows)),))))
+
+    def add_recalls(self, rows: Iterable[tuple[int, int, int]]) -> None:
+        """Add (node, how often, when last) to what was counted; inside `Store.derive` alone."""
+        self._session.execute(RECALLS)
+        self._session.executemany(
+            "INSERT INTO recalls VALUES (?, ?, ?) ON CONFLICT (node) DO UPDATE SET "
+            "count = count + excluded.count, last = max(last, excluded.last)",
+            rows,
         )

@@ -1,8 +1,6 @@
-"""SqliteStore: one file, one writer at a time, readers that nobody blocks.
+"""SqliteReader and SqliteWriter: the sessions of a store, put together from its tables.
 
-Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
-behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
-own, so no write pays for one. A store in memory has one connection for all, one at a time.
+Each call of the interface is the method of one table; these classes say of which.
 """
 
 from __future__ import annotations
@@ -11,16 +9,18 @@ import os
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from worlddb.errors import StorageError
+from worlddb.store.rows import CommitRow, NewText
 from worlddb.store.sqlite.backup import copy_pages, land
-from worlddb.store.sqlite.checkpoint import Checkpointer
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
@@ -34,13 +34,200 @@ from worlddb.store.sqlite.database_file import (
     translated,
     why_read_only,
 )
-from worlddb.store.sqlite.file_locks import LOCKED_FILES, FileWatch
-from worlddb.store.sqlite.gate import Gate
+from worlddb.store.sqlite.derived_tables import (
+    EmbeddingTables,
+    LookupTable,
+    PageCache,
+    SetPagesTable,
+    SetPagesWriter,
+)
+from worlddb.store.sqlite.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
+from worlddb.store.sqlite.file_locks import LOCKED_FILES, Checkpointer, FileWatch, Gate
+from worlddb.store.sqlite.node_table import BulkLoad, NodeTable, TextIndex
 from worlddb.store.sqlite.schema import teach_words
-from worlddb.store.sqlite.set_pages_table import PageCache
-from worlddb.store.sqlite.sql_session import SqlSession, StatementCount
-from worlddb.store.sqlite.sqlite_sessions import SqliteReader, SqliteWriter
-from worlddb.store.sqlite.table_audit import lost_rows, lost_tables
+from worlddb.store.sqlite.sql_session import JournalTable, SqlSession, StatementCount
+from worlddb.store.sqlite.table_audit import TableScan, lost_rows, lost_tables
+from worlddb.store.sqlite.text_erasure import TextErasure
+
+
+class SqliteReader:
+    """One snapshot of the database."""
+
+    def __init__(self, session: SqlSession, *, is_uncommitted: bool = False) -> None:
+        self.session = session
+        self.con = session.con
+        self.is_uncommitted = is_uncommitted
+        self._journal = journal = JournalTable(session)
+        self.head = journal.head
+        self.commit_at = journal.commit_at
+        self.commits = journal.commits
+
+        self._nodes = nodes = NodeTable(session, journal)
+        self.node_row = nodes.node_row
+        self.ids_like = nodes.ids_like
+        self.nodes = nodes.nodes
+        self.bodies = nodes.bodies
+        self.world = nodes.world
+        self.worlds = nodes.worlds
+        self.children = nodes.children
+        self.children_of = nodes.children_of
+        self.parents = nodes.parents
+        self.closed_by = nodes.closed_by
+        self.rows_named = nodes.rows_named
+        self.aliases = nodes.aliases
+        self.rows_aliased = nodes.rows_aliased
+        self.aliases_after = nodes.aliases_after
+
+        self._edges = edges = EdgeTable(session, journal)
+        self.edge_row = edges.edge_row
+        self.edges_at = edges.edges_at
+        self.edges = edges.edges
+        self.edges_between = edges.edges_between
+
+        self._handled = handled = HandledTables(session, journal)
+        self.proposals = handled.proposals
+        self.has_proposals = handled.has_proposals
+        self.conflicts = handled.conflicts
+        self.registrations = handled.registrations
+
+        pages = SetPagesTable(session)
+        self.page = pages.page
+        self.waiting = pages.waiting
+
+    @cached_property
+    def texts(self) -> TextIndex:
+        """The full-text index."""
+        return TextIndex(self.session)
+
+    @cached_property
+    def lookups(self) -> LookupTable:
+        """Nodes by keys of names, attributes and contents."""
+        return LookupTable(self.session)
+
+    @cached_property
+    def derived(self) -> EmbeddingTables:
+        """Embeddings."""
+        return EmbeddingTables(self.session)
+
+    @cached_property
+    def placed(self) -> WorldListing:
+        """Worlds a page at a time."""
+        return WorldListing(self.session)
+
+    @cached_property
+    def sweep(self) -> WorldSweep:
+        """Worlds and edge types as a whole."""
+        return WorldSweep(self.session)
+
+    @cached_property
+    def scan(self) -> TableScan:
+        """Whole tables."""
+        return TableScan(self.session)
+
+
+class SqliteWriter(SqliteReader):
+    """The write transaction; `seq` and `time` are those of the commit it will become.
+
+    A store has one, for one transaction after the other: to make it costs more than to begin it.
+    """
+
+    def __init__(self, con: apsw.Connection, count: StatementCount, cache: PageCache) -> None:
+        session = SqlSession(con, count)
+        super().__init__(session)
+        self.seq = 0
+        self.time = 0
+        self._cache = cache
+        self._bulk: BulkLoad | None = None
+
+        nodes = self._nodes
+        self.lookup = nodes.lookup
+        self.insert_nodes = nodes.insert_nodes
+        self.insert_notes = nodes.insert_notes
+        self.has_note = nodes.has_note
+        self.was_moved = nodes.was_moved
+        self.is_erased = nodes.is_erased
+        self.born = nodes.born
+        self.set_parent = nodes.set_parent
+        self.set_states = nodes.set_states
+        self.set_valid_to = self._journal.set_valid_to
+
+        edges = self._edges
+        self.insert_edges = edges.insert_edges
+        self.delete_edge = edges.delete_edge
+        self.insert_premises = edges.insert_premises
+        self.resting_on = edges.resting_on
+
+        handled = self._handled
+        self.put_proposal = handled.put_proposal
+        self.set_status = handled.set_status
+        self.put_conflict = handled.put_conflict
+        self.settle_conflict = handled.settle_conflict
+        self.put_registration = handled.put_registration
+
+        pages = SetPagesWriter(session, cache)
+        self.page = pages.page
+        self.unseen = pages.unseen
+        self.put_pages = pages.put_pages
+        self.keep_changes = pages.keep_changes
+        self.write_pages = pages.write_pages
+
+        erasure = TextErasure(session)
+        self.erase_nodes = erasure.erase_nodes
+        self.erase_edges = erasure.erase_edges
+        self.erase_staged = erasure.erase_staged
+        self.erase_derived = erasure.erase_derived
+
+    def begin(self, clock: Callable[[], int]) -> None:
+        """Start a transaction that follows the last commit, at a later time than that."""
+        session = self.session
+        session.forget()
+        session.deferred = self._bulk = None
+        head = self.head()  # Nobody else can commit meanwhile.
+        self.seq = session.seq = head.seq + 1
+        self.time = session.time = max(clock(), head.time + 1)
+        self._cache.begin(head)
+
+    def insert_commit(self, row: CommitRow) -> None:
+        """Write the journal's row; the transaction is complete with it."""
+        self._cache.leads_to(row.seq, row.hash)
+        self._journal.insert_commit(row)
+
+    # -- a bulk load -------------------------------------------------------------------------------
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether indexes wait to be built."""
+        return self.session.deferred is not None
+
+    def defer_indexes(self) -> None:
+        """Put off what is cheaper to build once, at the end of a bulk load."""
+        if not self.is_deferred:
+            self._bulk = BulkLoad(self.session, self.head())
+
+    def insert_texts(self, rows: Iterable[NewText]) -> None:
+        """Index the texts of new nodes; a bulk load keeps them until its end."""
+        if self._bulk is not None and self.is_deferred:
+            self._bulk.keep(rows)
+        else:
+            self.texts.insert(rows)
+
+    def analyse_texts(self, pool: Executor) -> None:
+        """Let another thread analyse the words of a bulk load."""
+        if self._bulk is not None and self.is_deferred:
+            self._bulk.analyse(pool)
+
+    def build_indexes(self) -> None:
+        """Build what was put off; does nothing otherwise."""
+        if self.session.deferred is not None:
+            self.session.deferred.build()
+
+
+# SqliteStore: one file, one writer at a time, readers that nobody blocks.
+#
+# Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
+# behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
+# own, so no write pays for one. A store in memory has one connection for all, one at a time.
+
 
 IDLE_READERS_MAX = 8
 """How many connections wait for the next reader; each has a page cache of its own."""

@@ -1,17 +1,241 @@
-"""Vocabulary: the small words in names that mean something of their own.
+"""Sound: how a word is spoken, roughly, in English ears.
 
-Titles, legal forms and generations stand around a name; marks are words that must not differ.
+`spoken` respells a word so that spellings of one sound agree (Phillip and Filip, Knight and Nite).
+`sound_code` is a Soundex-style key of that: a first letter and up to four digits.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
-from worlddb.language.known_names import is_given
 from worlddb.language.text_tokens import folded
-from worlddb.language.word_forms import fold
+from worlddb.language.word_forms import fold, sections, words_of
+
+CODE_DIGITS_MAX = 4
+_CACHE_MAX = 1 << 15  # Names seen lately: enough for a large text.
+
+_FIRST = ("kn", "n"), ("wr", "r"), ("gn", "n"), ("ps", "s"), ("pn", "n"), ("wh", "w"), ("mac", "mc")
+# In order: what is rewritten first is not seen by what follows. "ç" stands for ch while c is read.
+_REWRITES = (
+    ("tsch", "ç"), ("tch", "ç"), ("sch", "sh"), ("ch", "ç"), ("ph", "f"), ("ck", "k"),
+    ("dge", "j"), ("dj", "j"), ("zh", "j"), ("ght", "t"), ("th", "t"), ("kh", "k"), ("gh", "g"),
+    ("ce", "se"), ("ci", "si"), ("cy", "si"), ("qu", "kw"), ("q", "k"), ("c", "k"), ("x", "ks"),
+    ("ou", "u"), ("oo", "u"), ("ee", "i"), ("ea", "i"), ("ie", "i"), ("ei", "i"), ("ey", "i"),
+    ("ay", "ei"), ("y", "i"), ("z", "s"), ("ae", "a"), ("oe", "o"), ("ue", "u"), ("w", "v"),
+)  # fmt: skip
+_DOUBLED = re.compile(r"(.)\1+")
+_PLAIN = re.compile("[a-z]+")
+_DIGITS = str.maketrans(
+    {
+        **dict.fromkeys("bpfv", "1"),
+        **dict.fromkeys("gjkszç", "2"),
+        **dict.fromkeys("dt", "3"),
+        "l": "4",
+        **dict.fromkeys("mn", "5"),
+        "r": "6",
+        **dict.fromkeys("aeiou", "0"),
+        "h": None,
+    }
+)
+
+
+@lru_cache(maxsize=_CACHE_MAX)
+def spoken(word: str) -> str:
+    """Return a word of a-z respelled as it sounds; any other word as it is."""
+    if not _PLAIN.fullmatch(word):
+        return word
+    for written, said in _FIRST:
+        if word.startswith(written):
+            word = said + word.removeprefix(written)
+            break
+    for written, said in _REWRITES:
+        if written in word:
+            word = word.replace(written, said)
+    word = _DOUBLED.sub(r"\1", word)
+    if len(word) > 2:
+        word = word.rstrip("h")
+        word = word.removesuffix("e") if len(word) > 3 else word
+    return word
+
+
+@lru_cache(maxsize=_CACHE_MAX)
+def sound_code(word: str) -> str:
+    """Return the key that words of one sound share: Smith and Smyth are both s53."""
+    said = spoken(word)
+    if not _PLAIN.fullmatch(word) or not said:
+        return word
+    first = "a" if said[0] in "aeiou" else "j" if said[:2] in ("ge", "gi") else said[0]
+    digits = _DOUBLED.sub(r"\1", said.translate(_DIGITS))
+    if digits and digits[0] == said[0].translate(_DIGITS):
+        digits = digits[1:]
+    return first + digits.replace("0", "")[:CODE_DIGITS_MAX]
+
+
+# Known names: personal names that many people bear, with nicknames and spellings.
+#
+# The one list of personal names is `known_names.txt`. Two *different* well-known names are two
+# people, however few letters lie between them (Mario and Maria, Johnson and Johnston). Two spellings,
+# or a name and its nickname, are one name, however many letters differ (Youssef and Yusuf, Bob and
+# Robert). A reader of texts takes a known given name for a person.
+
+
+class Known(NamedTuple):
+    """The tables: all words are lower case and without accents.
+
+    `given` names and all `words` of names are compared; `told` are the given names that tell a
+    person in a text, of which the `doubtful` are words or places as well.
+    """
+
+    given: frozenset[str]
+    words: frozenset[str]
+    told: frozenset[str]
+    doubtful: frozenset[str]
+    nicknames: dict[str, frozenset[str]]
+    sounds: dict[str, frozenset[str]]
+    variants: dict[str, frozenset[str]]
+    distinct: dict[str, frozenset[str]]
+
+
+@cache
+def known() -> Known:
+    """Return the tables."""
+    rows = {
+        name: [[word.rstrip(":") for word in row] for row in found]
+        for name, found in sections("language", "known_names.txt").items()
+    }
+
+    def words(*names: str) -> frozenset[str]:
+        return frozenset(word for name in names for row in rows[name] for word in row)
+
+    formal: dict[str, set[str]] = defaultdict(set)
+    for name, *short in rows["nicknames"]:
+        for nickname in short:
+            formal[nickname].add(name)
+    spelled: dict[str, set[str]] = defaultdict(set)
+    for nickname, names in formal.items():
+        spelled[spoken(nickname)] |= names
+    given = words("nicknames", "variants", "given")
+    return Known(
+        given=given,
+        words=given | words("surnames", "surname variants"),
+        told=given | words("uncompared"),
+        doubtful=words("words too"),
+        nicknames={name: frozenset(names) for name, names in formal.items()},
+        sounds={sound: frozenset(names) for sound, names in spelled.items()},
+        variants=_groups(rows["variants"] + rows["surname variants"]),
+        distinct=_groups(rows["distinct"]),
+    )
+
+
+def _groups(rows: list[list[str]]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        for word in row:
+            found[word].update(row)
+    return {word: frozenset(words) for word, words in found.items()}
+
+
+@lru_cache(maxsize=_CACHE_MAX)
+def formal_names(word: str) -> frozenset[str]:
+    """Return the given names that `word` is short for: Alex is Alexander and Alexandra."""
+    tables = known()
+    names = tables.nicknames.get(word)
+    if names is None and word not in tables.words:
+        names = tables.sounds.get(spoken(word))  # a spelling we do not list: Lizzy
+    return names or frozenset()
+
+
+def is_given(word: str) -> bool:
+    """Tell whether many people have `word` as a given name."""
+    return word in known().given
+
+
+def is_name(word: str) -> bool:
+    """Tell whether many people have `word` as a given name or a surname."""
+    return word in known().words
+
+
+def is_variant(one: str, other: str) -> bool:
+    """Tell whether both spell one name."""
+    return other in known().variants.get(one, ())
+
+
+def is_nickname(one: str, other: str) -> bool:
+    """Tell whether one is short for the other, or for a spelling of it."""
+    ones, others = formal_names(one), formal_names(other)
+    if not ones and not others:
+        return False
+    if other in ones or one in others:
+        return True
+    spelled = known().variants
+    return not (ones.isdisjoint(spelled.get(other, ())) and others.isdisjoint(spelled.get(one, ())))
+
+
+def are_cousins(one: str, other: str) -> bool:
+    """Tell whether both are short for one name: Bill and Will."""
+    return not formal_names(one).isdisjoint(formal_names(other))
+
+
+def are_two(one: str, other: str) -> bool:
+    """Tell whether two words are known to name two different people or things."""
+    if one == other:
+        return False
+    tables = known()
+    if other in tables.distinct.get(one, ()):
+        return True
+    if one not in tables.words or other not in tables.words:
+        return False
+    return not is_variant(one, other) and not is_nickname(one, other)
+
+
+# Places: which names are known as towns, states and countries, from `place_names.txt`.
+
+
+CITY, STATE, COUNTRY, CONTINENT = range(4)
+
+
+def _words(section: str) -> frozenset[str]:
+    return words_of("language", "place_names.txt", section)
+
+
+_WIDTHS = {
+    **dict.fromkeys(_words("states"), STATE),
+    **dict.fromkeys(_words("countries"), COUNTRY),
+    **dict.fromkeys(_words("continents"), CONTINENT),
+}
+_SINGLE = frozenset(name for name in _WIDTHS if " " not in name)
+
+PLACE_NAMES = _words("names") | (_SINGLE - _words("words too"))
+"""Places that are known as such wherever their name stands, of one word."""
+TOWNS = PLACE_NAMES | _words("towns")
+"""Places one may live in: their names may be words or given names as well (Nice, Florence)."""
+
+_SPELLINGS = {
+    other: usual
+    for usual, *others in sections("language", "place_names.txt")["spellings"]
+    for other in others
+}
+
+
+def town_of(words: tuple[str, ...]) -> str:
+    """Return the usual name of a town that has several, from the words of one in lower case."""
+    name = " ".join(words)
+    return _SPELLINGS.get(name, name)
+
+
+def width_of(words: tuple[str, ...]) -> int:
+    """Return how wide a place is, from the words of its name in lower case; a city by default."""
+    return _WIDTHS.get(" ".join(words), CITY)
+
+
+# Vocabulary: the small words in names that mean something of their own.
+#
+# Titles, legal forms and generations stand around a name; marks are words that must not differ.
+
 
 TEXT_MAX = 400  # Of a longer text only the beginning is read: a longer text is no name.
 
@@ -137,7 +361,6 @@ ROMANIZED = str.maketrans(
 # away. Numbers are set apart from words, because they must agree where words may differ a little.
 
 
-_CACHE_MAX = 1 << 15
 _L = "[^\\x00-@\\[-`{-\\x7f]"
 _TOKEN = re.compile(
     rf"v?\d+(?:[.,:/]\d+)*(?:[a-z]{{1,2}})?(?!{_L}|\d)|\d+|{_L}+(?:'{_L}+)*'?[+#]*|[,@&]"

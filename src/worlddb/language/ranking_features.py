@@ -1,0 +1,284 @@
+"""Question dates: which days a question speaks of, as intervals with a tolerance.
+
+A small grammar for English, on purpose: "three weeks ago", "last Friday", "in the past month",
+"May 2023", "the 3rd of June". A question's date is a hint about when something was said or
+happened, never a filter: people are wrong about dates, and so are we.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from worlddb.language.text_tokens import words
+
+_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
+NUMBERS = {word: number for number, word in enumerate(_COUNTED.split())}
+NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
+_YEAR = "january february march april may june july august september october november december"
+MONTHS = _YEAR.split()
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_UNIT_DAYS = {"day": 1.0, "week": 7.0, "weekend": 7.0, "month": 30.4, "year": 365.25}
+_VAGUE = frozenset({"few", "several"})
+_BACK_MAX = 36_500
+
+_COUNT = rf"(\d{{1,4}}|{'|'.join(NUMBERS)})"
+_UNIT = rf"({'|'.join(_UNIT_DAYS)})s?"
+_AGO = re.compile(rf"\b(?:a\s+)?{_COUNT}\s+(?:of\s+)?{_UNIT}\s+ago\b", re.IGNORECASE)
+_PAST = re.compile(
+    rf"\b(?:past|last|previous)\s+(?:(?:a\s+)?{_COUNT}\s+(?:of\s+)?)?{_UNIT}\b", re.IGNORECASE
+)
+_LAST_DAY = re.compile(rf"\b(?:last|past|on)\s+({'|'.join(WEEKDAYS)})\b", re.IGNORECASE)
+_YESTERDAY = re.compile(r"\byesterday\b", re.IGNORECASE)
+_TODAY = re.compile(r"(?<!before )\btoday\b", re.IGNORECASE)
+_IN_MONTH = re.compile(
+    rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?({'|'.join(MONTHS)})\b"
+    r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+(\d{4}))?",
+    re.IGNORECASE,
+)
+_IN_MAY = re.compile(r"\b(?:in|of|since|during|until)\s+may\b", re.IGNORECASE)
+_ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+
+
+class DaySpan(NamedTuple):
+    """Days that are meant, from the first to the last, and how far off still counts.
+
+    `is_relative` if they were counted back from the day of the question.
+    """
+
+    first: date
+    last: date
+    tolerance_days: float
+    is_relative: bool = False
+
+
+def spans_of(question: str, asked_on: date, years: Sequence[int]) -> list[DaySpan]:
+    """Return the days a question speaks of, seen from the day it is asked on.
+
+    A month without a year may be that of any of `years`.
+    """
+
+    def back(days: float) -> date:
+        # Not before the calendar begins, whatever number somebody wrote.
+        days = min(days, _BACK_MAX, asked_on.toordinal() - 1)
+        return asked_on - timedelta(days=round(days))
+
+    return [
+        *(span._replace(is_relative=True) for span in _relative(question, asked_on, back)),
+        *_absolute(question, years),
+    ]
+
+
+def _relative(question: str, asked_on: date, back: Callable[[float], date]) -> Iterator[DaySpan]:
+    for match in _AGO.finditer(question):
+        unit = _UNIT_DAYS[match[2].lower()]
+        day = back(_number(match[1]) * unit)
+        if match[1].lower() in _VAGUE:
+            yield DaySpan(day, day, unit)
+        else:
+            yield DaySpan(day, day, max(1.0, unit * (0.43 if unit <= 7 else 0.35)))
+    for match in _LAST_DAY.finditer(question):
+        passed = (asked_on.weekday() - WEEKDAYS.index(match[1].lower()) - 1) % 7 + 1
+        yield DaySpan(back(passed), back(passed), 1.0)
+    if _YESTERDAY.search(question):
+        yield DaySpan(back(1), back(1), 1.0)
+    if _TODAY.search(question):
+        yield DaySpan(asked_on, asked_on, 1.0)
+    for match in _PAST.finditer(question):
+        unit = _UNIT_DAYS[match[2].lower()]
+        # "Last week" is loosely used: up to two weeks back.
+        length = unit * (_number(match[1]) if match[1] else 2)
+        yield DaySpan(back(length), asked_on, max(1.0, 0.15 * length))
+
+
+def _absolute(question: str, years: Sequence[int]) -> Iterator[DaySpan]:
+    for match in _ISO.finditer(question):
+        yield from _day(int(match[1]), int(match[2]), int(match[3]))
+    for match in _IN_MONTH.finditer(question):
+        month = MONTHS.index(match[2].lower()) + 1
+        day = match[1] or match[3]
+        if month == 5 and not day and not match[4] and not _IN_MAY.search(question):
+            continue  # "May I …"
+        for year in [int(match[4])] if match[4] else years:
+            if day:
+                yield from _day(year, month, int(day))
+            elif 1 <= year < 9999:
+                end = date(year + month // 12, month % 12 + 1, 1)
+                # What happened at the end of a month is often told at the beginning of the next.
+                yield DaySpan(date(year, month, 1), end + timedelta(days=2), 4.0)
+
+
+def _day(year: int, month: int, day: int) -> Iterator[DaySpan]:
+    try:
+        found = date(year, month, day)
+        yield DaySpan(found, found + timedelta(days=3), 2.0)
+    except (ValueError, OverflowError):
+        return  # No such day: the question says something else with these numbers.
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else NUMBERS[text.lower()]
+
+
+# Question wording: what the words of a question say beside its topic.
+#
+# "How many days ago did I mention…" is frame: it says what kind of answer is wanted, and would
+# otherwise find every text that counts days.
+
+
+_FRAMING = """
+day week weekend month year time ago past last first earliest latest before after between since
+recent recently current currently today now many much long often total number different amount
+order pass happen take mention remind remember tell say previous previously conversation chat
+discuss talk wonder earlier follow
+"""
+FRAME = frozenset(token for word in _FRAMING.split() for token in words(word))
+_ME = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
+_YOU = frozenset({"you", "your", "yours", "yourself"})
+_WORD = re.compile(r"[^\W\d_]+")
+_ADVICE = re.compile(
+    r"\b(?:can|could|will) you (?:please )?(?:suggest|recommend|advise|help|give|find|share)\b"
+    r"|\b(?:do|would) you (?:have|know|think|suggest|recommend)\b",
+    re.IGNORECASE,
+)
+"""Asks the other for something new: the "you" in it is nobody who spoke."""
+
+
+def weights_of(asked: list[str], frame_weight: float) -> dict[str, float]:
+    """Return how much each word of a question counts.
+
+    A word that only frames the question counts `frame_weight`, if there is any other word.
+    """
+    topic = [word for word in asked if word not in FRAME]
+    frame = frame_weight if topic else 1.0
+    return {word: frame if word in FRAME else 1.0 for word in asked}
+
+
+def speakers_of(question: str, asker: str) -> tuple[frozenset[str], str | None]:
+    """Return who the question speaks of: names it says, and whether the asker or the others.
+
+    The second value is `asker` for "what did I say" and for what speaks of neither, since memory is
+    first of all of what the asker told; `"not " + asker` for "what did you say"; None if it speaks
+    of both. "Can you suggest…" asks for advice, which rests on what the asker told.
+    """
+    said = frozenset(word.casefold() for word in _WORD.findall(question))
+    rest = frozenset(word.casefold() for word in _WORD.findall(_ADVICE.sub(" ", question)))
+    me, you = not rest.isdisjoint(_ME), not rest.isdisjoint(_YOU)
+    if me and you:
+        return said, None
+    return said, f"not {asker}" if you else asker
+
+
+def question_parts(
+    question: str,
+    rarity: Callable[[str], float],
+    rarity_max: float,
+    *,
+    frame_weight: float,
+    rarity_power: float,
+) -> list[tuple[str, float]]:
+    """Return the words of a question as they were written, each with how much it should count.
+
+    Rare words say more. A `rarity_power` below 1 keeps one strange word from drowning the others.
+    """
+    weights = weights_of(words(question), frame_weight)
+    parts = []
+    for part in question.split():
+        tokens = words(part)
+        rare = max((rarity(token) for token in tokens), default=0.0) / rarity_max
+        frame = min((weights[token] for token in tokens if token in weights), default=1.0)
+        parts.append((part, frame * rare**rarity_power))
+    return parts
+
+
+# Text features: what can be seen of a text whatever it is about, for the ranking of memories.
+#
+# - `telling`: whether somebody tells of themselves, and of what they did. "I just finished a run of
+# five miles" will be asked for; "Can you recommend shoes?" hardly, and "That sounds great!" never.
+# - `wants_question`: whether a question asks for what was asked.
+#
+# Only the form of English sentences is looked at: subject, tense, and no question.
+
+
+NOTHING, OWN, DONE = 0, 1, 3
+"""Says nothing of the speaker; says something; says what they did or what happened to them."""
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_OWN = re.compile(r"\b(?:i|me|my|mine|we|our|ours)\b", re.IGNORECASE)
+_IRREGULAR = """
+ate became began bought broke brought built came caught chose cost cut did drank drew drove fell
+felt flew forgot found gave got grew had heard held hit hung hurt kept knew led left lent let lit
+lost made meant met paid put quit ran read rode rose sang sat saw sent set shook shot shut slept
+sold spent spoke stole stood stuck swam swore taught threw told took thought understood was went
+were woke won wore wrote
+"""
+_BETWEEN = """
+actually already also always both even finally first just last never once only really recently
+still then
+"""
+_DONE = re.compile(
+    r"\b(?:i|we)(?:'ve| have|'d| had)?"
+    rf"(?: (?:{'|'.join(_BETWEEN.split())}|ended up))*"
+    rf" (?:[a-z]{{2,}}ed|{'|'.join(_IRREGULAR.split())})\b",
+    re.IGNORECASE,
+)
+# What one was after, too, is often known by a question alone: "What did I want to know?"
+_ASKS_FOR_A_QUESTION = re.compile(
+    r"\b(?:ask(?:ed|ing)?|questions?|wonder(?:ed|ing)?|curious|unsure|request(?:ed)?)\b"
+    r"|\b(?:did|was|were|had|have) (?:i|we|you|he|she|they|[a-z]+) (?:been )?"
+    r"(?:want(?:ed|ing)?|think(?:ing)?|consider(?:ed|ing)?|debat(?:ed|ing)|look(?:ed|ing)?|trying"
+    r"|deciding|plan(?:ned|ning)?)\b",
+    re.IGNORECASE,
+)
+
+
+def telling(text: str) -> int:
+    """Return how much a text tells of the one who says it: NOTHING, OWN or DONE."""
+    best = NOTHING
+    plain = text.replace("\u2019", "'")
+    for sentence in _SENTENCE.split(plain):
+        if sentence.rstrip(" \"')").endswith("?") or not _OWN.search(sentence):
+            continue
+        if _DONE.search(sentence):
+            return DONE
+        best = OWN
+    return best
+
+
+def only_asks(text: str) -> bool:
+    """Return whether each sentence of a text is a question, so that it tells nothing."""
+    if "?" not in text:
+        return False
+    return all(
+        sentence.rstrip(" \"')").endswith("?")
+        for sentence in _SENTENCE.split(text.strip())
+        if sentence.strip()
+    )
+
+
+def wants_question(question: str) -> bool:
+    """Return whether somebody asks for what was asked: "What did I ask about SQL?"."""
+    return _ASKS_FOR_A_QUESTION.search(question) is not None
+
+
+class Form(NamedTuple):
+    """How much a text tells of its speaker, how long it is, and whether it asks."""
+
+    telling: int
+    chars: int
+    asks: int
+
+
+TELLING, CHARS, ASKS = range(len(Form._fields))
+"""The columns of a table of forms."""
+
+
+def form_of(text: str, *, is_turn: bool) -> Form:
+    """Return the form of a text: few turns of a conversation tell of somebody.
+
+    A memory always does, unless it is nothing but a question that somebody had.
+    """
+    tells = telling(text) if is_turn else NOTHING if only_asks(text) else DONE
+    return Form(tells, len(text), int("?" in text))
