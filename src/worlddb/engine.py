@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -18,14 +17,10 @@ from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, package_handlers
 from worlddb.store.backends import check_options, open_store
 from worlddb.store.interface import Store
+from worlddb.view.visibility import wall_clock
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
-
-
-def wall_clock() -> int:
-    """Return the machine's time in microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

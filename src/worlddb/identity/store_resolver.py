@@ -37,6 +37,7 @@ from worlddb.identity.match_values import (
     DEFAULT_SETTINGS,
     Match,
     NamedNode,
+    New,
     Population,
     Resolved,
     ResolverSettings,
@@ -222,6 +223,8 @@ class StoreResolver:
             types = {named.type, *GENERIC_TYPES}
             rows |= {*self._vectors.near(self.view, named.vector, types, self._settings.cosine)}
         options = self._options(rows - apart, named.attributes)
+        if not options:
+            return New()
         if self._population is None:
             # Names are counted in this world only: other worlds belong to other people.
             total = self.reader.lookups.names(self._home)

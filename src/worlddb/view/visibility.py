@@ -16,6 +16,7 @@ both follow the same two relations, so they cannot disagree.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -63,6 +64,11 @@ class Moment(NamedTuple):
         if not include_ended:
             return self.holds(thing)
         return self.valid is None or thing.valid_from <= self.valid
+
+
+def wall_clock() -> int:
+    """Return the machine's time in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
