@@ -78,10 +78,10 @@ if TYPE_CHECKING:
         Problem,
         Proposal,
         Query,
+        ScopeName,
         TextMatch,
     )
     from worlddb.model.retention import RetentionSettings
-    from worlddb.model.scopes import ScopeName
     from worlddb.models.chat_client import Chat, ChatSettings, Usage, chat_from
     from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
@@ -209,10 +209,9 @@ _NAMES_OF = {
     "worlddb.model.proof": "Proof verify_proof",
     "worlddb.model.records": (
         "AsOf Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node NodeDraft "
-        "Problem Proposal Query TextMatch"
+        "Problem Proposal Query ScopeName TextMatch"
     ),
     "worlddb.model.retention": "RetentionSettings",
-    "worlddb.model.scopes": "ScopeName",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",
     "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",

@@ -41,7 +41,7 @@ from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import QueryBuilder, QuerySpec
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view import lookup
+from worlddb.view import visibility as lookup
 from worlddb.view.visibility import Moment, moment_of
 from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
-    from worlddb.view.lookup import Worlds
+    from worlddb.view.visibility import Worlds
 
 
 class WorldDB(OpenStore):

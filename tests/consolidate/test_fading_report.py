@@ -11,9 +11,9 @@ import pytest
 
 from consolidate.stage import DAY, Clock, fact, open_store, retire, world
 from worlddb import Id, InvalidInputError, NotFoundError, RecallSettings, Weights, WorldDB
-from worlddb.consolidate import recall_counter
 from worlddb.index.held_world import HeldWorlds
 from worlddb.model.retention import RetentionSettings, retention
+from worlddb.recall import hits as recall_counter
 
 
 @pytest.fixture

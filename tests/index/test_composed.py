@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import worlddb
 from worlddb import Id, NodeDraft, RejectedError, WorldDB
 from worlddb.embed.embedder import Pooling
-from worlddb.index import composed_worlds, vectors
+from worlddb.index import search as composed_worlds
+from worlddb.index import vectors
 from worlddb.store.rows import PoolRow
 from worlddb.store.sqlite.derived_tables import EmbeddingTables as Derived
 

@@ -12,7 +12,8 @@ from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.model.inputs import check_whole
 from worlddb.model.records import GENESIS, Change, Commit, Diff, Node, decode_changes, has_erased
 from worlddb.store.interface import Reader
-from worlddb.store.rows import CommitRow, to_commit
+from worlddb.store.rows import CommitRow
+from worlddb.write.commit import to_commit
 
 DIFF_NODES_PER_READ = 10_000
 """Nodes that `diff` reads at once. Bounds the memory of one database call; not measured."""

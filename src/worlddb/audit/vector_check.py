@@ -17,7 +17,7 @@ import numpy as np
 
 from worlddb.audit.store_image import StoreImage
 from worlddb.embed.embedder import Pool, Pooling, Vector, attention, effective
-from worlddb.index.composed_worlds import STORED, SUMMED
+from worlddb.index.search import STORED, SUMMED
 from worlddb.index.vectors import TOKEN_DIM as TOKEN_BYTES
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, Head, ModelRow, PoolRow

@@ -28,8 +28,7 @@ from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.records import Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
-from worlddb.view.lookup import accepted_class
-from worlddb.view.visibility import Moment
+from worlddb.view.visibility import Moment, accepted_class
 
 SESSION = "Session"
 

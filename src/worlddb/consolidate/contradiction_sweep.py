@@ -15,8 +15,7 @@ from worlddb.consolidate.consolidation_run import ConsolidationRun, EdgeKey, Edg
 from worlddb.model.records import Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import CauseRow
-from worlddb.view.lookup import accepted_class
-from worlddb.view.visibility import Moment
+from worlddb.view.visibility import Moment, accepted_class
 
 CONTRADICTS = "contradicts"
 

@@ -45,10 +45,9 @@ from worlddb.identity.match_values import (
     Verdict,
 )
 from worlddb.identity.resolver import Resolver
-from worlddb.index.composed_worlds import loaded
 from worlddb.index.held_world import VectorRows, ranked
 from worlddb.index.name_index import NOT_NAMED, NameIndex, content_key, name_number
-from worlddb.index.search import Search
+from worlddb.index.search import Search, loaded
 from worlddb.index.vectors import EMBED_BATCH, Vectors
 from worlddb.language.proper_names import formal_names, read_name, sound_code
 from worlddb.model.address import Id
@@ -109,6 +108,8 @@ def attribute_keys(
     attributes: Mapping[str, str], settings: ResolverSettings = DEFAULT_SETTINGS
 ) -> set[str]:
     """Return the keys of the attributes that identify a person: birth, e-mail, telephone."""
+    if not attributes:
+        return set()
     strong = strong_of(cleaned(attributes), settings)
     return {f"a:{name} {value}" for name, value in strong.items()}
 

@@ -1,6 +1,13 @@
-"""The search state of one open store: its vectors, its held worlds, its whole-store index.
+"""The effective vectors of worlds: each world's own vector, composed with those of its children.
 
-No library is imported before the first search that needs it, and no embedder is loaded before.
+A child counts in its parent world from when both are embedded until a commit closes its validity.
+New, moved and closed children are applied from the inside out: a world whose vector changes is
+itself a changed child of the world above. So one new leaf costs its depth, and many new children of
+one world cost one matrix product. The root world has no effective vector, because it is never an
+answer.
+
+The valid time of a child does not matter here, only its known time. So the composition at an
+earlier commit follows from the children that counted then; `compose_held` repeats it in memory.
 """
 
 from __future__ import annotations
@@ -8,14 +15,19 @@ from __future__ import annotations
 import os
 import shlex
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Literal
 
-from worlddb.errors import ConflictError, InvalidInputError, ProviderError
+import numpy as np
+
+from worlddb.embed.embedder import Pool, Pooling, Vector, changed, effective, empty_pool
+from worlddb.errors import ConflictError, CorruptionError, InvalidInputError, ProviderError
 from worlddb.model.inputs import encode_text
+from worlddb.model.records import decode_changes
 from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW, ModelRow, PoolRow
 from worlddb.view.visibility import Moment
 
 if TYPE_CHECKING:
@@ -23,6 +35,239 @@ if TYPE_CHECKING:
     from worlddb.index.held_world import HeldWorld, HeldWorlds
     from worlddb.index.store_search import StoreSearch
     from worlddb.index.vectors import Vectors
+
+
+COMPOSE_BATCH = 4096  # nodes composed at a time: bounds the vectors in memory
+STORED = np.dtype("<f2")
+"""Half precision: search results are the same, at half the size."""
+SUMMED = np.dtype("<f8")
+RECOMPOSING_CHANGES = ("place", "close_node")
+
+Changes = dict[int, dict[int, Vector | None]]
+"""World → child → the vector with which the child counted so far; None if it did not count."""
+
+
+def stored(vector: Vector) -> bytes:
+    """Return the stored bytes of a vector."""
+    return vector.astype(STORED).tobytes()
+
+
+def loaded(body: bytes) -> Vector:
+    """Return the vector of stored bytes."""
+    return np.frombuffer(body, dtype=STORED).astype(np.float32)
+
+
+def damaged(row: int) -> CorruptionError:
+    """Return the error for a stored vector of the wrong length."""
+    return CorruptionError(
+        f"the vector of node row {row} is damaged; restore a backup, or embed all nodes with "
+        "another embedder: worlddb reindex --embedder …"
+    )
+
+
+def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
+    """Bring the composed worlds of a model to the session's last commit; return its new state.
+
+    `session` comes from `store.derive()`, so nobody commits meanwhile.
+
+    Raises:
+        CorruptionError: a stored vector is not one of this model's.
+    """
+    head = session.head()
+    last = min(model.embedded, head.nodes)
+    _Composer(session, model, pooling, model.composed).move(_moved_since(session, model), model.seq)
+    for first in range(model.composed + 1, last + 1, COMPOSE_BATCH):
+        new = list(range(first, min(first + COMPOSE_BATCH, last + 1)))
+        _Composer(session, model, pooling, new[-1]).add(new)
+    session.derived.set_composed(model.number, last, head.seq)
+    return model._replace(composed=last, seq=head.seq)
+
+
+def compose_held(matrix: Vector, above: Sequence[int], pooling: Pooling) -> None:
+    """Replace content vectors, one row per node, by effective vectors.
+
+    `above` holds for each node the row of the world in which it counts, or -1. All nodes that
+    count in a world must be present, in the order of writing.
+    """
+    inside: dict[int, list[int]] = {}
+    for place, world in enumerate(above):
+        if world >= 0:
+            inside.setdefault(world, []).append(place)
+    waits_for = {
+        world: sum(child in inside for child in children) for world, children in inside.items()
+    }
+    ready = [world for world, count in waits_for.items() if not count]
+    nobody = matrix[:0]
+    while ready:
+        world = ready.pop()
+        anchor = matrix[world]
+        empty = empty_pool(matrix.shape[1])
+        pool = changed(empty, anchor, nobody, matrix[inside[world]], pooling)
+        # Rounded as if it had been stored and read.
+        matrix[world] = loaded(stored(effective(anchor, pool, pooling)))
+        up = above[world]
+        if up >= 0:
+            waits_for[up] -= 1
+            if not waits_for[up]:
+                ready.append(up)
+
+
+def _moved_since(session: Reader, model: ModelRow) -> list[int]:
+    """Return the composed nodes that a later commit moved or closed."""
+    found: set[int] = set()
+    if model.composed <= ROOT_ROW:
+        return []
+    for commit in session.commits(model.seq, None, False):
+        for change in decode_changes(commit.changes):
+            if change.kind in RECOMPOSING_CHANGES:
+                row = session.node_row(change.id)
+                if row is not None and row <= model.composed:
+                    found.add(row)
+    return sorted(found)
+
+
+class _Composer:
+    """One round of composition, with the vectors and pools that were read and made so far.
+
+    Nodes with a row above `last` do not count yet, and nothing counts in them.
+    """
+
+    def __init__(self, session: Reader, model: ModelRow, pooling: Pooling, last: int) -> None:
+        self.session = session
+        self.number = model.number
+        self.dim = model.dim
+        self.pooling = pooling
+        self.last = last
+        self.content: dict[int, Vector] = {}
+        self.pools: dict[int, Pool] = {}
+        self.before: dict[int, Vector] = {}
+        self.now: dict[int, Vector] = {}
+        self.kept: set[int] = set()
+
+    def move(self, rows: list[int], counted_at: int) -> None:
+        """Apply the children that counted at a commit and were moved or closed since."""
+        self._read(rows)
+        gone = self.session.closed_by(rows, counted_at)
+        changes: Changes = {}
+        for row, world in self.session.parents(rows, counted_at).items():
+            if row not in gone and world is not None and self._is_composed(world):
+                changes.setdefault(world, {})[row] = self.before[row]
+        self._apply(changes, rows)
+
+    def add(self, rows: list[int]) -> None:
+        """Apply nodes that never counted, and older nodes that were moved into them."""
+        older = [row for row in self.session.children_of(rows) if row < rows[0]]
+        self._apply({}, rows + older)
+
+    def _apply(self, changes: Changes, rows: list[int]) -> None:
+        """Recompose the worlds that children left and the worlds of `rows`, deepest first."""
+        for row, world in self._counts(rows).items():
+            changes.setdefault(world, {}).setdefault(row, None)
+        depths = self._depths(changes)
+        levels: dict[int, Changes] = {}
+        for world, children in changes.items():
+            levels.setdefault(depths[world], {})[world] = children
+        for depth in range(max(levels, default=0), 0, -1):
+            if depth in levels:
+                self._recompose(levels.pop(depth), levels.setdefault(depth - 1, {}))
+        self._write()
+
+    def _is_composed(self, world: int) -> bool:
+        return ROOT_ROW < world <= self.last
+
+    def _counts(self, rows: Collection[int]) -> dict[int, int]:
+        """Return the composed world in which each row counts now; closed rows are left out."""
+        closed = self.session.closed_by(rows)
+        return {
+            row: up
+            for row, up in self.session.parents(rows).items()
+            if up is not None and self._is_composed(up) and row not in closed
+        }
+
+    def _depths(self, worlds: Collection[int]) -> dict[int, int]:
+        """Return the depth of each world and of each world above it."""
+        above: dict[int, int | None] = {}
+        frontier = set(worlds)
+        while frontier:
+            found = self.session.parents(frontier)
+            above.update(found)
+            frontier = {up for up in found.values() if up is not None} - above.keys()
+        depths: dict[int, int] = {}
+        for start in above:
+            path = [start]
+            while path[-1] not in depths and (up := above[path[-1]]) is not None:
+                path.append(up)
+            depths.setdefault(path[-1], 0)
+            for lower, upper in zip(path[-2::-1], path[:0:-1], strict=True):
+                depths[lower] = depths[upper] + 1
+        return depths
+
+    def _read(self, rows: Collection[int]) -> None:
+        """Read content vectors and pools; a missing vector is zero."""
+        wanted = [row for row in rows if row not in self.content]
+        vectors = dict(self.session.derived.vectors(self.number, wanted))
+        pools = {pool.node: pool for pool in self.session.derived.pools(self.number, wanted)}
+        nothing = np.zeros(self.dim, dtype=np.float32)
+        for row in wanted:
+            self.content[row] = self._loaded(row, vectors[row]) if row in vectors else nothing
+            self.before[row] = self.content[row]
+            if row in pools:
+                pool = pools[row]
+                if len(pool.total) != self.dim * SUMMED.itemsize:
+                    raise damaged(row)
+                total = np.frombuffer(pool.total, dtype=SUMMED)
+                self.pools[row] = Pool(pool.children, pool.weight, total)
+                self.before[row] = self._loaded(row, pool.vector)
+                self.kept.add(row)
+
+    def _loaded(self, row: int, body: bytes) -> Vector:
+        if len(body) != self.dim * STORED.itemsize:
+            raise damaged(row)
+        return loaded(body)
+
+    def _recompose(self, level: Changes, above: Changes) -> None:
+        """Recompose worlds of equal depth; changed worlds become changes one level above."""
+        inside = {child for children in level.values() for child in children}
+        self._read(level.keys() | inside)
+        counts, ups = self._counts(inside), self._counts(level)
+        for world, children in level.items():
+            removed = [vector for vector in children.values() if vector is not None]
+            added = [self._vector(row) for row in children if counts.get(row) == world]
+            pool = changed(
+                self.pools.get(world) or empty_pool(self.dim),
+                self.content[world],
+                self._stack(removed),
+                self._stack(added),
+                self.pooling,
+            )
+            before = self._vector(world)
+            self.pools[world] = pool
+            # Rounded as the store returns it: the world above must subtract exactly what it added.
+            self.now[world] = loaded(stored(effective(self.content[world], pool, self.pooling)))
+            if world in ups and not np.array_equal(before, self.now[world]):
+                above.setdefault(ups[world], {}).setdefault(world, before)
+
+    def _vector(self, row: int) -> Vector:
+        return self.now.get(row, self.before[row])
+
+    def _stack(self, vectors: list[Vector]) -> Vector:
+        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
+
+    def _write(self) -> None:
+        """Store the new pools; an emptied pool stays, so that indexes see the change."""
+        rows = []
+        for row, vector in self.now.items():
+            pool = self.pools[row]
+            if pool.children or row in self.kept:
+                total = pool.total.astype(SUMMED).tobytes()
+                rows.append(PoolRow(row, pool.children, pool.weight, total, stored(vector)))
+        self.session.derived.put_pools(self.number, rows, self.session.head().seq)
+
+
+# The search state of one open store: its vectors, its held worlds, its whole-store index.
+#
+# No library is imported before the first search that needs it, and no embedder is loaded before.
+
 
 NO_EMBEDDER = "none"
 POOLINGS = ("attention", "mean")

@@ -23,9 +23,9 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from worlddb.errors import StorageError
-from worlddb.index.composed_worlds import STORED
 from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
+from worlddb.index.search import STORED
 from worlddb.index.vectors import Vectors
 from worlddb.language.text_tokens import words
 from worlddb.store.interface import Reader, Store

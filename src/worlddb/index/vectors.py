@@ -26,7 +26,7 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
-from worlddb.index.composed_worlds import STORED, compose, compose_held, damaged, stored
+from worlddb.index.search import STORED, compose, compose_held, damaged, stored
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 

@@ -15,7 +15,7 @@ from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import Id, node_address
 from worlddb.model.drafts import Message
 from worlddb.model.inputs import encode_text
-from worlddb.model.scopes import born
+from worlddb.model.records import born
 from worlddb.store.interface import Reader
 from worlddb.write.transaction import Transaction
 

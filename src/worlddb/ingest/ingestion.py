@@ -42,8 +42,7 @@ from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.lookup import find, proposals
-from worlddb.view.visibility import moment_of
+from worlddb.view.visibility import find, moment_of, proposals
 from worlddb.write.transaction import Transaction, transact
 
 EXTRACT_ACTOR = "extract"

@@ -35,11 +35,9 @@ from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from
 from worlddb.ingest.idempotency import WriteKey
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, DraftNode, to_metadata
-from worlddb.model.records import NOW, EdgeDraft, NodeDraft
-from worlddb.model.scopes import SCOPE, ScopeName, born
+from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, ScopeName, born
 from worlddb.store.interface import Reader
-from worlddb.view.lookup import accepted_class
-from worlddb.view.visibility import Moment, moment_of
+from worlddb.view.visibility import Moment, accepted_class, moment_of
 from worlddb.write.transaction import Transaction
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})

@@ -19,7 +19,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, to_micros
-from worlddb.model.scopes import ScopeName, groups_of
+from worlddb.model.records import ScopeName, groups_of
 from worlddb.view.visibility import View
 from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction

@@ -22,7 +22,7 @@ from worlddb.memory.scope_view import CallerScopes
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.drafts import Extractor
 from worlddb.model.inputs import Instant
-from worlddb.model.scopes import ScopeIds, ScopeKind, groups_of
+from worlddb.model.records import ScopeIds, ScopeKind, groups_of
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:

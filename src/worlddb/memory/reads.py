@@ -20,8 +20,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
-from worlddb.model.records import AsOf, Node
-from worlddb.model.scopes import KINDS, SCOPE, ScopeKind, ScopeName, scope_named
+from worlddb.model.records import KINDS, SCOPE, AsOf, Node, ScopeKind, ScopeName, scope_named
 from worlddb.recall.hits import Recall
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW

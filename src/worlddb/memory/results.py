@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from worlddb.model.address import Id
-from worlddb.model.records import Commit, Plain, Proposal
-from worlddb.model.scopes import ScopeKind, ScopeName
+from worlddb.model.records import Commit, Plain, Proposal, ScopeKind, ScopeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,16 @@ from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.ingest.idempotency import KEY
 from worlddb.model.address import ID_BYTES, Id, parse_prefix
 from worlddb.model.inputs import Instant, to_micros
-from worlddb.model.records import AsOf, Node
-from worlddb.model.scopes import KINDS, SCOPE, Groups, ScopeName, groups_of, scope_named
+from worlddb.model.records import (
+    KINDS,
+    SCOPE,
+    AsOf,
+    Groups,
+    Node,
+    ScopeName,
+    groups_of,
+    scope_named,
+)
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import NOWHERE, Moment, View, is_answer, moment_of

@@ -26,10 +26,11 @@ from worlddb.model.records import Conflict, Direction, Edge, Node, Op, Plain, Qu
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, EdgeRow, InsideRow
-from worlddb.view.lookup import accepted_class, conflict_values
 from worlddb.view.visibility import (
     Moment,
     View,
+    accepted_class,
+    conflict_values,
     includes_ended,
     inside,
     interior,

@@ -30,8 +30,7 @@ from worlddb.ontology.registry import Registry
 from worlddb.query.pipeline import Subgraph, execute
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.lookup import find
-from worlddb.view.visibility import Moment, moment_of, rewrite
+from worlddb.view.visibility import Moment, find, moment_of, rewrite
 
 HOPS_MAX = 100
 """No chain of facts is that long; a larger number is a mistake that would walk the whole store."""

@@ -12,23 +12,26 @@ O2  A hit names what says it now as its replacement, if that can be seen from he
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, Claimed, claimed, value_key
 from worlddb.claims.claim_lookup import stated
+from worlddb.errors import WorldDBError
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Conflict, Node, Plain, node_line
-from worlddb.store.interface import Reader
-from worlddb.view.lookup import accepted_class, conflict_values
-from worlddb.view.visibility import Moment, View
+from worlddb.store.interface import Reader, Store
+from worlddb.view.visibility import Moment, View, accepted_class, conflict_values
 
 if TYPE_CHECKING:
     from worlddb.recall.ranker import Scores
+
 
 CHARS_PER_TOKEN = 4
 """What tokenizers of today's models need for English text, on average."""
@@ -431,3 +434,98 @@ def in_order(
                     kept.remove(better)
                 kept.insert(before, better)
     return kept
+
+
+# Recall counter: how often each memory was recalled, counted in memory and saved now and then.
+#
+# Counting costs a recall a few dictionary entries. The counts are saved by a thread of their own,
+# without a commit: when there are many, when some time has passed, and when the store closes. Counts
+# that cannot be saved are kept for the next time. A read-only store counts nothing.
+
+
+UNSAVED_MAX = 1_000
+"""Memories with unsaved counts that trigger a save. Bounds memory and the loss after a kill."""
+SAVE_EVERY_MICROS = 30_000_000
+"""Counts only rank; to lose half a minute of them in a kill is no harm."""
+SAVE_TIMEOUT_S = 1.0
+"""How long a save waits for the write lock. It may fail: the counts are kept."""
+CLOSE_TIMEOUT_S = 0.2
+"""How long the last save may delay `close`."""
+
+
+class RecallCounter:
+    """The recalls of one open store that are not saved yet."""
+
+    def __init__(self, store: Store, clock: Callable[[], int]) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._unsaved: dict[bytes, tuple[int, int]] = {}
+        self._since = 0
+        self._saver: threading.Thread | None = None
+        self._is_off = store.read_only
+
+    def note(self, ids: Iterable[bytes]) -> None:
+        """Count memories as recalled now. Never waits for the disk, and never raises."""
+        if self._is_off:
+            return
+        now = self._clock()
+        with self._lock:
+            unsaved = self._unsaved
+            if not unsaved:
+                self._since = now
+            for ident in ids:
+                count, _ = unsaved.get(ident, (0, 0))
+                unsaved[ident] = count + 1, now
+            is_due = len(unsaved) >= UNSAVED_MAX or now - self._since >= SAVE_EVERY_MICROS
+            if not is_due or self._saver is not None:
+                return
+            saver = threading.Thread(target=self._save, name="worlddb-recalls", daemon=True)
+            self._saver = saver
+        try:
+            saver.start()
+        except RuntimeError:  # No more threads, or the interpreter is ending.
+            with self._lock:
+                self._saver = None
+
+    def _save(self) -> None:
+        try:
+            self.flush()
+        finally:
+            with self._lock:
+                self._saver = None
+
+    def flush(self, timeout_s: float = SAVE_TIMEOUT_S) -> bool:
+        """Save the counts; return whether none is left."""
+        with self._lock:
+            taken, self._unsaved = self._unsaved, {}
+        if not taken or self._is_off:
+            return True
+        try:
+            with self._store.derive(timeout_s) as session:
+                rows = ((session.node_row(ident), *counted) for ident, counted in taken.items())
+                known = [(row, count, last) for row, count, last in rows if row is not None]
+                session.sweep.add_recalls(known)
+        except WorldDBError:
+            with self._lock:
+                for ident, (count, last) in self._unsaved.items():
+                    more, _ = taken.get(ident, (0, 0))
+                    taken[ident] = count + more, last
+                self._unsaved = taken
+                self._since = self._clock()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Save the rest, if that is quick, and count no more."""
+        self.wait()
+        self.flush(CLOSE_TIMEOUT_S)
+        self._is_off = True
+
+    def wait(self) -> None:
+        """Wait for a save that is under way."""
+        with self._lock:
+            saver = self._saver
+        if saver is not None:
+            with suppress(RuntimeError):
+                saver.join()

@@ -65,8 +65,16 @@ from worlddb.recall.ranker import (
 )
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
-from worlddb.view.lookup import Worlds, accepted_class, find_worlds
-from worlddb.view.visibility import Moment, View, includes_ended, moment_of, rewrite
+from worlddb.view.visibility import (
+    Moment,
+    View,
+    Worlds,
+    accepted_class,
+    find_worlds,
+    includes_ended,
+    moment_of,
+    rewrite,
+)
 
 Vector = NDArray[np.float32]
 LANES = ("text", "vector", "graph")

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from worlddb.model.address import Id
-from worlddb.model.inputs import from_micros
-from worlddb.model.records import Commit, Edge, ProposalStatus, decode_changes
+from worlddb.model.records import Edge, ProposalStatus
 
 ROOT_ROW = 1
 """The row of the root world, the same in every store."""
@@ -47,21 +45,6 @@ class CommitRow(NamedTuple):
     edges: int
     notes: int
     changes: str
-
-
-def to_commit(row: CommitRow, before: CommitRow | Head) -> Commit:
-    """Return a journal row as the public value; `before` is the commit it follows."""
-    return Commit(
-        seq=row.seq,
-        time=from_micros(row.time),
-        actor=row.actor,
-        root_state=Id(row.root_state),
-        hash=Id(row.hash),
-        previous=Id(before.hash),
-        nodes=row.nodes - before.nodes,
-        edges=row.edges - before.edges,
-        changes=decode_changes(row.changes),
-    )
 
 
 class HistoryRow(NamedTuple):

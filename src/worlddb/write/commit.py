@@ -23,8 +23,10 @@ from worlddb.model.address import ERASED, ROOT_ID, Id, erased_state, node_addres
 from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
 from worlddb.model.records import (
     Change,
+    Commit,
     Edge,
     commit_hash,
+    decode_changes,
     encode_changes,
     note_record,
     state_digest,
@@ -35,13 +37,14 @@ from worlddb.store.rows import (
     EDGES,
     ROOT_ROW,
     CommitRow,
+    Head,
     NodePlace,
     NoteRow,
     SetChange,
     StateChange,
     World,
 )
-from worlddb.view.lookup import whole_id
+from worlddb.view.visibility import whole_id
 
 LAY_OUT_MIN = 10_000
 """How many new members make it worth laying out a set ahead, while the store builds its indexes.
@@ -386,3 +389,18 @@ class _StateUpdate:
         return [ident + states.pop(ident, ident) for ident in new] + [
             ident + state for ident, state in states.items()
         ]
+
+
+def to_commit(row: CommitRow, before: CommitRow | Head) -> Commit:
+    """Return a journal row as the public value; `before` is the commit it follows."""
+    return Commit(
+        seq=row.seq,
+        time=from_micros(row.time),
+        actor=row.actor,
+        root_state=Id(row.root_state),
+        hash=Id(row.hash),
+        previous=Id(before.hash),
+        nodes=row.nodes - before.nodes,
+        edges=row.edges - before.edges,
+        changes=decode_changes(row.changes),
+    )

@@ -26,7 +26,7 @@ from worlddb.model.records import (
 )
 from worlddb.store.interface import Writer
 from worlddb.store.rows import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow
-from worlddb.view.lookup import proposal_value
+from worlddb.view.visibility import proposal_value
 from worlddb.write.commit import Ledger
 from worlddb.write.node_rows import create_node, refuse_erased
 

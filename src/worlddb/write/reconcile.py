@@ -32,7 +32,7 @@ from worlddb.model.records import Edge, EdgeDraft, edge_record
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry
 from worlddb.store.rows import ROOT_ROW, EdgeRow, NewEdge
-from worlddb.view.lookup import whole_id
+from worlddb.view.visibility import whole_id
 from worlddb.write.commit import Ledger
 from worlddb.write.handler_context import HandlerContext
 from worlddb.write.node_rows import make_row

@@ -34,8 +34,7 @@ from worlddb.ontology.registry import (
     version_of,
 )
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import to_commit
-from worlddb.write.commit import Ledger, seal
+from worlddb.write.commit import Ledger, seal, to_commit
 from worlddb.write.handler_context import decide_merge
 from worlddb.write.node_rows import create_node, create_nodes, erase_nodes, refuse_erased
 from worlddb.write.reconcile import Reconciler

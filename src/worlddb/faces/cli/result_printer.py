@@ -17,8 +17,7 @@ from worlddb.faces.cli.terminal import (
 
 if TYPE_CHECKING:
     from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written
-    from worlddb.model.records import Change
-    from worlddb.model.scopes import ScopeName
+    from worlddb.model.records import Change, ScopeName
 
 TIME_KEYS = {"valid_from", "valid_to"}
 SHORT_DIGITS = 12  # As many as `Id.short` shows.

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.config import Settings
-from worlddb.model.scopes import KINDS, groups_of
+from worlddb.model.records import KINDS, groups_of
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ANY_PORT = "*"

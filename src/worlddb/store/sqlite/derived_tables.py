@@ -33,7 +33,7 @@ from worlddb.store.rows import (
     StoredVector,
     VectorRow,
 )
-from worlddb.store.sqlite.sql_session import IN, SqlSession, among
+from worlddb.store.sqlite.database_file import IN, SqlSession, among
 
 PAGES_MAX = 4_096
 """How many pages stay in memory: a few megabytes."""

@@ -25,7 +25,7 @@ from worlddb.store.rows import (
     SummaryRow,
     WholeSummary,
 )
-from worlddb.store.sqlite.sql_session import FOREVER, IN, JournalTable, Past, SqlSession, among
+from worlddb.store.sqlite.database_file import FOREVER, IN, JournalTable, Past, SqlSession, among
 
 # CROSS JOIN keeps SQLite from turning the join around: start at the edges, always.
 _COLUMNS = """

@@ -29,7 +29,14 @@ from worlddb.store.rows import (
     TextHit,
     World,
 )
-from worlddb.store.sqlite.database_file import CACHE_KIB
+from worlddb.store.sqlite.database_file import (
+    CACHE_KIB,
+    FOREVER,
+    IN,
+    JournalTable,
+    SqlSession,
+    among,
+)
 from worlddb.store.sqlite.schema import (
     DEFERRED_INDEXES,
     INDEX_TEXTS,
@@ -37,7 +44,6 @@ from worlddb.store.sqlite.schema import (
     USUAL_MERGE,
     guards,
 )
-from worlddb.store.sqlite.sql_session import FOREVER, IN, JournalTable, SqlSession, among
 
 _COLUMNS = f"""
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,

@@ -24,6 +24,9 @@ from worlddb.store.sqlite.backup import copy_pages, land
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
+    JournalTable,
+    SqlSession,
+    StatementCount,
     check_format,
     connect,
     connect_immutable,
@@ -45,7 +48,6 @@ from worlddb.store.sqlite.edge_table import EdgeTable, HandledTables, WorldListi
 from worlddb.store.sqlite.file_locks import LOCKED_FILES, Checkpointer, FileWatch, Gate
 from worlddb.store.sqlite.node_table import BulkLoad, NodeTable, TextIndex
 from worlddb.store.sqlite.schema import teach_words
-from worlddb.store.sqlite.sql_session import JournalTable, SqlSession, StatementCount
 from worlddb.store.sqlite.table_audit import TableScan, lost_rows, lost_tables
 from worlddb.store.sqlite.text_erasure import TextErasure
 

@@ -26,8 +26,8 @@ from worlddb.store.rows import (
     ProposalScan,
     RegistrationScan,
 )
+from worlddb.store.sqlite.database_file import SqlSession
 from worlddb.store.sqlite.schema import INDEX_TEXTS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE, create
-from worlddb.store.sqlite.sql_session import SqlSession
 
 
 class TableScan:

@@ -11,8 +11,8 @@ from typing import Any
 
 from worlddb.model.address import ERASED
 from worlddb.store.rows import ErasedEdge
+from worlddb.store.sqlite.database_file import IN, SqlSession, among
 from worlddb.store.sqlite.node_table import FILE_AGAIN
-from worlddb.store.sqlite.sql_session import IN, SqlSession, among
 
 KEPT = ("inferred", "premises")
 """What edges keep of their metadata: ids alone, and inference needs them."""

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _purge(args: argparse.Namespace) -> int:
-    from worlddb.model.scopes import scope_named
+    from worlddb.model.records import scope_named
 
     if not args.scope:
         raise InvalidInputError("scopes purge: give the SCOPE, such as user:ada")
