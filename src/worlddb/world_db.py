@@ -417,10 +417,7 @@ class WorldDB(OpenStore):
             row, _ = lookup.find_node(reader, id_or_prefix, moment)
             return lookup.export_identity(reader, row, moment)
 
-    @property
-    def root_id(self) -> Id:
-        """The id of the root world; the same in every store."""
-        return ROOT_ID
+    root_id = ROOT_ID  # The root world has the same id in every store.
 
     @property
     def root_state(self) -> Id:

@@ -1,6 +1,6 @@
 """Plan: what one write will do, worked out on one snapshot before anything is locked.
 
-    WriteRequest ──prepare(reader)──▶ Plan ──apply(tx)──▶ Outcome
+    WriteRequest ──prepare(reader)──▶ WritePlan ──apply(tx)──▶ Outcome
 
 The plan says which drafted nodes are in the store already (`known`), which others they may be the
 same as (`guesses`), and which standing claims the draft may end (`standing`). A plan has no side
@@ -127,7 +127,7 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class WritePlan:
     """What one write will do."""
 
     request: WriteRequest
@@ -140,7 +140,9 @@ class Plan:
     standing: Stood
 
 
-def prepare(reader: Reader, request: WriteRequest, now: int, before: Plan | None = None) -> Plan:
+def prepare(
+    reader: Reader, request: WriteRequest, now: int, before: WritePlan | None = None
+) -> WritePlan:
     """Return the plan of a write on one snapshot.
 
     With `before`, a plan that another commit has overtaken, the proposals of that plan are kept, no
@@ -168,7 +170,7 @@ def prepare(reader: Reader, request: WriteRequest, now: int, before: Plan | None
             claims = named_subjects(claims, request.draft)
         if claims and row is not None:
             stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
-    return Plan(
+    return WritePlan(
         request=request,
         commit=head.seq,
         target=target,
@@ -298,7 +300,7 @@ class Outcome:
     proposed: list[Id] = field(default_factory=list)
 
 
-def apply(tx: Transaction, plan: Plan, names: NameIndex) -> Outcome:
+def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
     """Carry out a plan; the order of the steps is the order of this function."""
     request, target, draft = plan.request, plan.target, plan.request.draft
     outcome = Outcome(ids=dict(target.anchors))
@@ -339,7 +341,7 @@ def apply(tx: Transaction, plan: Plan, names: NameIndex) -> Outcome:
     return outcome
 
 
-def _write_nodes(tx: Transaction, plan: Plan, outcome: Outcome) -> None:
+def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
     """Write the drafted nodes that are new; add sources and aliases to the others."""
     source, nodes = plan.request.source, plan.request.draft.nodes
     outcome.ids.update((node.key, plan.known[node.key]) for node in nodes if node.key in plan.known)
@@ -371,7 +373,7 @@ def _write_nodes(tx: Transaction, plan: Plan, outcome: Outcome) -> None:
             tx.add_metadata(ident, kept)
 
 
-def _join(tx: Transaction, plan: Plan, outcome: Outcome) -> None:
+def _join(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
     """Make the memory, and the names it mentions, members of further worlds."""
     target, nodes = plan.target, plan.request.draft.nodes
     for world in target.memberships:
@@ -382,7 +384,7 @@ def _join(tx: Transaction, plan: Plan, outcome: Outcome) -> None:
                 tx.write_edge("contains", world, outcome.ids[node.key])
 
 
-def _superseded(plan: Plan, outcome: Outcome) -> list[Supersession]:
+def _superseded(plan: WritePlan, outcome: Outcome) -> list[Supersession]:
     """Return what the claims of the draft end, now that its nodes have ids."""
     if not plan.claims:
         return []
