@@ -149,8 +149,8 @@ class WorldDB(OpenStore):
     ) -> Ingested:
         """Remember a text or messages inside `world`, as one commit; say what that did.
 
-        `extractor` is "rules" (the default), "verbatim", or your own. A name that matches exactly is
-        used again; a likely match is proposed with its evidence and never merged. The same text
+        `extractor` is "rules" (the default), "verbatim", or your own. A name that matches exactly
+        is used again; a likely match is proposed with its evidence and never merged. The same text
         again in the same world is the same memory with one source more. What the text surely
         replaces is superseded, unless `supersede=False`. If the extractor's model fails, the text
         is written, and the rest waits for `extract_pending`. Afterwards the neighbourhood of what
@@ -456,7 +456,7 @@ class WorldDB(OpenStore):
             return history.diff(reader, seq_a, seq_b)
 
     def check(self) -> list[Problem]:
-        """Hash everything and compare it with indexes and journal; an empty list is a sound store."""
+        """Hash everything and compare it with every index; an empty list is a sound store."""
         return check(self.engine.store)
 
     def export(self, *, after: int = -1) -> Iterator[str]:

@@ -1,7 +1,20 @@
-"""Claim lookup: which functional claims stand about somebody, in one world.
+"""Claim lookup: which functional claims stand about somebody, and which of them a draft ends.
 
 A claim is on the `refers_to` edge from the node that states it (its *carrier*) to its subject. So
 one look at a subject, and at the nodes accepted as the same, finds every claim about it.
+
+    claims of a draft, standing claims of the same subject and relation ──▶ Supersession, …
+
+S1  Only functional claims that quote the text they were read from replace anything, and only
+    functional claims are replaced: a visit to another city ends no earlier visit.
+S2  The later statement ends the earlier one at the time when the later one begins, in whatever
+    order they are written. A claim that began before the earlier statement, or lies in the future,
+    ends nothing. The exception is news: a change within the last month, told after a statement that
+    told of no change itself. Then the earlier claim ends when the later one was said.
+S3  A node that says other things, too, is never superseded. The sentence alone becomes a `Fact`
+    that is derived from the node, and that fact is superseded (`Standing.apart`).
+
+Reads and decides only: `ingest/plan.py` writes what is decided here.
 """
 
 from __future__ import annotations
@@ -181,21 +194,7 @@ def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
     return {node.id: node for node in reader.nodes(rows).values()}
 
 
-# Supersession: which standing claims end because a draft claims something else.
-#
-# claims of a draft, standing claims of the same subject and relation ──▶ Supersession, …
-#
-# S1  Only functional claims that quote the text they were read from replace anything, and only
-# functional claims are replaced: a visit to another city ends no earlier visit.
-# S2  The later statement ends the earlier one at the time when the later one begins, in whatever
-# order they are written. A claim that began before the earlier statement, or lies in the future,
-# ends nothing. The exception is news: a change within the last month, told after a statement that
-# told of no change itself. Then the earlier claim ends when the later one was said.
-# S3  A node that says other things, too, is never superseded. The sentence alone becomes a `Fact`
-# that is derived from the node, and that fact is superseded (`Standing.apart`).
-#
-# Pure functions: what is decided here is written by `ingest/apply.py`.
-
+# -- what a draft ends -----------------------------------------------------------------------------
 
 NEWS_MAX = timedelta(days=31)
 """What began longer ago is told as history: "I moved to Oslo in 2010"."""

@@ -1,13 +1,14 @@
-"""The effective vectors of worlds: each world's own vector, composed with those of its children.
+"""Search: the derived state of one open store. Composed worlds, vectors, held worlds, store search.
 
-A child counts in its parent world from when both are embedded until a commit closes its validity.
-New, moved and closed children are applied from the inside out: a world whose vector changes is
-itself a changed child of the world above. So one new leaf costs its depth, and many new children of
-one world cost one matrix product. The root world has no effective vector, because it is never an
-answer.
+*Composed worlds.* The effective vector of a world is its own vector, composed with those of its
+children. A child counts in its parent world from when both are embedded until a commit closes its
+validity. New, moved and closed children are applied from the inside out: a world whose vector
+changes is itself a changed child of the world above. So one new leaf costs its depth, and many new
+children of one world cost one matrix product. The root world has no effective vector, because it is
+never an answer. Only the known time of a child matters here, so the composition at an earlier
+commit follows from the children that counted then; `compose_held` repeats it in memory.
 
-The valid time of a child does not matter here, only its known time. So the composition at an
-earlier commit follows from the children that counted then; `compose_held` repeats it in memory.
+*Search* holds the parts of one store. No embedder is loaded before the first search that needs it.
 """
 
 from __future__ import annotations
@@ -264,10 +265,7 @@ class _Composer:
         self.session.derived.put_pools(self.number, rows, self.session.head().seq)
 
 
-# The search state of one open store: its vectors, its held worlds, its whole-store index.
-#
-# No library is imported before the first search that needs it, and no embedder is loaded before.
-
+# -- the search state of one open store ------------------------------------------------------------
 
 NO_EMBEDDER = "none"
 POOLINGS = ("attention", "mean")

@@ -1,4 +1,4 @@
-"""Background queue: work that follows commits and that no caller waits for. One thread, first come first.
+"""Background queue: work that follows commits and that no caller waits for. One thread.
 
 What is put under one key before its turn comes is done in one go. And the thread rests after each
 piece of work, for as long as that took several times over: so under load more comes together, and

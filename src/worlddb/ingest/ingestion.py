@@ -108,7 +108,7 @@ def extractor_of(given: Extractor | str | None) -> Extractor:
 def draft_or_wait(
     extractor: Extractor, messages: Sequence[Message], at: datetime
 ) -> tuple[Draft, Waiting | None]:
-    """Return the draft of some messages; if the model fails, the fallback's draft, and that it waits.
+    """Return the draft of some messages; if the model fails, the draft of the fallback.
 
     The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
     extractor that says by `resting()` why it should not be asked now is not waited for. A message

@@ -1,4 +1,4 @@
-"""Plan: what one write will do, worked out on one snapshot before anything is locked.
+"""Plan: what one write will do, worked out on one snapshot, then carried out in one transaction.
 
     WriteRequest ──prepare(reader)──▶ WritePlan ──apply(tx)──▶ Outcome
 
@@ -6,6 +6,10 @@ The plan says which drafted nodes are in the store already (`known`), which othe
 same as (`guesses`), and which standing claims the draft may end (`standing`). A plan has no side
 effects. `commit` names the commit that the plan was made on: if another writer has committed since,
 the plan is prepared again inside the transaction.
+
+An exact match of the same type in the same world is the node itself, which is used again. Any other
+match is a guess: the drafted node is written, and a `same_as` edge proposes the merge with its
+evidence. Nothing is merged here.
 """
 
 from __future__ import annotations
@@ -49,10 +53,11 @@ SHARED_SCOPES = ("agent:", "app:")
 class Target:
     """Where a write goes, as one snapshot has it.
 
-    `home` is the world of the draft's nodes; `home_row` is its row, None if it is still to be made.
-    `scopes` are those to be made, each with its generation. The memory becomes a member of `memberships`, the names of `name_worlds`. Texts are
+    `commit` is the commit of the snapshot. `home` is the world of the draft's nodes; `home_row` is
+    its row, None if the world is still to be made. `scopes` are those to be made, each with its
+    generation. The memory becomes a member of `memberships`, the names of `name_worlds`. Texts are
     compared with, and end, only what is also inside one of each group of `within`. `anchors` are
-    nodes of the store that the draft refers to by key. `commit` is the commit of the snapshot. `written` is the memory that was written
+    nodes of the store that the draft refers to by key. `written` is the memory that was written
     with the same idempotency key.
     """
 
@@ -96,9 +101,9 @@ class WriteRequest:
     """Everything that one write is asked to do, before the store is looked at.
 
     `memory` is the key of the drafted node that is the memory. `target` is what the destination was
-    when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the entries of the extraction
-    queue that this write settles. `waiting` says that the model's part of the extraction is still
-    to be done.
+    when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the
+    entries of the extraction queue that this write settles. `waiting` says that the model's part of
+    the extraction is still to be done.
     """
 
     draft: Draft
@@ -276,12 +281,7 @@ def judged(
     ]
 
 
-# Apply: carry out the plan of one write, inside one transaction, from top to bottom.
-#
-# An exact match of the same type in the same world is the node itself, which is used again. Any other
-# match is a guess: the drafted node is written, and a `same_as` edge proposes the merge with its
-# evidence. Nothing is merged here.
-
+# -- apply -----------------------------------------------------------------------------------------
 
 EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is not for whole texts.
 NUDGES_MAX = 1_000  # After that many equal nodes of one time the caller gets an error.
@@ -412,7 +412,7 @@ def _create_nodes(
     worlds: Sequence[Id],
     source: str | Sequence[str] | None,
 ) -> list[Id]:
-    """Create nodes in their worlds; a little later in time where another world has the very node."""
+    """Create nodes in their worlds; a little later in time where another world has one."""
     drafts = [
         NodeDraft(
             type=node.type,

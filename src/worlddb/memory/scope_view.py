@@ -1,4 +1,4 @@
-"""Scope view: from the scope ids of a call to what the caller may see, one memory or page at a time.
+"""Scope view: from the scope ids of a call to what the caller may see.
 
 A *memory* is a node that says something, or a session of turns that do. Scopes are given by kind: a
 memory is seen if it is inside a scope of each kind. Whatever is not seen is not there: it is not

@@ -3,6 +3,10 @@
 Nodes, edges, commits and what is known about them; drafts of them; a query as plain data. All are
 frozen, and `to_dict` gives those that come out their JSON form.
 
+Each user, agent, app or run has a `Scope` world. The id of a scope follows from its kind and value
+alone: its node has no content and is born at the epoch. A scope that was purged has ended for good;
+the next one of that name is born a microsecond later (its *generation*).
+
 The journal chains commits by hash:
 
     commit = blake3( field("worlddb.commit.1") ‖ field(previous commit) ‖ field(int(seq))
@@ -360,12 +364,7 @@ def commit_hash(
     return blake3(_COMMIT + b"".join(map(encode_field, parts))).digest()
 
 
-# Scopes: whose memory it is. Each user, agent, app or run has a `Scope` world, found by name.
-#
-# A scope's id follows from its kind and value alone: its node has no content and is born at the
-# epoch. A scope that was purged has ended for good; the next one of that name is born a microsecond
-# later (`generation`), so its id still follows from the name.
-
+# -- scopes ----------------------------------------------------------------------------------------
 
 ScopeKind = Literal["user", "agent", "app", "run"]
 KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")

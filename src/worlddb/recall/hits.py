@@ -436,12 +436,7 @@ def in_order(
     return kept
 
 
-# Recall counter: how often each memory was recalled, counted in memory and saved now and then.
-#
-# Counting costs a recall a few dictionary entries. The counts are saved by a thread of their own,
-# without a commit: when there are many, when some time has passed, and when the store closes. Counts
-# that cannot be saved are kept for the next time. A read-only store counts nothing.
-
+# -- how often a memory was a hit ------------------------------------------------------------------
 
 UNSAVED_MAX = 1_000
 """Memories with unsaved counts that trigger a save. Bounds memory and the loss after a kill."""
@@ -454,7 +449,12 @@ CLOSE_TIMEOUT_S = 0.2
 
 
 class RecallCounter:
-    """The recalls of one open store that are not saved yet."""
+    """How often each memory of one open store was recalled, counted in memory and saved in batches.
+
+    A thread saves the counts, without a commit: when there are many, when some time has passed, and
+    when the store closes. Counts that cannot be saved are kept for the next time. A read-only store
+    counts nothing.
+    """
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         self._store = store

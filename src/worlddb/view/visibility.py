@@ -9,6 +9,10 @@ Three questions decide it, and every query, lane and face asks them here:
 Known time becomes a commit number: what the engine believed after that commit. Valid time stays a
 time; without one, a node or an edge counts unless it has ended by now.
 
+Single nodes and edges are looked up here, too, because an id leads only to what can be seen: by an
+`Id`, 32 bytes, 64 hex digits, or a unique prefix of at least 4 digits. `accepted_class` says which
+nodes were accepted as the same.
+
 The interior of a world are its children, its members (by `contains`), and theirs, all the way down.
 The world itself is not in its interior. `interior` walks down, `inside` walks up from candidates;
 both follow the same two relations, so they cannot disagree.
@@ -292,11 +296,7 @@ def includes_ended(query: Query, moment: Moment) -> bool:
     return query.include_superseded or not (query.hides_ended or moment.valid is not None)
 
 
-# Lookup: single nodes and edges as of a moment, and who was accepted as the same.
-#
-# Ids are given as an `Id`, 32 bytes, 64 hex digits, or a unique prefix of at least 4 digits. Rows are
-# the store's own numbers of nodes and edges.
-
+# -- one node, one edge, one class -----------------------------------------------------------------
 
 Worlds = bytes | str | Sequence[bytes | str]
 """One world or several, by id or prefix."""
