@@ -20,12 +20,12 @@ from typing import TypeVar
 from worlddb.model.address import Id
 from worlddb.model.records import Plain, Proposal
 
-KEPT_MAX = 100
+KEPT_MAX = 100  # Results kept for `db.reclustered`; bounds memory.
 TOGETHER_MAX = 64
 """How many puts are done in one go, so that no snapshot is held for long."""
 RESTS = 9
 """How many times as long as it worked the thread rests: a tenth of the time is for the work."""
-REST_S_MAX = 5.0
+REST_S_MAX = 5.0  # A long piece of work must not put off the next one for minutes.
 IDLE_S = 0.2
 """How long the thread stays for more; as long waits a process that ends without closing."""
 CLOSING_S_MAX = 1.0

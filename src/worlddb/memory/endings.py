@@ -24,7 +24,7 @@ from worlddb.view.visibility import View
 from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
-ALL = 1 << 40
+ALL = 1 << 40  # More than any store holds: every memory of a scope.
 SUMMARY = "Summary"
 
 

@@ -35,10 +35,10 @@ Rows: TypeAlias = list[int]
 Ids: TypeAlias = list[Id]
 IsOwn: TypeAlias = Callable[[int, Node], bool]
 """Whether a node, by its row, is a scope that may be listed."""
-PAGE_MAX = 1_000
+PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
 TURN = "Turn"
-TURNS_LISTED = 5
-GENERATIONS_MAX = 1_000_000
+TURNS_LISTED = 5  # Enough to recognise a session in a list; `read` has the whole text.
+GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later birth is somebody else's node.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
