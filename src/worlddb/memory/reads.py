@@ -92,7 +92,7 @@ class MemoryReader:
     def _without_strangers(self, found: Recall, known_at: Instant | None) -> Recall:
         """Return an answer without the homes of shared memories that are out of bounds.
 
-        The id of a scope follows from its name: a caller that guesses a name would see it confirmed.
+        The id of a scope follows from its name: a caller that guesses one would see it confirmed.
         """
         if not self.scopes.bounds:
             return found
