@@ -620,3 +620,16 @@ def test_values_agree_if_one_only_says_more(one: str, other: str, same: bool) ->
 def test_what_adds_up_is_never_functional() -> None:
     assert all(map(adds_up, ("visited", "Likes", "speaks", "has been to", "friend of", "favorite")))
     assert not any(map(adds_up, ("lives in", "works at", "favorite color", "studies at", "email")))
+
+
+@pytest.mark.parametrize("by", ["memory", "engine"])
+def test_what_is_said_after_the_clock_was_set_back_is_the_later_statement(by: str) -> None:
+    now = [1_000_000_000_000_000]
+    with worlddb.Memory(":memory:", user_id="ada", clock=lambda: now[0]) as memory:
+        write = memory.write if by == "memory" else memory.db.ingest
+        write("I live in Rome.")
+        now[0] -= 5_000_000
+        write("I moved to Paris.")
+        scope = None if by == "engine" else memory.list_scopes()[0].id
+        best = memory.db.recall("Where do I live?", scope=scope, k=1)[0]
+        assert best.node.content == "I moved to Paris."

@@ -169,10 +169,18 @@ class Ingestion:
         return transact(self.store, self.registry, actor=actor, bulk=False, limits=self.limits)
 
     def draft(
-        self, messages: Sequence[Message], at: Instant | None, extractor: Extractor | str | None
+        self,
+        messages: Sequence[Message],
+        at: Instant | None,
+        extractor: Extractor | str | None,
+        last: int = 0,
     ) -> tuple[Draft, Waiting | None]:
-        """Return what an extractor reads in messages that were said at a time (by default now)."""
-        when = self.clock() if at is None else to_micros(at, "at")
+        """Return what an extractor reads in messages that were said `at` a time, or now.
+
+        Now is never before the `last` commit. After a clock was set back, what is said next would
+        otherwise count as the older statement.
+        """
+        when = max(self.clock(), last) if at is None else to_micros(at, "at")
         return draft_or_wait(extractor_of(extractor), messages, from_micros(when))
 
     def spelled_as_known(
@@ -246,9 +254,10 @@ class Ingestion:
         with self.snapshot() as reader:
             row = ROOT_ROW if world is None else find(reader, world, "nodes")
             home = Id(reader.world(row).id)
-            target = Target(commit=reader.head().seq, home=home, home_row=row)
+            head = reader.head()
+            target = Target(commit=head.seq, home=home, home_row=row)
             messages = self.spelled_as_known(reader, messages, target)
-        draft, waiting = self.draft(messages, at, extractor)
+        draft, waiting = self.draft(messages, at, extractor, head.time)
         outcome, commit, _ = self.commit(
             WriteRequest(
                 draft=draft,

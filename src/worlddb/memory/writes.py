@@ -129,9 +129,10 @@ class MemoryWriter:
         with ingestion.snapshot() as reader:
             target = destination.locate(reader)
             messages = ingestion.spelled_as_known(reader, messages, target)
+            last = reader.head().time
         if target.written is not None:
             return self._known(target.written)
-        draft, waiting = ingestion.draft(messages, at, extractor or self.extractor)
+        draft, waiting = ingestion.draft(messages, at, extractor or self.extractor, last)
         request = WriteRequest(
             draft=draft,
             memory=draft.nodes[0].key,
