@@ -15,7 +15,16 @@ from typing import Any
 
 import pytest
 
-from recall.search_stage import edge, fact, facts, found, hold_at_most, lanes, open_store
+from recall.search_stage import (
+    edge,
+    fact,
+    facts,
+    found,
+    hold_at_most,
+    lanes,
+    open_store,
+    write_after_catch_up,
+)
 from worlddb import Id, ProviderError, WorldDB
 from worlddb.embed.embedder import HashEmbedder, Vectors
 from worlddb.index import vectors
@@ -309,25 +318,17 @@ def test_an_open_index_follows_what_another_store_writes(path: Path, tmp_path: P
             assert nearest(db) == nearest_without_index(path, tmp_path)
 
 
-class Interrupted(HashEmbedder):
-    """An embedder during whose work something else happens, once, and that may fail in the end."""
+class Failing(HashEmbedder):
+    """An embedder that fails after some documents."""
 
-    def __init__(self, documents_max: int | None = None) -> None:
+    def __init__(self, documents_max: int) -> None:
         super().__init__()
-        self.meanwhile: Callable[[], object] | None = None
         self._left = documents_max
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        act, self.meanwhile = self.meanwhile, None
-        if act is not None:
-            act()
-        return super().embed_queries(texts)
-
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        if self._left is not None:
-            self._left -= len(texts)
-            if self._left < 0:
-                raise ProviderError("out of order")
+        self._left -= len(texts)
+        if self._left < 0:
+            raise ProviderError("out of order")
         return super().embed_documents(texts)
 
 
@@ -338,14 +339,14 @@ def test_an_index_read_while_a_commit_was_half_embedded_gets_the_rest(
     monkeypatch.setattr(vectors, "EMBED_BATCH", 4)
 
     def load_and_break_off() -> None:
-        with open_store(path, embedder=Interrupted(documents_max=4)) as other:
+        with open_store(path, embedder=Failing(documents_max=4)) as other:
             facts(other, (f"an apple {number}" for number in range(9)), parent=ids["fruit"])
             with pytest.raises(ProviderError):
                 other.recall("apple")
 
-    embedder = Interrupted()
-    with open_wide(path, embedder=embedder) as db:
-        embedder.meanwhile = load_and_break_off
+    with open_wide(path) as db:
+        fact(db, "a loose end")
+        write_after_catch_up(monkeypatch, load_and_break_off)
         half = db.recall("an apple", settings=lanes("vector"), k=100)
         assert not {node.content for node in half.nodes} >= {f"an apple {i}" for i in range(9)}
         assert nearest(db) == nearest_without_index(path, tmp_path)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import pytest
 
 import worlddb
 from property.player import Player, Renews, first_turn, random_turn
 from worlddb import Hit, Id, Recall, RecallSettings, Subgraph, WorldDB
 from worlddb.index.held_world import HeldWorlds
+from worlddb.index.vectors import Vectors
 
 BASE = 1_700_000_000_000_000
 HOUR = 3_600_000_000
@@ -102,3 +105,16 @@ def nested_worlds(seed: int, commits: int = 120) -> Player:
         player.play(random_turn(rng, BASE + number * HOUR // 3))
     player.clock = rng.choice((BASE, player.world.time + HOUR))
     return player
+
+
+def write_after_catch_up(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let somebody else write once, right after the next catch-up and before its snapshot."""
+    inner = Vectors.catch_up
+    left = [act]
+
+    def catch_up(self: Vectors, *given: Any) -> None:
+        inner(self, *given)
+        if left:
+            left.pop()()
+
+    monkeypatch.setattr(Vectors, "catch_up", catch_up)

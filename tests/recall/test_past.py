@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,10 @@ from recall.search_stage import (
     hold_at_most,
     lanes,
     open_store,
+    write_after_catch_up,
 )
 from worlddb import AsOf, Id, WorldDB
-from worlddb.embed.embedder import HashEmbedder, Pooling, Vectors
+from worlddb.embed.embedder import HashEmbedder, Pooling
 
 QUESTIONS = ("red apple", "green", "a pear of the Animal", "blue c")
 LATER = BASE + 1_000 * HOUR
@@ -263,32 +264,21 @@ def test_of_what_was_erased_nothing_is_left_in_the_past(tmp_path: Path) -> None:
             assert cosine(fresh, memory, known=then) == after
 
 
-class Interrupted(HashEmbedder):
-    """An embedder during whose work somebody else writes."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-        self.parent: Id | None = None
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        parent, self.parent = self.parent, None
-        if parent is not None:
-            with open_store(self.path) as other:
-                fact(other, "a green pear", parent=parent)
-        return super().embed_queries(texts)
-
-
 def test_what_had_no_vector_when_the_past_was_first_asked_about_has_it_the_next_time(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "store.db"
-    embedder = Interrupted(path)
-    with open_store(path, embedder=embedder) as db:
+
+    def write() -> None:
+        with open_store(path) as other:
+            fact(other, "a green pear", parent=memory)
+
+    with open_store(path) as db:
         memory = fact(db, "red apple")
         fact(db, "a blue pear", parent=memory)
         before = cosine(db, memory)
-        embedder.parent = memory
+        fact(db, "a loose end")
+        write_after_catch_up(monkeypatch, write)
         known = at(2 * LATER)
         assert cosine(db, memory, known=known) == before
         assert cosine(db, memory, known=known) == cosine(db, memory) != before

@@ -12,7 +12,8 @@ composed, and are read only to rerank the best results of a search.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -152,6 +153,25 @@ class Vectors:
             )
         return tokens
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Reader]:
+        """Yield a snapshot whose nodes are all embedded; what is missing is embedded before it.
+
+        Raises:
+            ProviderError, ConflictError: as `catch_up`.
+        """
+        with self._store.read() as reader:
+            if self.is_current(reader):
+                yield reader
+                return
+        self.catch_up()
+        with self._store.read() as reader:
+            yield reader
+
+    def is_current(self, reader: Reader) -> bool:
+        """Return whether every node of a snapshot is embedded, and every world composed."""
+        return self._has_reached(self._own(reader), reader.head())
+
     def catch_up(self, on_progress: Progress = lambda done, total: None) -> None:
         """Embed every node without a vector, and compose worlds up to the last commit.
 
@@ -162,7 +182,7 @@ class Vectors:
             ConflictError: the store holds another model's vectors.
         """
         with self._store.read() as reader:
-            if self._has_reached(self._own(reader), reader.head()):
+            if self.is_current(reader):
                 return
             is_uncommitted = reader.is_uncommitted
         if is_uncommitted:

@@ -1,11 +1,12 @@
 """Background queue: work that follows commits and that no caller waits for. One thread.
 
-What is put under one key before its turn comes is done in one go. And the thread rests after each
-piece of work, for as long as that took several times over: so under load more comes together, and
-callers keep most of the time for themselves. Who waits, or closes, lets nobody rest.
+Nodes that are put under the same key before their turn comes are worked on together. After each
+piece of work the thread rests, several times as long as the work took. So under load more nodes
+come together, and callers keep most of the processor time. While somebody waits or closes, the
+thread does not rest.
 
-Who waits gets everything done. Closing, and the end of the process, wait for a moment only: what is
-not done by then is left, and `done` says so.
+`wait` returns when everything is done. `close`, and the end of the process, wait for a moment only:
+what is not done by then is dropped, and `done` says so.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from typing import TypeVar
 from worlddb.model.address import Id
 from worlddb.model.records import Plain, Proposal
 
-KEPT_MAX = 100
+KEPT_MAX = 100  # Results kept for `db.reclustered`; bounds memory.
 TOGETHER_MAX = 64
-"""How many puts are done in one go, so that no snapshot is held for long."""
+"""Puts that are worked on together at most, so that no snapshot is held for long."""
 RESTS = 9
-"""How many times as long as it worked the thread rests: a tenth of the time is for the work."""
-REST_S_MAX = 5.0
+"""The thread rests this many times as long as it worked: a tenth of the time is for the work."""
+REST_S_MAX = 5.0  # A long piece of work must not put off the next one for minutes.
 IDLE_S = 0.2
-"""How long the thread stays for more; as long waits a process that ends without closing."""
+"""How long an idle thread waits for more. A process that ends without closing waits as long."""
 CLOSING_S_MAX = 1.0
-"""How long closing, or the end of the process, waits for what was put."""
-THREAD_NAME = "worlddb-later"
+"""How long closing, or the end of the process, waits for work that was put."""
+THREAD_NAME = "worlddb-background"
 
 _Item = TypeVar("_Item")
 Nodes = tuple[Id, ...]
@@ -38,7 +39,7 @@ Work = Callable[[Sequence[Nodes]], list[Proposal]]
 
 
 class LeftError(Exception):
-    """Work was left because the store is closed, or the process ends, and nobody waits longer."""
+    """Work was dropped: the store is closed, or the process ends, and nobody waits longer."""
 
     def __init__(self) -> None:
         super().__init__("the store was closed first; db.recluster(nodes) does it")
@@ -76,8 +77,8 @@ class BackgroundQueue:
     def put(self, key: Hashable, nodes: Nodes, work: Work) -> None:
         """Do some work on nodes, after all other keys that wait already.
 
-        It is called once with all that was put under its key meanwhile. What it finds or raises is
-        in `done`. Once closed, nothing more is done.
+        `work` is called once with everything that was put under its key meanwhile. Its result or
+        error is added to `done`. A closed queue does nothing.
         """
         with self._state:
             if self._closed:
@@ -95,16 +96,16 @@ class BackgroundQueue:
     def _run(self) -> None:
         while (task := self._next()) is not None:
             started = time.monotonic()
-            told = _told(task)
+            done = _done(task)
             took_s = time.monotonic() - started
             with self._state:
-                self.done.append(told)
+                self.done.append(done)
                 task.is_done, self._running = True, None
                 self._state.notify_all()
                 self._rest(min(RESTS * took_s, REST_S_MAX))
 
     def _next(self) -> _Task | None:
-        """Take what waits longest; None, and the thread is no more, if nothing comes."""
+        """Take the task that waits longest; if none comes, end the thread and return None."""
         with self._state:
             self._state.wait_for(lambda: self._waiting or self._closed, IDLE_S)
             if self._waiting and self.is_over():
@@ -121,32 +122,32 @@ class BackgroundQueue:
             return task
 
     def is_over(self) -> bool:
-        """Tell whether the time is up for which closing, or the end of the process, waits.
+        """Return whether closing, or the end of the process, waits no longer.
 
-        Work that takes long asks this now and then, and raises `LeftError` if so.
+        Long work asks this now and then, and raises `LeftError` if it is so.
         """
         if self._until is None and (self._closed or _process_ends()):
             self._until = time.monotonic() + CLOSING_S_MAX
         return self._until is not None and time.monotonic() >= self._until
 
     def _leave(self) -> None:
-        """Leave what still waits, and say so."""
+        """Drop the tasks that still wait, and record that in `done`."""
         for tasks in self._waiting.values():
             self.done.extend(_left(task) for task in tasks)
         self._waiting.clear()
         self._state.notify_all()
 
     def _rest(self, seconds: float) -> None:
-        """Leave the time to others, unless somebody is in a hurry or the process ends."""
+        """Rest, unless somebody waits for the work or the process ends."""
         end = time.monotonic() + seconds
         while not _process_ends() and (left_s := end - time.monotonic()) > 0:
             if self._state.wait_for(lambda: self._hurried or self._closed, min(left_s, IDLE_S)):
                 return
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until nothing is left to do of what was put; return whether that was so in time.
+        """Wait until everything that was put is done; return whether it was done in time.
 
-        It never is if the store is closed meanwhile and some of it was left.
+        False if the store is closed meanwhile and some of the work was dropped.
         """
         with self._state:
             left = [task for tasks in self._waiting.values() for task in tasks]
@@ -162,13 +163,13 @@ class BackgroundQueue:
                 self._hurried -= 1
 
     def _has_ended(self) -> bool:
-        """Tell whether nothing more is done, ever."""
+        """Return whether the queue is closed and its thread has ended."""
         return self._closed and self._thread is None
 
     def close(self) -> None:
-        """Take no more, and finish what was put as far as there is time; leave the rest.
+        """Take no more work; finish what was put as far as there is time, and drop the rest.
 
-        Interrupted by a key, it leaves all that has not begun.
+        A KeyboardInterrupt drops all tasks that have not begun.
         """
         try:
             with self._state:
@@ -183,9 +184,9 @@ class BackgroundQueue:
             raise
 
     def _join(self) -> None:
-        """Wait until the thread is no more.
+        """Wait until the thread has ended.
 
-        Not by joining it: that, interrupted once, takes it for ended though it still runs.
+        `Thread.join`, interrupted once, takes a thread for ended that still runs.
         """
         with self._state:
             while self._thread is not None and self._thread.is_alive():
@@ -193,10 +194,10 @@ class BackgroundQueue:
 
 
 def unless(is_over: Callable[[], bool], items: Iterable[_Item]) -> Iterator[_Item]:
-    """Yield items until it is over.
+    """Yield items until `is_over` is true.
 
     Raises:
-        LeftError: it is.
+        LeftError: it became true.
     """
     for item in items:
         if is_over():
@@ -205,7 +206,7 @@ def unless(is_over: Callable[[], bool], items: Iterable[_Item]) -> Iterator[_Ite
 
 
 def _process_ends() -> bool:
-    """Tell whether only threads like ours keep the process from ending."""
+    """Return whether only threads of this kind keep the process from ending."""
     return not threading.main_thread().is_alive() and all(
         thread.daemon or thread.name == THREAD_NAME or not thread.is_alive()
         for thread in threading.enumerate()
@@ -213,16 +214,16 @@ def _process_ends() -> bool:
 
 
 def _left(task: _Task) -> Reclustered:
-    """Return what is said of work that was left."""
+    """Return the record of work that was dropped."""
     nodes = tuple(ident for put in task.puts for ident in put)
     error = LeftError()
     return Reclustered(nodes=nodes, error=f"{type(error).__name__}: {error}")
 
 
-def _told(task: _Task) -> Reclustered:
-    """Do a piece of work; return what came of it."""
+def _done(task: _Task) -> Reclustered:
+    """Do a piece of work; return its record."""
     nodes = tuple(ident for put in task.puts for ident in put)
     try:
         return Reclustered(nodes=nodes, proposals=tuple(task.work(task.puts)))
-    except Exception as error:  # Whatever it is: nobody else is told, and the next one is due.
+    except Exception as error:  # Any error: no caller waits for it, and the next task is due.
         return Reclustered(nodes=nodes, error=f"{type(error).__name__}: {error}")

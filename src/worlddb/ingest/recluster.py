@@ -26,7 +26,7 @@ from worlddb.view.visibility import find, moment_of, proposals
 from worlddb.write.transaction import transact
 
 RECLUSTER_ACTOR = "recluster"
-HOPS = 2
+HOPS = 2  # A name, what mentions it, and what else that mentions.
 NEIGHBOURS_MAX = 200  # Bounds a look around a hub; the nearest nodes come first.
 
 

@@ -24,7 +24,7 @@ from worlddb.view.visibility import View
 from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
-ALL = 1 << 40
+ALL = 1 << 40  # More than any store holds: every memory of a scope.
 SUMMARY = "Summary"
 
 
@@ -98,15 +98,17 @@ class MemoryEnder:
         return self.db.erase(worlds, actor=self.actor)
 
     def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
-        """Return the one scope that a call names; within bounds, one's own."""
+        """Return the one scope that a call names; a bound caller may name only its own."""
         named = [name for group in groups_of(given) for name in group]
         if len(named) != 1:
             raise InvalidInputError(f"{what}: name one scope: user_id, agent_id, app_id or run_id")
-        # Within bounds of two kinds nobody owns a whole scope of either: others are in it, too.
+        # Inside bounds of two kinds the caller owns no whole scope: others are in it, too.
         if self.scopes.bounds and (
             len(self.scopes.bounds) > 1 or named[0] not in self.scopes.bounds[0]
         ):
-            raise RejectedError(f"{named[0]} is not yours to end")
+            raise RejectedError(
+                f"{named[0]} is outside your bounds; a bound caller may end only its own scope"
+            )
         return named[0]
 
     def _ended(self, tx: Transaction, ends: Sequence[Id], scopes: tuple[ScopeName, ...]) -> Retired:

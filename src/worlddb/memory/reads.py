@@ -35,10 +35,10 @@ Rows: TypeAlias = list[int]
 Ids: TypeAlias = list[Id]
 IsOwn: TypeAlias = Callable[[int, Node], bool]
 """Whether a node, by its row, is a scope that may be listed."""
-PAGE_MAX = 1_000
+PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
 TURN = "Turn"
-TURNS_LISTED = 5
-GENERATIONS_MAX = 1_000_000
+TURNS_LISTED = 5  # Enough to recognise a session in a list; `read` has the whole text.
+GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later birth is somebody else's node.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +85,14 @@ class MemoryReader:
             return self._without_strangers(found, known_at)
         from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
 
-        # Nobody of that name has written yet. A wrong argument has to be told all the same.
+        # No memory was written for that scope yet. A wrong argument is an error all the same.
         question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
         return Recall(question=query)
 
     def _without_strangers(self, found: Recall, known_at: Instant | None) -> Recall:
-        """Return an answer that does not say where shared memories live, if that is out of bounds.
+        """Return an answer without the homes of shared memories that are out of bounds.
 
-        The id of a scope follows from its name, so whoever guesses a name would see it confirmed.
+        The id of a scope follows from its name: a caller that guesses one would see it confirmed.
         """
         if not self.scopes.bounds:
             return found
@@ -178,7 +178,7 @@ class MemoryReader:
     def _scope_rows(
         self, view: View, kind: ScopeKind | None, after: int, most: int, is_own: IsOwn
     ) -> Rows:
-        """Return the rows of the scopes there are; within bounds, of those of one's memories."""
+        """Return the rows of scopes that the caller may list, in the order they came."""
         reader, start = view.reader, "" if kind is None else f"{kind}:"
         found: Rows = []
         while rows := reader.placed.typed(ROOT_ROW, SCOPE, start, after, PAGE_MAX):
@@ -191,13 +191,16 @@ class MemoryReader:
         return found
 
     def _own_scopes(self, view: View) -> IsOwn:
-        """Return what tells one's scopes: within bounds, those that a memory in view is in."""
+        """Return a test for the scopes that the caller may list.
+
+        A bound caller may list the scopes that hold a memory inside its bounds.
+        """
         if not self.scopes.bounds:
             return lambda row, node: _is_scope(node)
         reader, groups = view.reader, (view.worlds, *view.within)
         before, now = reader.head().nodes + 1, to_micros(view.moment.now, "now")
         inside = reader.placed.latest(set(chain(*groups)), before, now, before)
-        # Those that hold nothing of it are many, and are told at once. A turn is in its session's.
+        # Most scopes hold none of these memories. A turn is held by the scope of its session.
         held = reader.placed.holders(inside)
         held |= reader.placed.holders(held)
         own = {str(scope) for group in self.scopes.bounds for scope in group}

@@ -128,9 +128,9 @@ def _by_kind(groups: Groups) -> dict[str, tuple[ScopeName, ...]]:
 
 
 SESSION = "Session"
-LIKE_MAX = 1_000
-CHUNK = 500
-SHOWN = 3
+LIKE_MAX = 1_000  # Ids that share a prefix; with more the prefix is too short anyway.
+CHUNK = 500  # Rows read at once while a page is filled; a page is seldom longer.
+SHOWN = 3  # Ids that an error names: enough to see which digits are missing.
 
 
 def is_memory(body: BodyRow) -> bool:

@@ -413,11 +413,10 @@ def recall(
     by_meaning = search.has_vectors and question.settings.weights.get("vector", 0) > 0
     vector = tokens = None
     if by_meaning:
-        search.vectors().catch_up()
         vector = search.vectors().ask(question.text)
         if settings.weighing is not None and settings.weighing.late:
             tokens = search.vectors().ask_tokens(question.text)
-    with store.read() as reader:
+    with search.vectors().snapshot() if by_meaning else store.read() as reader:
         moment = moment_of(reader, question.as_of, now)
         worlds = [ROOT_ROW] if scope is None else find_worlds(reader, scope)
         inner = None if scope is None or len(worlds) > 1 else Id(reader.world(worlds[0]).id)

@@ -1,4 +1,4 @@
-"""BackgroundQueue: what follows commits comes together under load, is waited for, and is never lost."""
+"""Background queue: work after commits is batched under load, waited for, and never lost."""
 
 from __future__ import annotations
 
