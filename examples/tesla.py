@@ -114,7 +114,9 @@ def main() -> None:
     with worlddb.open(":memory:") as db:
         scene = build(db)
         for question, answer in questions(scene).items():
-            print(f"{question}\n    {', '.join(sorted(answer))}")
+            print(question)
+            for name in sorted(answer):
+                print(f"    {name}: {db.get(scene.ids[name]).content}")
         proof = db.prove(scene.ids["robotaxi"])
         print(f"root state {db.root_state.short}…, and the robotaxi decision is in it:", end=" ")
         print(worlddb.verify_proof(proof, db.root_state))
