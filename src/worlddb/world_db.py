@@ -20,7 +20,7 @@ from worlddb.ingest.extractors import Input, messages_of
 from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Extracted, Extractor, Pending, Summarizer
-from worlddb.model.inputs import Instant, check_whole
+from worlddb.model.inputs import Instant
 from worlddb.model.proof import Proof
 from worlddb.model.records import (
     NOW,
@@ -225,8 +225,6 @@ class WorldDB(OpenStore):
             InvalidInputError: the limit is no positive number.
             StorageError, ConflictError: the store cannot be written.
         """
-        if limit is not None:
-            check_whole(limit, "limit", 1)
         return self.engine.ingestion.extract_pending(
             extractor, limit=limit, actor=actor, recluster=recluster, on_progress=on_progress
         )
@@ -303,9 +301,8 @@ class WorldDB(OpenStore):
         Raises:
             InvalidInputError, NotFoundError: the spec is wrong, or names what is not there.
         """
-        if not isinstance(spec, QuerySpec):
-            spec = QuerySpec.from_dict(spec)
-        return spec.apply(self.query()).execute()
+        checked = spec if isinstance(spec, QuerySpec) else QuerySpec.from_dict(spec)
+        return checked.apply(self.query()).execute()
 
     def recall(
         self,
@@ -417,7 +414,10 @@ class WorldDB(OpenStore):
             row, _ = lookup.find_node(reader, id_or_prefix, moment)
             return lookup.export_identity(reader, row, moment)
 
-    root_id = ROOT_ID  # The root world has the same id in every store.
+    @property
+    def root_id(self) -> Id:
+        """The id of the root world; the same in every store."""
+        return ROOT_ID
 
     @property
     def root_state(self) -> Id:

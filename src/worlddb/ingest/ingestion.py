@@ -37,7 +37,7 @@ from worlddb.ingest.plan import Outcome, Target, WorldDestination, WriteRequest,
 from worlddb.ingest.recluster import Reclusterer
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
-from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
+from worlddb.model.inputs import Instant, Limits, check_whole, from_micros, to_micros
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
@@ -326,6 +326,8 @@ class Ingestion:
         on_progress: Callable[[int, int], None],
     ) -> Extracted:
         """Extract what waits; see `WorldDB.extract_pending`."""
+        if limit is not None:
+            check_whole(limit, "limit", 1)
         with self.store.read() as reader:
             todo = queue_entries(reader)[:limit]
         done: list[Id] = []
