@@ -402,7 +402,7 @@ class StoredPool(NamedTuple):
 
 
 class InsideRow(NamedTuple):
-    """A node directly inside a world: it lives there, or is a member from when to when."""
+    """A node directly inside a world: it lives there, or is a member until `member_to`."""
 
     world: int
     row: int
@@ -414,7 +414,6 @@ class InsideRow(NamedTuple):
     created_at: int
     valid_to: int | None
     is_member: int
-    member_from: int
     member_to: int | None
 
 
