@@ -48,10 +48,8 @@ EXPORT_VERSION = 1
 DAMAGED = (NotFoundError, InvalidInputError, LookupError, TypeError, ValueError, AttributeError,
            OverflowError, struct.error)  # fmt: skip
 """What writing a damaged record may raise."""
-LINES_PER_HOLD = 256
-"""Lines read under one hold of the store, so that closing it never waits long."""
-ROWS_PER_WRITE = 20_000
-"""Rows inserted at once: bounds the memory of a large commit."""
+LINES_PER_HOLD = 256  # Lines read under one hold of the store, so that closing it never waits long.
+ROWS_PER_WRITE = 20_000  # Rows inserted at once: bounds the memory of a large commit.
 BULK_ROWS_MIN = 50_000
 """A commit with more rows is loaded without indexes, which are then built once at its end."""
 NO_LIMITS = Limits(

@@ -38,8 +38,7 @@ from worlddb.store.rows import ROOT_ROW, CommitRow, NodeScan
 
 PROBLEMS_MAX = 200
 """Problems that `check` returns. More would not help a person: the store needs a backup."""
-BEFORE_ALL = -(1 << 63)
-"""Below every commit number, also one that damage made negative."""
+BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage made negative.
 UNREADABLE = (WorldDBError, ValueError, TypeError, KeyError, IndexError, struct.error)
 """What a stage may raise when the rows it reads are damaged."""
 

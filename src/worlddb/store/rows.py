@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 
 from worlddb.model.records import Edge, ProposalStatus
 
-ROOT_ROW = 1
-"""The row of the root world, the same in every store."""
-CHILDREN, EDGES = 0, 1
-"""The two sets of a world that have a digest."""
+ROOT_ROW = 1  # The row of the root world, the same in every store.
+CHILDREN, EDGES = 0, 1  # The two sets of a world that have a digest.
 
 
 # -- the journal -----------------------------------------------------------------------------------

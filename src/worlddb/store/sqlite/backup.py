@@ -21,10 +21,8 @@ from worlddb.store.sqlite.database_file import (
 )
 from worlddb.store.sqlite.schema import APPLICATION_ID
 
-PAGES_AT_ONCE = 4_096
-"""16 MiB: few steps, and an interrupt does not wait long."""
-BUSY_S = 5.0
-"""How long to wait for a store that another program is just writing."""
+PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and an interrupt does not wait long.
+BUSY_S = 5.0  # How long to wait for a store that another program is just writing.
 MAGIC = b"SQLite format 3\0"
 APPLICATION_ID_AT = 68
 HEAD_BYTES = 100

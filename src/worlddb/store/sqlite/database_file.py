@@ -10,6 +10,7 @@ import os
 import time
 from array import array
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -24,22 +25,19 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
-from worlddb.store.rows import CommitRow, Head, LookupsReached
+from worlddb.store.rows import CommitRow, Head, LookupsReached, NewText
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS, create
 
 MEMORY = ":memory:"
 CACHE_KIB = 262_144
 """The page cache of a connection: a store of a million nodes fits; unused pages cost nothing."""
-SMALLEST_BYTES = 512
-"""The smallest page of SQLite: a shorter file is none of its databases."""
+SMALLEST_BYTES = 512  # The smallest page of SQLite: a shorter file is none of its databases.
 BUSY_PAUSE_S = 0.005
 """Between two attempts to switch the journal's mode: much shorter than anybody notices."""
-SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
-"""What `durability` means to SQLite."""
+SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # What `durability` means to SQLite.
 IN = "IN (SELECT value FROM carray(?))"
 """The condition for a list of rows, bound as one value: `(among(rows),)`."""
-FOREVER = 1 << 62
-"""A commit number above all others."""
+FOREVER = 1 << 62  # A commit number above all others.
 # Commits are numbered without gaps and their times increase, so halving finds one by its time; an
 # index by time would cost every commit a page.
 _COMMIT_AT = """
@@ -52,8 +50,7 @@ _COMMIT_AT = """
     SELECT low FROM search WHERE low = high
 """
 
-Past = dict[tuple[str, int], Any]
-"""Former values by (field, row)."""
+Past = dict[tuple[str, int], Any]  # Former values by (field, row).
 Meaning = tuple[type[Exception] | tuple[type[Exception], ...], type[WorldDBError], str]
 MEANINGS: tuple[Meaning, ...] = (
     (
@@ -285,6 +282,8 @@ class DeferredIndexes(Protocol):
 
     names: set[str]
 
+    def keep(self, rows: Iterable[NewText]) -> None: ...  # noqa: D102
+    def analyse(self, pool: Executor) -> None: ...  # noqa: D102
     def build(self) -> None: ...  # noqa: D102
 
 

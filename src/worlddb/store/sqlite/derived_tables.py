@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 import struct
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import apsw
 from blake3 import blake3
 
 from worlddb.errors import CorruptionError
@@ -35,10 +33,8 @@ from worlddb.store.rows import (
 )
 from worlddb.store.sqlite.database_file import IN, SqlSession, among
 
-PAGES_MAX = 4_096
-"""How many pages stay in memory: a few megabytes."""
-WAITING_MAX = 256
-"""How many members may wait: so many pages a commit may have to write at once."""
+PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
+WAITING_MAX = 256  # How many members may wait: so many pages a commit may have to write at once.
 COUNTED_MAX = 1_000
 """A name that so many nodes share says nothing about any of them; more need not be counted."""
 NOT_BEGUN = LookupsReached(ROOT_ROW, 0)
@@ -61,8 +57,7 @@ _ID_BYTES = 32
 _CHANGE = struct.Struct(">QBBII")
 _SEQ = struct.Struct(">q")
 
-PageKey = tuple[int, int, str]
-"""World, kind, path."""
+PageKey = tuple[int, int, str]  # World, kind, path.
 
 
 def size_of(changes: Iterable[SetChange]) -> int:
@@ -295,7 +290,7 @@ class LookupTable:
         found: dict[int, list[int]] = {key: [] for key in keys}
         if not found or most < 1:
             return found
-        for key, node in self._session.execute(_FIND, (_array(found), most)):
+        for key, node in self._session.execute(_FIND, (among(list(found)), most)):
             found[key].append(node)
         for nodes in found.values():
             nodes.reverse()  # The index has them oldest first.
@@ -310,7 +305,7 @@ class LookupTable:
         wanted = dict.fromkeys(keys)
         if not wanted:
             return {}
-        return dict(self._session.execute(_COUNTS, (_array(wanted), COUNTED_MAX)))
+        return dict(self._session.execute(_COUNTS, (among(list(wanted)), COUNTED_MAX)))
 
     def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]:
         """Return the attributes of nodes, one row for each time they were stated, latest last."""
@@ -324,10 +319,6 @@ class LookupTable:
         sql = f"SELECT node, text FROM notes WHERE {where} AND {_HAS_ATTRIBUTES} ORDER BY row"
         found = self._session.execute(sql, values)
         return [AttributesRow(node, from_metadata(json.loads(text))) for node, text in found]
-
-
-def _array(keys: Iterable[int]) -> Any:
-    return apsw.carray(array("q", keys))
 
 
 class EmbeddingTables:

@@ -76,8 +76,7 @@ TEXTS_KEPT_MAX = 2_000_000
 """How many texts a load keeps in memory; those beyond are read back from the nodes."""
 TEXTS_BATCH = 10_000
 """How many texts are analysed at once: enough that handing them over costs nothing."""
-_BETWEEN = "\x1f"
-"""Stands between name and content; no word has it."""
+_BETWEEN = "\x1f"  # Stands between name and content; no word has it.
 _INSERT_BATCH = (
     "INSERT INTO texts (rowid, name, content) SELECT ? + rowid - 1, "
     "substr(value, 1, instr(value, char(31)) - 1), substr(value, instr(value, char(31)) + 1) "
@@ -85,8 +84,7 @@ _INSERT_BATCH = (
 )
 """Takes a whole batch as one value, so that SQLite reads it without stopping for Python."""
 
-Notes = dict[str, list[str]]
-"""The notes of one node by kind."""
+Notes = dict[str, list[str]]  # The notes of one node by kind.
 
 
 class _NodeColumns(NamedTuple):
@@ -514,7 +512,6 @@ class BulkLoad:
         for name in BULK_GUARDS:
             session.execute(f"DROP TRIGGER {name}")
         self._tune(BULK_HASH_BYTES, 0)
-        session.deferred = self
 
     def keep(self, rows: Iterable[NewText]) -> None:
         """Keep texts in memory until the indexes are built."""

@@ -238,8 +238,7 @@ INDEX_TEXTS = (
 """Needs the function `worlddb_words`, which every writing connection has."""
 
 USUAL_HASH_BYTES = 1 << 20
-USUAL_MERGE = 4
-"""FTS5's own defaults; a bulk load uses others for its time."""
+USUAL_MERGE = 4  # Both are FTS5's own defaults; a bulk load uses others for its time.
 
 DEFERRED_INDEXES = {
     "nodes_key": "CREATE INDEX nodes_key ON nodes (key)",

@@ -19,7 +19,6 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -147,7 +146,6 @@ class SqliteWriter(SqliteReader):
         self.seq = 0
         self.time = 0
         self._cache = cache
-        self._bulk: BulkLoad | None = None
 
         nodes = self._nodes
         self.lookup = nodes.lookup
@@ -191,7 +189,7 @@ class SqliteWriter(SqliteReader):
         """Start a transaction that follows the last commit, at a later time than that."""
         session = self.session
         session.forget()
-        session.deferred = self._bulk = None
+        session.deferred = None
         head = self.head()  # Nobody else can commit meanwhile.
         self.seq = session.seq = head.seq + 1
         self.time = session.time = max(clock(), head.time + 1)
@@ -212,29 +210,24 @@ class SqliteWriter(SqliteReader):
     def defer_indexes(self) -> None:
         """Say that a bulk load follows: the store may put indexes off until `build_indexes`."""
         if not self.is_deferred:
-            self._bulk = BulkLoad(self.session, self.head())
+            self.session.deferred = BulkLoad(self.session, self.head())
 
     def insert_texts(self, rows: Iterable[NewText]) -> None:
         """Index the texts of new nodes; a bulk load keeps them until its end."""
-        if self._bulk is not None and self.is_deferred:
-            self._bulk.keep(rows)
+        if self.session.deferred is not None:
+            self.session.deferred.keep(rows)
         else:
             self.texts.insert(rows)
 
     def analyse_texts(self, pool: Executor) -> None:
         """Let the words of a bulk load be analysed by another thread, if that saves time."""
-        if self._bulk is not None and self.is_deferred:
-            self._bulk.analyse(pool)
+        if self.session.deferred is not None:
+            self.session.deferred.analyse(pool)
 
     def build_indexes(self) -> None:
         """Build the indexes that were put off; reads that need one do so by themselves."""
         if self.session.deferred is not None:
             self.session.deferred.build()
-
-
-def _we_write(*_: Any) -> int:
-    """Answer the guards: this connection is the engine's own."""
-    return 1
 
 
 def _copy(reader: SqliteReader, target: apsw.Connection) -> None:
@@ -307,8 +300,9 @@ class SqliteStore:
             else:
                 migrate(con, self.path, self._busy_timeout_s)
                 con.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+                # Answers the guards: this connection is the engine's own.
                 flags = apsw.SQLITE_INNOCUOUS
-                con.create_scalar_function("worlddb_write", _we_write, 0, flags=flags)
+                con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=flags)
                 teach_words(con)
         except BaseException:
             con.close()

@@ -154,8 +154,7 @@ Statement = tuple[str, tuple[Any, ...]]
 LOOKUP_TABLES = ("lookups", "lookups_reached", "lookups_worlds", "lookups_moved")
 MADE_AGAIN = frozenset({"texts", "models", "vectors", "tokens", "pools", *LOOKUP_TABLES})
 """Tables of which nothing is lost if they are: the others are the store itself."""
-FTS_RECORDS = (1, 10)
-"""Where FTS5 keeps its totals, and which segments it has."""
+FTS_RECORDS = (1, 10)  # Where FTS5 keeps its totals, and which segments it has.
 
 
 def lost_tables(con: apsw.Connection) -> list[Statement]:
