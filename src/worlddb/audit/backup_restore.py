@@ -17,7 +17,6 @@ from worlddb.store.sqlite.database_file import MEMORY, refuse_bad_path
 
 BUSY_TIMEOUT_S = 5.0
 """Nobody else opens the working copy, so a longer wait for its lock would not help."""
-"""The files that SQLite may leave beside a database."""
 
 
 def restore(
@@ -85,20 +84,10 @@ def _is_running(process: int) -> bool:
 
 
 def _last_commit_if_sound(copy: str, backup: str) -> Commit:
-    """Return the last commit of the copy of a backup, once everything in it was checked.
-
-    Raises:
-        CorruptionError: the check found a problem.
-    """
+    """Return the last commit of the copy of a backup, once everything in it was checked."""
     try:
-        store = open_store(
-            copy,
-            clock=lambda: 0,  # Nothing is committed, so no time is needed.
-            read_only=False,
-            create=False,
-            durability="full",
-            busy_timeout_s=BUSY_TIMEOUT_S,
-        )
+        # Nothing is committed, so no time is needed.
+        store = open_store(copy, clock=lambda: 0, create=False, busy_timeout_s=BUSY_TIMEOUT_S)
         with closing(store):
             problems = check(store)
             if not problems:

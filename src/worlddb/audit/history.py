@@ -18,15 +18,7 @@ from worlddb.write.commit import to_commit
 DIFF_NODES_PER_READ = 10_000
 """Nodes that `diff` reads at once. Bounds the memory of one database call; not measured."""
 BEFORE_FIRST = CommitRow(
-    seq=-1,
-    time=0,
-    actor="",
-    root_state=b"",
-    hash=GENESIS,
-    nodes=0,
-    edges=0,
-    notes=0,
-    changes="[]",
+    seq=-1, time=0, actor="", root_state=b"", hash=GENESIS, nodes=0, edges=0, notes=0, changes="[]"
 )
 """What stands before commit 0, so that the first commit is counted like any other."""
 
@@ -34,25 +26,23 @@ BEFORE_FIRST = CommitRow(
 class Erasures(NamedTuple):
     """What the journal says was erased: whole nodes, the metadata of edges, parts of commits."""
 
-    nodes: frozenset[bytes] = frozenset()
-    edges: frozenset[bytes] = frozenset()
-    commits: frozenset[int] = frozenset()
+    nodes: set[bytes]
+    edges: set[bytes]
+    commits: set[int]
 
 
 def erasures(reader: Reader) -> Erasures:
     """Return everything that any commit erased."""
-    nodes: set[bytes] = set()
-    edges: set[bytes] = set()
-    commits: set[int] = set()
+    found = Erasures(set(), set(), set())
     for commit in reader.commits(-1, None, False):
         if not has_erased(commit.changes):
             continue
         for change in decode_changes(commit.changes):
             if change.kind == "erase":
-                nodes.add(bytes(change.id))
-                edges.update(map(bytes.fromhex, change.detail.get("edges", ())))
-                commits.update(change.detail.get("commits", ()))
-    return Erasures(frozenset(nodes), frozenset(edges), frozenset(commits))
+                found.nodes.add(bytes(change.id))
+                found.edges.update(map(bytes.fromhex, change.detail.get("edges", ())))
+                found.commits.update(change.detail.get("commits", ()))
+    return found
 
 
 def log(reader: Reader, after: int, limit: int | None, newest_first: bool) -> list[Commit]:
@@ -77,11 +67,7 @@ def log(reader: Reader, after: int, limit: int | None, newest_first: bool) -> li
 
 
 def commit_row(reader: Reader, seq: int) -> CommitRow:
-    """Return the journal row of commit `seq`.
-
-    Raises:
-        NotFoundError: there is no such commit.
-    """
+    """Return the journal row of commit `seq`; NotFoundError without one."""
     last = reader.head().seq
     if not 0 <= seq <= last:
         raise NotFoundError(f"there is no commit {seq}; the last is {last}")
@@ -105,21 +91,17 @@ def diff(reader: Reader, first: int, last: int) -> Diff:
         rows = range(low, min(low + DIFF_NODES_PER_READ, end.nodes + 1))
         found = reader.nodes(rows, last)
         nodes += [found[row] for row in rows]
-    edges = tuple(
-        item.edge for item in reader.edges_between(start.edges + 1, end.edges, known=last)
-    )
+    edges = reader.edges_between(start.edges + 1, end.edges, known=last)
     changes: list[Change] = []
     if last > first:
         for row in reader.commits(first, last - first, False):
             changes += decode_changes(row.changes)
-    return Diff(nodes=tuple(nodes), edges=edges, changes=tuple(changes))
+    return Diff(
+        nodes=tuple(nodes), edges=tuple(item.edge for item in edges), changes=tuple(changes)
+    )
 
 
 def check_commit_number(given: object, parameter: str) -> None:
-    """Refuse what is not a commit number.
-
-    Raises:
-        InvalidInputError: not a whole number.
-    """
+    """Raise InvalidInputError for what is not a commit number."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise InvalidInputError(f"{parameter}: give a commit number, not {given!r}")

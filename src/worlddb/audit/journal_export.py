@@ -45,21 +45,11 @@ from worlddb.write.node_rows import create_nodes, insert_erased, scrub
 from worlddb.write.reconcile import keep_premises
 
 EXPORT_VERSION = 1
-DAMAGED = (
-    NotFoundError,
-    InvalidInputError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    struct.error,
-)
+DAMAGED = (NotFoundError, InvalidInputError, LookupError, TypeError, ValueError, AttributeError,
+           OverflowError, struct.error)  # fmt: skip
 """What writing a damaged record may raise."""
-LINES_PER_HOLD = 256
-"""Lines read under one hold of the store, so that closing it never waits long."""
-ROWS_PER_WRITE = 20_000
-"""Rows inserted at once: bounds the memory of a large commit."""
+LINES_PER_HOLD = 256  # Lines read under one hold of the store, so that closing it never waits long.
+ROWS_PER_WRITE = 20_000  # Rows inserted at once: bounds the memory of a large commit.
 BULK_ROWS_MIN = 50_000
 """A commit with more rows is loaded without indexes, which are then built once at its end."""
 NO_LIMITS = Limits(
@@ -257,11 +247,7 @@ class _ExportRecords:
         return record
 
     def read_header(self) -> None:
-        """Read the first line.
-
-        Raises:
-            FormatError: the lines are not an export, or its version is newer.
-        """
+        """Read the first line."""
         header = next(self.records, None)
         if header is None or "worlddb" not in header:
             raise FormatError('this is not a WorldDB export: its first line must be {"worlddb": 1}')
@@ -272,11 +258,7 @@ class _ExportRecords:
             )
 
     def take(self, count: int, kind: str) -> Iterator[Record]:
-        """Yield exactly `count` records of a kind.
-
-        Raises:
-            CorruptionError: there are fewer.
-        """
+        """Yield exactly `count` records of a kind."""
         for _ in range(count):
             record = next(self, None)
             if record is None or kind not in record:
@@ -284,11 +266,7 @@ class _ExportRecords:
             yield record
 
     def check_end(self, end: Any, last: int | None) -> None:
-        """Compare the end line with the last commit.
-
-        Raises:
-            CorruptionError: commits are missing, or no commit erased a record that says "erased".
-        """
+        """Compare the end line with the last commit; every erased record must be confirmed."""
         if end != last or next(self, None) is not None:
             raise CorruptionError("commits are missing at the end of this export")
         if self.unconfirmed:
@@ -314,9 +292,6 @@ def _unchanged_end(store: Store, end: Any, last: int | None) -> int | None:
     """Return the last commit of an export; if it has none, `end` if the store has that commit.
 
     An export without commits is one that continues an earlier export and found nothing new.
-
-    Raises:
-        ConflictError: the store does not have that commit yet.
     """
     if last is not None or isinstance(end, bool) or not isinstance(end, int) or end < 0:
         return last
@@ -433,22 +408,9 @@ def _replay_edges(ledger: Ledger, records: Iterator[Record]) -> None:
             ledger.edges_put[world].append(ident)
             ledger.edges.update(edge_record(ident, valid_to))
             metadata_of[ledger.edge_row] = metadata
-            rows.append(
-                NewEdge(
-                    ledger.edge_row,
-                    short_key(ident),
-                    ident,
-                    type_,
-                    source_row,
-                    target_row,
-                    world,
-                    valid_from,
-                    valid_to,
-                    metadata,
-                    generation,
-                    ledger.writer.seq,
-                )
-            )
+            ends = source_row, target_row, world, valid_from, valid_to
+            address = ledger.edge_row, short_key(ident), ident, type_
+            rows.append(NewEdge(*address, *ends, metadata, generation, ledger.writer.seq))
         ledger.writer.insert_edges(rows)
         for row, metadata in metadata_of.items():
             keep_premises(ledger, row, metadata)

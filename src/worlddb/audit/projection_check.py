@@ -15,40 +15,18 @@ from collections import defaultdict
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from worlddb.audit.store_image import NodeImage, StoreImage, label_of
 from worlddb.index.set_pages import WIDTH, digest_and_pages, members_of, merge
 from worlddb.model.address import ERASED, ROOT_ID, erased_state, node_address
 from worlddb.model.records import Change
 from worlddb.store.interface import Reader
-from worlddb.store.rows import CHILDREN, EDGES, ROOT_ROW
+from worlddb.store.rows import CHILDREN, EDGES, ROOT_ROW, ConflictScan, ProposalScan
 
 NOT_AS_JOURNALED = "it is not what the journal says"
 
 PageBodies = dict[str, tuple[int, bytes]]
-
-
-class StagedMerge(NamedTuple):
-    """A proposal as the journal describes it; the columns of its table after the edge."""
-
-    low: int
-    high: int
-    status: str
-    tier: str
-    score: float
-    evidence: str
-    seq: int
-
-
-class FlaggedConflict(NamedTuple):
-    """A conflict as the journal describes it; the columns of its table after the edge."""
-
-    low: int
-    high: int
-    reason: str
-    seq: int
-    settled_seq: int | None
 
 
 class _JournalReplay:
@@ -59,8 +37,8 @@ class _JournalReplay:
         self.now: dict[tuple[str, int], Any] = {}
         self.history: dict[tuple[str, int], list[tuple[int, Any]]] = {}
         self.gone: dict[int, int] = {}
-        self.proposals: dict[int, StagedMerge] = {}
-        self.conflicts: dict[int, FlaggedConflict] = {}
+        self.proposals: dict[int, ProposalScan] = {}
+        self.conflicts: dict[int, ConflictScan] = {}
         self.registrations: dict[tuple[int, str], tuple[str, int, int]] = {}
 
     def play(self, seq: int, change: Change) -> None:
@@ -81,15 +59,15 @@ class _JournalReplay:
             self.gone[row] = seq
         elif kind == "propose":
             staged = detail["tier"], detail["score"], detail["evidence"]
-            self.proposals[row] = StagedMerge(low, high, "pending", *staged, seq)
+            self.proposals[row] = ProposalScan(row, low, high, "pending", *staged, seq)
         elif kind == "decide":
             proposal, status = self.proposals[row], detail["status"]
             self._set("proposal.status", row, seq, status, proposal.status)
             self.proposals[row] = proposal._replace(status=status)
         elif kind == "flag":
-            self.conflicts[row] = FlaggedConflict(low, high, detail["reason"], seq, None)
+            self.conflicts[row] = ConflictScan(row, low, high, detail["reason"], seq, None)
         elif kind == "settle":
-            self.conflicts[row] = self.conflicts[row]._replace(settled_seq=seq)
+            self.conflicts[row] = self.conflicts[row]._replace(gone=seq)
         else:
             image.report(f"commit {seq}", f"it has an unknown change {kind!r}")
 
@@ -125,10 +103,8 @@ def check_projections(reader: Reader, image: StoreImage) -> None:
         if edge.gone != replay.gone.get(row):
             image.report(f"edge row {row}", "its deletion is not what the journal says")
     scan = reader.scan
-    stored: dict[Any, Any] = {edge: tuple(rest) for edge, *rest in scan.proposals()}
-    _compare_table(image, "proposal", replay.proposals, stored)
-    stored = {edge: tuple(rest) for edge, *rest in scan.conflicts()}
-    _compare_table(image, "conflict", replay.conflicts, stored)
+    _compare_table(image, "proposal", replay.proposals, {it.edge: it for it in scan.proposals()})
+    _compare_table(image, "conflict", replay.conflicts, {it.edge: it for it in scan.conflicts()})
     premises = {
         (image.edge_rows[premise], row): True
         for row, needed in image.premises.items()
@@ -136,16 +112,15 @@ def check_projections(reader: Reader, image: StoreImage) -> None:
         if image.edge_rows.get(premise, row) < row
     }
     _compare_table(image, "premise", premises, dict.fromkeys(scan.premises(), True))
-    stored = {(world, type_): tuple(rest) for world, type_, *rest in scan.registrations()}
-    _compare_table(image, "registration", replay.registrations, stored)
+    registered = {(world, type_): tuple(rest) for world, type_, *rest in scan.registrations()}
+    _compare_table(image, "registration", replay.registrations, registered)
 
 
 def _compare_fields(image: StoreImage, replay: _JournalReplay) -> None:
     """Compare validity, parents and statuses, present and past."""
-    stored = {key: past for key, past in image.history.items() if key[0] != "node.state"}
-    for key in stored.keys() | replay.history.keys():
-        if stored.get(key) != replay.history.get(key):
-            field, row = key
+    for key in image.history.keys() | replay.history.keys():
+        field, row = key
+        if field != "node.state" and image.history.get(key) != replay.history.get(key):
             image.report(f"history of {field} row {row}", NOT_AS_JOURNALED)
     for (field, row), value in replay.now.items():
         table, _, column = field.partition(".")

@@ -38,8 +38,7 @@ from worlddb.store.rows import ROOT_ROW, CommitRow, NodeScan
 
 PROBLEMS_MAX = 200
 """Problems that `check` returns. More would not help a person: the store needs a backup."""
-BEFORE_ALL = -(1 << 63)
-"""Below every commit number, also one that damage made negative."""
+BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage made negative.
 UNREADABLE = (WorldDBError, ValueError, TypeError, KeyError, IndexError, struct.error)
 """What a stage may raise when the rows it reads are damaged."""
 
@@ -98,7 +97,8 @@ def _load_erasures(reader: Reader, image: StoreImage) -> None:
 
 
 def _load_history(reader: Reader, image: StoreImage) -> None:
-    image.load_history(reader)
+    for field, row, seq, was in reader.scan.history():
+        image.history.setdefault((field, row), []).append((seq, was))
 
 
 # -- 1. rows and their addresses -------------------------------------------------------------------
@@ -108,31 +108,27 @@ def _check_nodes(reader: Reader, image: StoreImage) -> None:
     for node in reader.scan.nodes():
         if node.created_at == ERASED:
             _check_erased(image, node)
-            continue
-        address = node_address(
-            node.type, node.name.encode(), node.content.encode(), node.created_at
-        )
-        if address != node.id or short_key(node.id) != node.key:
-            image.report(label_of("node", node.id), "its fields do not hash to its id")
+        else:
+            texts = node.name.encode(), node.content.encode()
+            address = node_address(node.type, *texts, node.created_at)
+            if address != node.id or short_key(node.id) != node.key:
+                image.report(label_of("node", node.id), "its fields do not hash to its id")
         image.add_node(node)
     erased = {node.id for node in image.nodes.values() if node.created_at == ERASED}
     for ident in image.erasures.nodes - erased:
-        image.report(
-            label_of("node", ident), "the journal has its erasure, but its fields are there"
-        )
+        label = label_of("node", ident)
+        image.report(label, "the journal has its erasure, but its fields are there")
     if image.node_rows.get(ROOT_ID) != ROOT_ROW:
         image.report("nodes", "the root world is missing")
 
 
 def _check_erased(image: StoreImage, node: NodeScan) -> None:
     """Check the remains of an erased node: the journal must say so, and no text may be left."""
+    label = label_of("node", node.id)
     if node.id not in image.erasures.nodes or short_key(node.id) != node.key:
-        image.report(
-            label_of("node", node.id), "its fields are gone, but the journal has no erasure"
-        )
+        image.report(label, "its fields are gone, but the journal has no erasure")
     if node.name or node.content:
-        image.report(label_of("node", node.id), "it was erased, but text is left")
-    image.add_node(node)
+        image.report(label, "it was erased, but text is left")
 
 
 def _check_edges(reader: Reader, image: StoreImage) -> None:
@@ -143,14 +139,8 @@ def _check_edges(reader: Reader, image: StoreImage) -> None:
         if source is None or target is None:
             image.report(label, "its source or target does not exist")
             continue
-        address = edge_address(
-            edge.type,
-            source.id,
-            target.id,
-            edge.valid_from,
-            edge.metadata.encode(),
-            edge.generation,
-        )
+        hashed = edge.valid_from, edge.metadata.encode(), edge.generation
+        address = edge_address(edge.type, source.id, target.id, *hashed)
         if edge.id in image.erasures.edges:
             address = edge.id  # Its metadata was erased, so it cannot be hashed again.
         if address != edge.id or short_key(edge.id) != edge.key:
@@ -179,20 +169,14 @@ def _check_journal(reader: Reader, image: StoreImage) -> None:
     states = _states_by_commit(image)
     image.states[ROOT_ROW] = image.commits[-1].root_state
     for before, commit in pairwise([BEFORE_FIRST, *image.commits]):
-        expected = commit_hash(
-            before.hash,
-            commit.seq,
-            commit.time,
-            commit.actor,
-            commit.root_state,
-            {
-                "nodes": _digest_nodes(image, before.nodes, commit),
-                "edges": _digest_edges(image, before.edges, commit),
-                "notes": _digest_notes(image, before.notes, commit),
-                "states": state_digest(states.get(commit.seq, ())),
-            },
-            commit.changes,
-        )
+        digests = {
+            "nodes": _digest_nodes(image, before.nodes, commit),
+            "edges": _digest_edges(image, before.edges, commit),
+            "notes": _digest_notes(image, before.notes, commit),
+            "states": state_digest(states.get(commit.seq, ())),
+        }
+        seq, time, actor, root = commit[:4]
+        expected = commit_hash(before.hash, seq, time, actor, root, digests, commit.changes)
         if expected != commit.hash and commit.seq not in image.erasures.commits:
             image.report(f"commit {commit.seq}", "its hash does not follow from what it wrote")
         image.changes += [(commit.seq, change) for change in decode_changes(commit.changes)]

@@ -6,14 +6,12 @@ is not read again. Texts are not kept.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any, NamedTuple
 
 from worlddb.audit.history import Erasures
 from worlddb.model.address import Id
 from worlddb.model.inputs import premises_of
 from worlddb.model.records import Change, Problem
-from worlddb.store.interface import Reader
 from worlddb.store.rows import CommitRow, EdgeScan, NodeScan
 
 PROBLEMS_KEPT_MAX = 1_000
@@ -63,7 +61,7 @@ class StoreImage:
         """For each field of a row that ever changed: the commits, and the values before them."""
         self.commits: list[CommitRow] = []
         self.changes: list[tuple[int, Change]] = []
-        self.erasures = Erasures()
+        self.erasures = Erasures(set(), set(), set())
 
     def report(self, place: str, message: str) -> None:
         """Add a problem."""
@@ -75,15 +73,8 @@ class StoreImage:
         if node.id in self.node_rows:
             self.report(label_of("node", node.id), "it is stored twice")
         self.node_rows[node.id] = node.row
-        self.nodes[node.row] = NodeImage(
-            row=node.row,
-            id=node.id,
-            parent=node.parent,
-            created_at=node.created_at,
-            valid_from=node.valid_from,
-            valid_to=node.valid_to,
-            born=node.born,
-        )
+        times = node.created_at, node.valid_from, node.valid_to
+        self.nodes[node.row] = NodeImage(node.row, node.id, node.parent, *times, node.born)
         if node.state is not None:
             self.states[node.row] = node.state
 
@@ -97,13 +88,6 @@ class StoreImage:
         )
         if '"inferred":true' in edge.metadata:
             self.premises[edge.row] = premises_of(edge.metadata)
-
-    def load_history(self, reader: Reader) -> None:
-        """Keep the value that each field had before each change."""
-        found: defaultdict[tuple[str, int], list[tuple[int, Any]]] = defaultdict(list)
-        for field, row, seq, was in reader.scan.history():
-            found[field, row].append((seq, was))
-        self.history = dict(found)
 
     def first_value(self, field: str, row: int, present: Any) -> Any:
         """Return what a field was when its row was written; `present` if it never changed."""

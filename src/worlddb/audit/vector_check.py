@@ -9,7 +9,8 @@ are only checked for consistency with themselves.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 
@@ -29,8 +30,7 @@ DIM_MAX = 65_536
 POOLINGS: tuple[Pooling, ...] = ("attention", "mean")
 HALF_PRECISION = 2e-3
 """Tolerance for stored vectors: four roundings of half precision, 2**-11 each."""
-SUMS_DRIFT = 1e-6
-"""Rounding error of a running sum, for each child in it."""
+SUMS_DRIFT = 1e-6  # Rounding error of a running sum, for each child in it.
 
 
 def check_vectors(reader: Reader, image: StoreImage) -> None:
@@ -69,12 +69,6 @@ def _name(model: ModelRow) -> str:
     return f"model {model.id!r:.80}"
 
 
-def _batches(items: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
-    left = iter(items)
-    while batch := list(islice(left, VECTORS_PER_READ)):
-        yield batch
-
-
 def _check_contents(
     reader: Reader, image: StoreImage, models: dict[int, ModelRow], known: set[int]
 ) -> None:
@@ -91,7 +85,8 @@ def _check_contents(
 
 def _check_model(image: StoreImage, model: ModelRow, found: Iterable[tuple[int, bytes]]) -> None:
     there = beyond = 0
-    for batch in _batches(found):
+    left = iter(found)
+    while batch := list(islice(left, VECTORS_PER_READ)):
         for node, _ in batch:
             inside = ROOT_ROW < node <= model.embedded
             there, beyond = there + inside, beyond + (not inside)
@@ -164,24 +159,21 @@ def _children(image: StoreImage) -> dict[int, list[int]]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class _PoolCheck:
     """Checks the pools of one model.
 
     `inside` has the children of each world; None if the model has not reached the last commit.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        image: StoreImage,
-        model: ModelRow,
-        inside: dict[int, list[int]] | None,
-    ) -> None:
-        self.derived = reader.derived
-        self.image = image
-        self.model = model
-        self.inside = inside
-        self.pooling: Pooling = "mean" if model.pooling == "mean" else "attention"
+    reader: Reader
+    image: StoreImage
+    model: ModelRow
+    inside: dict[int, list[int]] | None
+
+    @property
+    def pooling(self) -> Pooling:
+        return "mean" if self.model.pooling == "mean" else "attention"
 
     def check(self, found: Iterable[tuple[int, PoolRow]]) -> None:
         """Report wrong pools, and worlds without the pool that they should have."""
@@ -197,8 +189,8 @@ class _PoolCheck:
                 self.image.report(place, "it has children but no pool")
 
     def _counted(self, world: int) -> list[int]:
-        inside = self.inside or {}
-        return [row for row in inside.get(world, ()) if row <= self.model.composed]
+        children = (self.inside or {}).get(world, ())
+        return [row for row in children if row <= self.model.composed]
 
     def _wrong(self, seq: int, pool: PoolRow) -> str | None:
         model = self.model
@@ -241,9 +233,9 @@ class _PoolCheck:
 
     def _vectors(self, nodes: list[int], *, composed: bool) -> Vector | None:
         """Return the vectors of nodes; None if one is missing or malformed."""
-        bodies = dict(self.derived.vectors(self.model.number, nodes))
+        bodies = dict(self.reader.derived.vectors(self.model.number, nodes))
         if composed:
-            pools = self.derived.pools(self.model.number, nodes)
+            pools = self.reader.derived.pools(self.model.number, nodes)
             bodies.update((pool.node, pool.vector) for pool in pools)
         size = self.model.dim * STORED.itemsize
         if any(len(bodies.get(node, b"")) != size for node in nodes):

@@ -16,10 +16,8 @@ from worlddb.model.drafts import Message, Summarizer
 from worlddb.model.records import Plain
 
 EVERY_S = 3_600.0
-MIN_AGE_S = 3_600.0
-"""A world that is still being written would get a new summary in every run."""
-RUNS_KEPT = 100
-"""A few days of runs at the default interval, for a person who looks for an error."""
+MIN_AGE_S = 3_600.0  # A world that is still being written would get a new summary in every run.
+RUNS_KEPT = 100  # A few days of runs at the default interval, for a person who looks for an error.
 
 
 class ConsolidatingStore(Protocol):
@@ -48,11 +46,7 @@ class _StoppableSummarizer:
         self.name = summarizer.name
 
     def summarize(self, title: str, messages: Sequence[Message]) -> str:
-        """Return a summary.
-
-        Raises:
-            ProviderError: the consolidator is stopping, or the summarizer failed.
-        """
+        """Return a summary; ProviderError while the consolidator stops."""
         if self._stop.is_set():
             raise ProviderError("stopped; the next run continues from here")
         return self._summarizer.summarize(title, messages)

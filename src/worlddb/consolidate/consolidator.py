@@ -118,10 +118,7 @@ class _Attempt:
 def _attempt(
     run: ConsolidationRun, planner: Planner, refused: set[EdgeKey]
 ) -> tuple[_Attempt, RejectedError | InvalidInputError | None]:
-    """Write a plan if nobody has committed since it was made, else plan again.
-
-    Returns the attempt, and the error if a handler rejected an edge.
-    """
+    """Write a plan if nobody has committed since, else plan again; return a handler's error."""
     tries = UNLOCKED_TRIES
     while True:
         with run.store.read() as reader:

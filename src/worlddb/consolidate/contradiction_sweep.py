@@ -89,19 +89,13 @@ class _FunctionalTypes:
 
     def holds(self, type_: str, world: int) -> bool:
         """Return whether the innermost registration around a world says functional."""
-        key = type_, world
-        if key not in self._known:
-            self._known[key] = self._innermost(type_, world)
-        return self._known[key]
-
-    def _innermost(self, type_: str, world: int) -> bool:
         row: int | None = world
-        while row is not None:
+        while row is not None and (type_, world) not in self._known:
             around = self._reader.world(row)
             if (around.id, type_) in self._registered:
-                return self._registered[around.id, type_]
+                self._known[type_, world] = self._registered[around.id, type_]
             row = around.parent
-        return False
+        return self._known.setdefault((type_, world), False)
 
 
 def _pairs(

@@ -26,8 +26,7 @@ from worlddb.model.inputs import check_whole
 
 BUDGET_CHARS = 4_000
 """About 1,000 tokens, so that a recall of several summaries still fits a prompt."""
-BUDGET_CHARS_MIN = 100
-"""Room for one sentence."""
+BUDGET_CHARS_MIN = 100  # Room for one sentence.
 QUOTE_OVERHEAD_CHARS = 20
 """Added to the length when terms per character are compared, so that a bare name does not win."""
 _SENTENCE_ENDS = (".", "!", "?", "…", ":", ";", ",", '"', "”", ")")
@@ -158,12 +157,9 @@ def _lines(quotes: Iterable[_Quote]) -> list[str]:
 
 def _missing(quotes: Iterable[_Quote], chosen: Iterable[_Quote]) -> list[str]:
     """Return the terms, days and speakers that the chosen sentences lack, in order."""
-    there = {term for item in chosen for term in _terms(item)}
-    return [
-        term
-        for term in dict.fromkeys(term for item in quotes for term in _terms(item))
-        if term and term not in there
-    ]
+    there = {"", *(term for item in chosen for term in _terms(item))}
+    terms = dict.fromkeys(term for item in quotes for term in _terms(item))
+    return [term for term in terms if term not in there]
 
 
 def _terms(item: _Quote) -> tuple[str, ...]:

@@ -15,8 +15,7 @@ from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, RecallRow
 from worlddb.view.visibility import Moment, interior, is_answer
 
-NODES_PER_READ = 1_000
-"""Bounds the memory of one database call: the whole store may be looked at."""
+NODES_PER_READ = 1_000  # Bounds the memory of one database call: the whole store may be looked at.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +44,7 @@ class Fading(Plain):
 
 
 def check_fading(limit: int, below: float) -> None:
-    """Check the options of a report.
-
-    Raises:
-        InvalidInputError: an option is wrong.
-    """
+    """Raise InvalidInputError if an option of a report is wrong."""
     check_whole(limit, "limit", 1)
     is_number = isinstance(below, int | float) and not isinstance(below, bool)
     if not is_number or not below > 0:

@@ -27,8 +27,7 @@ from worlddb.view.visibility import NAME_TYPES
 
 DETAILS_MAX = 1_000
 """Units of one summary. Bounds what a summarizer gets at once, and what one change makes anew."""
-DETAILS_MIN = 2
-"""A summary of one detail would only repeat it."""
+DETAILS_MIN = 2  # A summary of one detail would only repeat it.
 MADE_BY = "summarizer:"
 """Prefix of the source of every summary that the consolidator wrote; the summarizer follows."""
 MEMBERSHIP = ("contains",)

@@ -6,7 +6,7 @@ Then the batch is written in one commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from worlddb.consolidate.consolidation_run import ConsolidationRun, SummaryChange
@@ -22,8 +22,7 @@ from worlddb.write.transaction import Transaction
 
 WORLDS_PER_SNAPSHOT = 500
 """Worlds that are planned on one snapshot: a longer read would keep the log from shrinking."""
-SUMMARIES_PER_COMMIT = 50
-"""What a kill can cost, and how long other writers may wait."""
+SUMMARIES_PER_COMMIT = 50  # What a kill can cost, and how long other writers may wait.
 UNNAMED_SPEAKER = "user"
 
 
@@ -62,7 +61,12 @@ def write_summaries(run: ConsolidationRun) -> None:
         for level in levels
         for start in range(0, len(level), WORLDS_PER_SNAPSHOT)
     ]
-    summarizer = run.options.summarizer or _default_summarizer()
+    summarizer = run.options.summarizer
+    if summarizer is None:
+        # Imported here: its English rules are slow to import, and a model may be used instead.
+        from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
+
+        summarizer = ExtractiveSummarizer()
     room = run.options.worlds_max
     coming: dict[int, bool] = {}
     for group in groups:
@@ -70,19 +74,15 @@ def write_summaries(run: ConsolidationRun) -> None:
         run.worlds += looked
         room -= len({task.job.world for task in tasks})
         if run.options.dry_run:
-            _report_dry_run(run, tasks, coming)
+            for task in tasks:  # The outer worlds need to know what would be written.
+                run.summaries.append(task.change(None))
+                world, is_retired = task.job.world, task.job.action == "retired"
+                coming[world] = coming.get(world, False) or not is_retired
         else:
             _write_tasks(run, summarizer, seen, tasks)
         if run.error is not None or room <= 0 or looked < len(group):
             break
     run.left = sum(map(len, groups)) - run.worlds
-
-
-def _default_summarizer() -> Summarizer:
-    # Imported here because its English rules are slow to import, and a model may be used instead.
-    from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
-
-    return ExtractiveSummarizer()
 
 
 # -- read ------------------------------------------------------------------------------------------
@@ -131,20 +131,10 @@ def _messages(reader: Reader, job: SummaryJob) -> list[Message]:
 
 def _message(node: Node) -> Message:
     if node.type == "Turn":
-        speaker = node.name or UNNAMED_SPEAKER
-        return Message(text=node.content, speaker=speaker, at=node.valid_from)
-    text = ": ".join(part for part in (node.name, node.content) if part)
-    return Message(text=text, speaker=UNNAMED_SPEAKER, at=node.valid_from)
-
-
-def _report_dry_run(
-    run: ConsolidationRun, tasks: Iterable[SummaryTask], coming: dict[int, bool]
-) -> None:
-    """Report what would be written, and remember it for the outer worlds."""
-    for task in tasks:
-        run.summaries.append(task.change(None))
-        had = coming.get(task.job.world, False)
-        coming[task.job.world] = had or task.job.action != "retired"
+        text, speaker = node.content, node.name or UNNAMED_SPEAKER
+    else:
+        text, speaker = ": ".join(filter(None, (node.name, node.content))), UNNAMED_SPEAKER
+    return Message(text=text, speaker=speaker, at=node.valid_from)
 
 
 # -- ask and write ---------------------------------------------------------------------------------
@@ -196,11 +186,7 @@ def _texts(
 
 
 def _text(summarizer: Summarizer, task: SummaryTask, limits: Limits) -> str:
-    """Return a summary that can be stored.
-
-    Raises:
-        ProviderError: the summarizer failed, or returned no text.
-    """
+    """Return a summary that can be stored; ProviderError if the summarizer gave none."""
     messages = [message for message in task.messages if message.text.strip()]
     text = summarizer.summarize(task.title, messages) if messages else task.title
     if not isinstance(text, str) or not text.strip():

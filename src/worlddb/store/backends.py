@@ -16,8 +16,7 @@ DURABILITIES = ("full", "normal")
 """Wait for the disk at each commit, or let a power cut take the last ones."""
 PATIENCE_S_MAX = 1_000_000
 """Eleven days: more is a mistake of units, and would not fit SQLite's milliseconds."""
-IN_MEMORY = ":memory:"
-"""The address of a store that is gone when it is closed."""
+IN_MEMORY = ":memory:"  # The address of a store that is gone when it is closed.
 FILE_ENDS = ("", "-wal", "-shm", "-journal")
 """What the names of the files end with that may belong to one store."""
 

@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 
 from worlddb.model.records import Edge, ProposalStatus
 
-ROOT_ROW = 1
-"""The row of the root world, the same in every store."""
-CHILDREN, EDGES = 0, 1
-"""The two sets of a world that have a digest."""
+ROOT_ROW = 1  # The row of the root world, the same in every store.
+CHILDREN, EDGES = 0, 1  # The two sets of a world that have a digest.
 
 
 # -- the journal -----------------------------------------------------------------------------------
@@ -402,7 +400,7 @@ class StoredPool(NamedTuple):
 
 
 class InsideRow(NamedTuple):
-    """A node directly inside a world: it lives there, or is a member from when to when."""
+    """A node directly inside a world: it lives there, or is a member until `member_to`."""
 
     world: int
     row: int
@@ -414,7 +412,6 @@ class InsideRow(NamedTuple):
     created_at: int
     valid_to: int | None
     is_member: int
-    member_from: int
     member_to: int | None
 
 

@@ -87,20 +87,11 @@ class ContractCommit:
 
     def seal(self, actor: str) -> Head:
         """Write the commit's row; return the head it makes."""
-        seq = self.seq
-        row = CommitRow(
-            seq=seq,
-            time=self.writer.time,
-            actor=actor,
-            root_state=hashed(f"root {seq}"),
-            hash=hashed(f"commit {seq}"),
-            nodes=self._nodes,
-            edges=self._edges,
-            notes=self._notes,
-            changes="[]",
-        )
-        self.writer.insert_commit(row)
-        return Head(seq, row.time, row.hash, row.root_state, row.nodes, row.edges, row.notes)
+        seq, time = self.seq, self.writer.time
+        state, hash_ = hashed(f"root {seq}"), hashed(f"commit {seq}")
+        rows = self._nodes, self._edges, self._notes
+        self.writer.insert_commit(CommitRow(seq, time, actor, state, hash_, *rows, changes="[]"))
+        return Head(seq, time, hash_, state, *rows)
 
 
 @contextmanager

@@ -14,8 +14,7 @@ from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW, PoolRow
 from worlddb.testing.contract_commit import BEGAN, committing
 
-ALL_ROWS = 1 << 40
-"""Above every row that a contract writes."""
+ALL_ROWS = 1 << 40  # Above every row that a contract writes.
 
 
 def words(text: str) -> list[str]:
@@ -132,13 +131,10 @@ class DerivedContract:
             before = tx.note(ada, "metadata", json.dumps({"page": 3}))
             tx.note(ada, "metadata", json.dumps({f"{ATTRIBUTE}city": "Paris"}))
         with store.read() as reader:
-            stated = [
-                (row.node, list(row.attributes.values()))
-                for row in reader.lookups.attributes([ada])
-            ]
-            assert stated == [(ada, ["London"]), (ada, ["Paris"])]
-            after = reader.lookups.attributes_after(before)
-            assert [list(row.attributes.values()) for row in after] == [["Paris"]]
+            stated = reader.lookups.attributes([ada])
+            assert [[*row.attributes.values()] for row in stated] == [["London"], ["Paris"]]
+            assert reader.lookups.attributes_after(before) == stated[1:]
+            assert {row.node for row in stated} == {ada}
 
     # -- embeddings --------------------------------------------------------------------------------
 
@@ -149,16 +145,13 @@ class DerivedContract:
             session.derived.put_vectors(first.number, [(2, b"aa")])
             session.derived.set_embedded(second.number, 4)
         with store.read() as reader:
-            assert [(m.id, bool(m.active)) for m in reader.derived.models()] == [
-                ("first", True),
-                ("second", False),
-            ]
+            models = [(model.id, bool(model.active)) for model in reader.derived.models()]
+            assert models == [("first", True), ("second", False)]
         with store.derive() as session:
             session.derived.activate(second.number)
         with store.read() as reader:
-            assert [(m.id, m.dim, m.embedded, bool(m.active)) for m in reader.derived.models()] == [
-                ("second", 3, 4, True)
-            ]
+            (model,) = reader.derived.models()
+            assert (model.id, model.dim, model.embedded, model.active) == ("second", 3, 4, 1)
             assert reader.derived.vectors(first.number, [2]) == []
 
     def test_effective_vectors_are_those_of_pools_where_there_are_any(self, store: Store) -> None:
@@ -250,11 +243,8 @@ class DerivedContract:
             assert sweep.worlds() == [ROOT_ROW, home, other]
             inside = [(r.world, r.row, bool(r.is_member)) for r in sweep.inside([other, home])]
             assert inside == [(home, child, False), (other, child, True)]
-            assert [(e.row, e.gone is None) for e in sweep.typed("causes")] == [
-                (cause, True),
-                (gone, False),
-            ]
-            assert [e.inferred is None for e in sweep.typed("causes")] == [False, True]
+            causes = [(e.row, e.gone is None, e.inferred is None) for e in sweep.typed("causes")]
+            assert causes == [(cause, True, False), (gone, False, True)]
             assert [e.row for e in sweep.covers([home, other], ["causes"])] == [cause]
             assert sweep.saying([other], "causes", ['"inferred":true']) == [cause]
 

@@ -7,7 +7,7 @@ logs that a crash left behind are dealt with, and what does not come to its end 
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -21,10 +21,8 @@ from worlddb.store.sqlite.database_file import (
 )
 from worlddb.store.sqlite.schema import APPLICATION_ID
 
-PAGES_AT_ONCE = 4_096
-"""16 MiB: few steps, and an interrupt does not wait long."""
-BUSY_S = 5.0
-"""How long to wait for a store that another program is just writing."""
+PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and an interrupt does not wait long.
+BUSY_S = 5.0  # How long to wait for a store that another program is just writing.
 MAGIC = b"SQLite format 3\0"
 APPLICATION_ID_AT = 68
 HEAD_BYTES = 100
@@ -42,17 +40,11 @@ def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
 
 
 def land(partial: str, path: str) -> None:
-    """Give a finished copy its name, never taking another file's.
-
-    Raises:
-        StorageError: there is one of that name.
-    """
+    """Give a finished copy its name; StorageError if another file has it."""
     try:
         os.link(partial, path)
-    except FileExistsError:
-        raise StorageError(f"{path}: exists already; choose a new path") from None
-    except OSError:  # A disk without hard links: a small gap between the look and the move.
-        if os.path.exists(path):
+    except OSError as error:  # A disk without hard links: a small gap between look and move.
+        if isinstance(error, FileExistsError) or os.path.exists(path):
             raise StorageError(f"{path}: exists already; choose a new path") from None
         os.rename(partial, path)
 
@@ -107,19 +99,14 @@ def copy_into(source: str, path: str) -> None:
         ) from None
     except BaseException:
         if is_new:
-            with suppress(FileNotFoundError):
-                os.unlink(path)
+            Path(path).unlink(missing_ok=True)
         raise
     # Of what was there before; it is made again when it is needed.
     Path(f"{path}-vectors").unlink(missing_ok=True)
 
 
 def _refuse_stranger(path: str) -> None:
-    """Refuse to overwrite what is no store.
-
-    Raises:
-        FormatError: it is none.
-    """
+    """Raise FormatError if the file to overwrite is no store."""
     # Nobody in this process has it open yet, so closing it gives up no locks.
     with open(path, "rb") as file:
         head = file.read(HEAD_BYTES)

@@ -1,4 +1,8 @@
-"""Database file: how a store's file is opened, and what SQLite's errors mean here."""
+"""Database file: how a store's file is opened, and what all its tables share.
+
+`translated` says what SQLite's errors mean here, `SqlSession` is one connection in one transaction,
+and `JournalTable` has the commits, with the former values of the fields that they changed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import time
 from array import array
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -20,20 +25,32 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
-from worlddb.store.rows import CommitRow, Head, LookupsReached
+from worlddb.store.rows import CommitRow, Head, LookupsReached, NewText
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS, create
 
 MEMORY = ":memory:"
 CACHE_KIB = 262_144
 """The page cache of a connection: a store of a million nodes fits; unused pages cost nothing."""
-SMALLEST_BYTES = 512
-"""The smallest page of SQLite: a shorter file is none of its databases."""
+SMALLEST_BYTES = 512  # The smallest page of SQLite: a shorter file is none of its databases.
 BUSY_PAUSE_S = 0.005
 """Between two attempts to switch the journal's mode: much shorter than anybody notices."""
-SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
-"""What `durability` means to SQLite."""
+SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # What `durability` means to SQLite.
+IN = "IN (SELECT value FROM carray(?))"
+"""The condition for a list of rows, bound as one value: `(among(rows),)`."""
+FOREVER = 1 << 62  # A commit number above all others.
+# Commits are numbered without gaps and their times increase, so halving finds one by its time; an
+# index by time would cost every commit a page.
+_COMMIT_AT = """
+    WITH RECURSIVE search (low, high) AS (
+        SELECT -1, ?1
+        UNION ALL
+        SELECT iif(c.time <= ?2, c.seq, low), iif(c.time <= ?2, high, (low + high + 1) / 2 - 1)
+        FROM search LEFT JOIN commits c ON c.seq = (low + high + 1) / 2 WHERE low < high
+    )
+    SELECT low FROM search WHERE low = high
+"""
 
-
+Past = dict[tuple[str, int], Any]  # Former values by (field, row).
 Meaning = tuple[type[Exception] | tuple[type[Exception], ...], type[WorldDBError], str]
 MEANINGS: tuple[Meaning, ...] = (
     (
@@ -129,8 +146,7 @@ def connect_somehow(
     when it closes.
     """
     try:
-        con = connect(file, read_only=False, busy_timeout_s=busy_timeout_s, create=create)
-        return con, False
+        return connect(file, read_only=False, busy_timeout_s=busy_timeout_s, create=create), False
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         log = Path(f"{path}-wal")
         if os.path.isfile(path) and not os.access(path, os.R_OK):
@@ -149,14 +165,10 @@ def why_read_only(path: str) -> str:
     about = os.statvfs(path) if hasattr(os, "statvfs") else None
     if about is not None and about.f_flag & os.ST_RDONLY:
         return "lies on a read-only file system, so it can only be read; copy it to another disk"
-    if os.access(path, os.W_OK):
-        return (
-            "can only be read, for you have no right to write to its folder, where the log has to "
-            "be; change that (chmod u+w), or run as its owner"
-        )
+    what = "to its folder, where the log has to be" if os.access(path, os.W_OK) else "it"
     return (
-        "can only be read, for you have no right to write it; change that (chmod u+w), or run as "
-        "its owner"
+        f"can only be read, for you have no right to write {what}; change that (chmod u+w), or run "
+        "as its owner"
     )
 
 
@@ -188,11 +200,7 @@ def check_format(con: apsw.Connection, path: str) -> int:
 
 
 def refuse_old_format(con: apsw.Connection, path: str) -> None:
-    """Say what to do with an older file that may not be written.
-
-    Raises:
-        FormatError: it must be brought to the present format first.
-    """
+    """Raise FormatError if an older file, which may not be written, has to be migrated first."""
     version = check_format(con, path)
     if version < FORMAT_VERSION:
         raise FormatError(
@@ -255,18 +263,6 @@ def refuse_bad_path(path: str) -> None:
         raise StorageError(f"{path}: the folder {target.parent} does not exist; create it first")
 
 
-# SqlSession: one connection in one transaction, as the tables see it.
-#
-# It runs and counts statements, remembers what cannot change during a snapshot, and knows whether a
-# bulk load has put indexes off.
-
-
-IN = "IN (SELECT value FROM carray(?))"
-"""The condition for a list of rows, bound as one value: `(among(rows),)`."""
-FOREVER = 1 << 62
-"""A commit number above all others."""
-
-
 def among(rows: list[int]) -> Any:
     """Return rows as the array that `IN` reads; 0 is no row."""
     return apsw.carray(array("q", rows or (0,)))
@@ -286,12 +282,17 @@ class DeferredIndexes(Protocol):
 
     names: set[str]
 
-    def build(self) -> None:
-        """Build them."""
+    def keep(self, rows: Iterable[NewText]) -> None: ...  # noqa: D102
+    def analyse(self, pool: Executor) -> None: ...  # noqa: D102
+    def build(self) -> None: ...  # noqa: D102
 
 
 class SqlSession:
-    """One connection, from the beginning of a transaction to its end."""
+    """One connection, from the beginning of a transaction to its end.
+
+    It counts statements, remembers what cannot change during a snapshot, and knows whether a bulk
+    load has put indexes off. `seq` and `time` are those of the commit that a write becomes.
+    """
 
     __slots__ = (
         "_count",
@@ -306,12 +307,9 @@ class SqlSession:
         "time",
     )
 
-    def __init__(
-        self, con: apsw.Connection, count: StatementCount, seq: int = 0, time: int = 0
-    ) -> None:
+    def __init__(self, con: apsw.Connection, count: StatementCount, time: int = 0) -> None:
         self.con = con
-        # Of the commit that an open write transaction becomes.
-        self.seq = seq
+        self.seq = 0
         self.time = time
         self.deferred: DeferredIndexes | None = None
         self._count = count
@@ -352,36 +350,18 @@ class SqlSession:
             self.deferred.build()
 
 
-# JournalTable: the commits, and the former values of fields that commits changed.
-#
-# Tables hold the present. The past is the present with `history` laid over it: the first change after
-# the asked commit says what the field was then.
-
-
-# Commits are numbered without gaps and their times increase, so halving finds one by its time; an
-# index by time would cost every commit a page.
-_COMMIT_AT = """
-    WITH RECURSIVE search (low, high) AS (
-        SELECT -1, ?1
-        UNION ALL
-        SELECT iif(c.time <= ?2, c.seq, low), iif(c.time <= ?2, high, (low + high + 1) / 2 - 1)
-        FROM search LEFT JOIN commits c ON c.seq = (low + high + 1) / 2 WHERE low < high
-    )
-    SELECT low FROM search WHERE low = high
-"""
-
-Past = dict[tuple[str, int], Any]
-"""Former values by (field, row)."""
-
-
 class JournalTable:
-    """Commits and history, as one session sees them."""
+    """Commits and history, as one session sees them.
+
+    Tables hold the present. The past is the present with `history` laid over it: the first change
+    after the asked commit says what the field was then.
+    """
 
     def __init__(self, session: SqlSession) -> None:
         self._session = session
 
     def head(self) -> Head:
-        """Return the last commit; a snapshot has one, so it is read once."""
+        """Return the last commit; inside a write transaction, the one that it follows."""
         session = self._session
         if session.head is None:
             found = session.execute(
@@ -399,7 +379,7 @@ class JournalTable:
         return None if found is None or found < 0 else found
 
     def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]:
-        """Return commits above number `after`."""
+        """Return up to `limit` commits with a number above `after`, by number."""
         order = "DESC" if newest_first else "ASC"
         found = self._session.execute(
             f"SELECT * FROM commits WHERE seq > ? ORDER BY seq {order} LIMIT ?",
@@ -441,9 +421,9 @@ class JournalTable:
         self._session.execute(f"UPDATE {kind}s SET {column} = ? WHERE {key} = ?", (value, row))
 
     def set_valid_to(self, kind: str, row: int, valid_to: int) -> None:
-        """Close the validity of a node or an edge (`kind`)."""
+        """Close the validity of a node (`kind` "node") or an edge ("edge")."""
         self.change(kind, "valid_to", row, valid_to)
 
     def insert_commit(self, row: CommitRow) -> None:
-        """Write a commit."""
+        """Write the journal's row."""
         self._session.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)

@@ -1,20 +1,18 @@
-"""SetPagesTable: the pages of the sets of worlds, and the changes that wait for theirs.
+"""Derived tables: pages of sets, lookup keys, embeddings. All can be made again from the nodes.
 
-A commit changes a leaf here and a leaf there, and every fork above them: many pages of the file for
-a few bytes. So a commit writes only what it put and dropped, in one row of `waiting`; the pages
-themselves stay in memory, and are written together once enough changes wait. The pages in the file
-and the changes that wait beside them say the same as the pages in memory.
+A commit changes a leaf of a set here and there, and every fork above them: many pages for a few
+bytes. So a commit writes only what it put and dropped, in one row of `waiting`; the pages stay in
+memory (`PageCache`), and are written together once enough changes wait. The pages in the file and
+the changes that wait beside them say the same as the pages in memory.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import apsw
 from blake3 import blake3
 
 from worlddb.errors import CorruptionError
@@ -35,18 +33,31 @@ from worlddb.store.rows import (
 )
 from worlddb.store.sqlite.database_file import IN, SqlSession, among
 
-PAGES_MAX = 4_096
-"""How many pages stay in memory: a few megabytes."""
-WAITING_MAX = 256
-"""How many members may wait: so many pages a commit may have to write at once."""
-
+PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
+WAITING_MAX = 256  # How many members may wait: so many pages a commit may have to write at once.
+COUNTED_MAX = 1_000
+"""A name that so many nodes share says nothing about any of them; more need not be counted."""
+NOT_BEGUN = LookupsReached(ROOT_ROW, 0)
+"""How far an index has come that was never filled: the root world has no keys."""
+EMBEDDING_TABLES = ("vectors", "tokens", "pools")
+_HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}')"
+# For each key, from its `most`-th newest node on.
+_FIND = """
+    SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l
+    WHERE l.key = k.value AND l.node >= coalesce((
+        SELECT node FROM lookups WHERE key = k.value ORDER BY node DESC LIMIT 1 OFFSET ?2 - 1
+    ), 0)
+"""
+_COUNTS = """
+    SELECT k.value, (SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = k.value LIMIT ?2))
+    FROM carray(?1) k
+"""
 _SUM_BYTES = 16
 _ID_BYTES = 32
 _CHANGE = struct.Struct(">QBBII")
 _SEQ = struct.Struct(">q")
 
-PageKey = tuple[int, int, str]
-"""World, kind, path."""
+PageKey = tuple[int, int, str]  # World, kind, path.
 
 
 def size_of(changes: Iterable[SetChange]) -> int:
@@ -67,11 +78,7 @@ def encode(seq: int, changes: Iterable[SetChange]) -> bytes:
 
 
 def decode(seq: int, row: bytes) -> list[SetChange]:
-    """Return the changes that `encode` wrote.
-
-    Raises:
-        CorruptionError: these are not the bytes that were written.
-    """
+    """Return the changes that `encode` wrote; CorruptionError if the sum is not theirs."""
     body = row[_SUM_BYTES:]
     if row[:_SUM_BYTES] != _sum(seq, body):
         raise CorruptionError(f"what waits of commit {seq} is damaged; restore a backup")
@@ -98,7 +105,7 @@ class SetPagesTable:
         self._session = session
 
     def page(self, world: int, kind: int, path: str) -> SetPage | None:
-        """Return one page of a world's set."""
+        """Return one page; inside a write transaction, as that transaction has changed it."""
         found = self._session.execute(
             "SELECT fork, body FROM pages WHERE world = ? AND kind = ? AND path = ?",
             (world, kind, path),
@@ -106,7 +113,7 @@ class SetPagesTable:
         return None if found is None else SetPage(bool(found[0]), found[1])
 
     def waiting(self, after: int | None = None) -> list[SetChange]:
-        """Return the changes of sets whose pages are not written, of all commits or after one."""
+        """Return the changes whose pages are not written, of all commits or those after one."""
         sql = "SELECT seq, body FROM waiting WHERE ?1 IS NULL OR seq > ?1 ORDER BY seq"
         found = self._session.execute(sql, (after,))
         return [change for seq, body in found for change in decode(seq, body)]
@@ -123,11 +130,6 @@ class PageCache(dict[PageKey, "SetPage | None"]):
         self.at: tuple[int, bytes] | None = None
         self._next: tuple[int, bytes] | None = None
 
-    @property
-    def is_full(self) -> bool:
-        """Whether so much waits that pages have to be written."""
-        return self.waiting > WAITING_MAX
-
     def begin(self, head: Head) -> None:
         """Start a transaction that follows the commit `head`."""
         self.is_fresh = self.at == (head.seq, head.hash)
@@ -135,17 +137,6 @@ class PageCache(dict[PageKey, "SetPage | None"]):
         if len(self) > PAGES_MAX:
             for key in self.keys() - self.unwritten:
                 del self[key]
-
-    def forget(self) -> None:
-        """Drop everything: the file has it."""
-        self.clear()
-        self.unwritten.clear()
-        self.waiting = 0
-
-    def caught_up(self, waiting: int) -> None:
-        """Say that the pages are those of the last commit, with so many more members unwritten."""
-        self.is_fresh = True
-        self.waiting += waiting
 
     def change(self, key: PageKey, page: SetPage | None) -> None:
         """Change a page. Until the commit lands, the pages are those of no commit."""
@@ -172,14 +163,14 @@ class SetPagesWriter:
         self._cache = cache
 
     def page(self, world: int, kind: int, path: str) -> SetPage | None:
-        """Return one page of a world's set."""
+        """Return one page; inside a write transaction, as that transaction has changed it."""
         key = (world, kind, path)
         if key not in self._cache:
             self._cache[key] = self._table.page(world, kind, path)
         return self._cache[key]
 
     def unseen(self) -> list[SetChange]:
-        """Return the changes of sets that the pages of this session do not show yet.
+        """Return the changes before this transaction that its pages do not show yet, by commit.
 
         The last writer's pages go on if this process was it. After others they lack what those
         did, if that still waits; if it was written, pages must be read again.
@@ -192,33 +183,36 @@ class SetPagesWriter:
             sql = "SELECT hash FROM commits WHERE seq = ? AND (SELECT min(seq) FROM waiting) <= seq"
             found = self._session.execute(sql, cache.at[:1]).get
             at = cache.at[0] if found == cache.at[1] else None
-        if at is None:
-            cache.forget()
+        if at is None:  # The file has everything.
+            cache.clear()
+            cache.unwritten.clear()
+            cache.waiting = 0
         unseen = self._table.waiting(at)
-        cache.caught_up(size_of(unseen))
+        cache.is_fresh = True
+        cache.waiting += size_of(unseen)
         return unseen
 
     def put_pages(
         self, world: int, kind: int, pages: Mapping[str, tuple[int, bytes] | None]
     ) -> None:
-        """Change pages of a set, for this session and the ones after it; None removes one."""
+        """Change pages of a set, by path; None removes one."""
         for path, page in pages.items():
             changed = None if page is None else SetPage(bool(page[0]), page[1])
             self._cache.change((world, kind, path), changed)
 
     def keep_changes(self, changes: Sequence[SetChange]) -> None:
-        """Write down what the commit changed in sets; or, once enough waits, all pages."""
+        """Store what this commit changed in sets: as waiting changes, or by writing the pages."""
         if not changes:
             return
         self._cache.waiting += size_of(changes)
-        if self._cache.is_full:
+        if self._cache.waiting > WAITING_MAX:
             self.write_pages()
         else:
             seq = self._session.seq
             self._session.execute("INSERT INTO waiting VALUES (?, ?)", (seq, encode(seq, changes)))
 
     def write_pages(self) -> None:
-        """Write every page that is different in the file; nothing waits any more."""
+        """Write all changed pages now, so that nothing waits."""
         cache = self._cache
         put, gone = [], []
         for key in sorted(cache.unwritten):
@@ -241,27 +235,6 @@ class SetPagesWriter:
         cache.waiting = 0
 
 
-# Derived tables: lookup keys and embeddings. All of them can be made again from the nodes.
-
-
-COUNTED_MAX = 1_000
-"""A name that so many nodes share says nothing about any of them; more need not be counted."""
-NOT_BEGUN = LookupsReached(ROOT_ROW, 0)
-"""How far an index has come that was never filled: the root world has no keys."""
-_HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}')"
-# For each key, from its `most`-th newest node on.
-_FIND = """
-    SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l
-    WHERE l.key = k.value AND l.node >= coalesce((
-        SELECT node FROM lookups WHERE key = k.value ORDER BY node DESC LIMIT 1 OFFSET ?2 - 1
-    ), 0)
-"""
-_COUNTS = """
-    SELECT k.value, (SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = k.value LIMIT ?2))
-    FROM carray(?1) k
-"""
-
-
 class LookupTable:
     """Nodes by keys of names, attributes and contents, as one session sees them.
 
@@ -272,11 +245,11 @@ class LookupTable:
         self._session = session
 
     def is_begun(self) -> bool:
-        """Return whether anything was ever filed."""
+        """Return whether `set_reached` was ever called; only then moved nodes are noted."""
         return self.reached() is not NOT_BEGUN
 
     def reached(self) -> LookupsReached:
-        """Return the last node and the last note in the index; a snapshot reads that once."""
+        """Return the last node and note in the index, (1, 0) in a new store; it is read once."""
         session = self._session
         if session.reached is None:
             found = session.execute("SELECT node, note FROM lookups_reached").fetchone()
@@ -284,23 +257,23 @@ class LookupTable:
         return session.reached
 
     def set_reached(self, node: int, note: int) -> None:
-        """Record how far the index has come; no moved node is left."""
+        """Record how far the index has come, and forget the moved nodes."""
         session = self._session
         session.reached = None
         session.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
         session.execute("DELETE FROM lookups_moved")
 
     def moved(self) -> list[int]:
-        """Return the nodes that were moved or erased since they came into the index."""
+        """Return the nodes that were moved or erased since they were indexed, by row."""
         return self._session.rows("SELECT node FROM lookups_moved ORDER BY node", ())
 
     def names(self, world: int) -> int:
-        """Return how many nodes with a name have come into a world."""
+        """Return how many named nodes were counted in a world."""
         sql = "SELECT names FROM lookups_worlds WHERE world = ?"
         return self._session.one(sql, (world,)) or 0
 
     def add_names(self, names: Mapping[int, int]) -> None:
-        """Count the names that have come into worlds."""
+        """Add to the number of named nodes of worlds."""
         if names:
             self._session.executemany(
                 "INSERT INTO lookups_worlds VALUES (?, ?) "
@@ -309,47 +282,43 @@ class LookupTable:
             )
 
     def put(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Add (key, node); what is there already stays."""
+        """Add (key, node) pairs; a pair that is there stays."""
         self._session.executemany("INSERT OR IGNORE INTO lookups VALUES (?, ?)", rows)
 
     def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
-        """Return up to `most` nodes of each key, the newest first."""
+        """Return up to `most` nodes of each key, newest first; every key is in the answer."""
         found: dict[int, list[int]] = {key: [] for key in keys}
         if not found or most < 1:
             return found
-        for key, node in self._session.execute(_FIND, (_array(found), most)):
+        for key, node in self._session.execute(_FIND, (among(list(found)), most)):
             found[key].append(node)
         for nodes in found.values():
             nodes.reverse()  # The index has them oldest first.
         return found
 
     def count(self, key: int) -> int:
-        """Return how many nodes have a key, counted up to `COUNTED_MAX`."""
+        """Return how many nodes have a key, counted up to 1,000."""
         return self.counts([key])[key]
 
     def counts(self, keys: Iterable[int]) -> dict[int, int]:
-        """Return how many nodes have each key, each counted up to `COUNTED_MAX`."""
+        """Return how many nodes have each key, each counted up to 1,000."""
         wanted = dict.fromkeys(keys)
         if not wanted:
             return {}
-        return dict(self._session.execute(_COUNTS, (_array(wanted), COUNTED_MAX)))
+        return dict(self._session.execute(_COUNTS, (among(list(wanted)), COUNTED_MAX)))
 
     def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]:
-        """Return the attributes of nodes each time they were stated, the latest last."""
+        """Return the attributes of nodes, one row for each time they were stated, latest last."""
         return self._attributes(f"node {IN}", (among(list(nodes)),)) if nodes else []
 
     def attributes_after(self, note: int) -> list[AttributesRow]:
-        """Return the attributes that the notes after one state."""
+        """Return the attributes that notes above row `note` state, latest last."""
         return self._attributes("row > ?", (note,))
 
     def _attributes(self, where: str, values: tuple[Any, ...]) -> list[AttributesRow]:
         sql = f"SELECT node, text FROM notes WHERE {where} AND {_HAS_ATTRIBUTES} ORDER BY row"
         found = self._session.execute(sql, values)
         return [AttributesRow(node, from_metadata(json.loads(text))) for node, text in found]
-
-
-def _array(keys: Iterable[int]) -> Any:
-    return apsw.carray(array("q", keys))
 
 
 class EmbeddingTables:
@@ -372,29 +341,27 @@ class EmbeddingTables:
         return [ModelRow(*row) for row in self._session.execute(sql)]
 
     def add_model(self, ident: str, dim: int, pooling: str) -> ModelRow:
-        """Make room for a model's vectors, of all nodes but the root; the first one is active.
-
-        Whoever erased a model's row by hand may have left vectors under the number it gets.
-        """
+        """Add a model without vectors; the first one of a store is active."""
         self._session.execute(
             "INSERT INTO models (id, dim, active, pooling, embedded, composed, seq) "
             "VALUES (?, ?, (SELECT count(*) = 0 FROM models), ?, 1, 1, -1)",
             (ident, dim, pooling),
         )
         model = next(row for row in self.models() if row.id == ident)
-        for table in ("vectors", "tokens", "pools"):
+        # Whoever erased a model's row by hand may have left vectors under this number.
+        for table in EMBEDDING_TABLES:
             self._session.execute(f"DELETE FROM {table} WHERE model = ?", (model.number,))
         return model
 
     def activate(self, number: int) -> None:
-        """Make one model the active one and drop all others with their vectors."""
+        """Make a model the active one, and drop all others with their vectors."""
         self._session.execute("DELETE FROM models WHERE number != ?", (number,))
-        for table in ("vectors", "tokens", "pools"):
+        for table in EMBEDDING_TABLES:
             self._session.execute(f"DELETE FROM {table} WHERE model != ?", (number,))
         self._session.execute("UPDATE models SET active = 1")
 
     def set_embedded(self, number: int, node: int) -> None:
-        """Record up to which node there are vectors."""
+        """Record up to which node a model has vectors."""
         self._session.execute("UPDATE models SET embedded = ? WHERE number = ?", (node, number))
 
     def set_composed(self, number: int, node: int, seq: int) -> None:
@@ -403,20 +370,20 @@ class EmbeddingTables:
         self._session.execute(sql, (node, seq, number))
 
     def start_pools(self, number: int, pooling: str) -> None:
-        """Drop what is composed, to compose it again another way."""
+        """Drop all pools of a model, to compose them again with another pooling."""
         self._session.execute("DELETE FROM pools WHERE model = ?", (number,))
         sql = "UPDATE models SET composed = 1, seq = -1, pooling = ? WHERE number = ?"
         self._session.execute(sql, (pooling, number))
 
     def vectors(self, number: int, nodes: list[int]) -> list[VectorRow]:
-        """Return the content vectors of those nodes that have one."""
+        """Return the content vectors of those nodes that have one, in no order."""
         sql = f"SELECT node, vector FROM vectors WHERE model = ? AND node {IN}"
         return list(map(VectorRow._make, self._session.execute(sql, (number, among(nodes)))))
 
     def vectors_after(self, number: int, node: int, seq: int) -> Iterator[VectorRow]:
-        """Yield the effective vectors of nodes from `node` on, and of worlds composed after `seq`.
+        """Yield the effective vectors of nodes from `node` on, then of worlds composed after `seq`.
 
-        Each node once: its composed vector, if there is one, before that of its content.
+        Each node once, by row in both parts; the vector of a pool goes before that of the content.
         """
         whole = self._session.execute(
             "SELECT v.node, coalesce(p.vector, v.vector) FROM vectors v LEFT JOIN pools p "
@@ -432,43 +399,42 @@ class EmbeddingTables:
         yield from map(VectorRow._make, composed)
 
     def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
-        """Return the pools of those nodes that are composed worlds."""
-        sql = (
-            f"SELECT node, children, weight, total, vector FROM pools WHERE model = ? AND node {IN}"
-        )
-        return [PoolRow(*row) for row in self._session.execute(sql, (number, among(nodes)))]
+        """Return the pools of those nodes that are composed worlds, in no order."""
+        columns = "node, children, weight, total, vector"
+        sql = f"SELECT {columns} FROM pools WHERE model = ? AND node {IN}"
+        return list(map(PoolRow._make, self._session.execute(sql, (number, among(nodes)))))
 
     def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
-        """Write content vectors."""
+        """Write (node, content vector) pairs over what is there."""
         self._session.executemany(
             "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
             ((number, node, vector) for node, vector in items),
         )
 
     def tokens(self, number: int, nodes: list[int]) -> list[VectorRow]:
-        """Return the word vectors of those nodes that have any."""
+        """Return the word vectors of those nodes that have any, in no order."""
         sql = f"SELECT node, vectors FROM tokens WHERE model = ? AND node {IN}"
         return list(map(VectorRow._make, self._session.execute(sql, (number, among(nodes)))))
 
     def without_tokens(self, number: int, after: int, most: int) -> list[int]:
-        """Return the first embedded nodes after one that have a text and no token vectors."""
+        """Return embedded nodes above row `after` with a text and no word vectors, by row."""
         sql = (
             "SELECT row FROM nodes WHERE row > ?2 "
             "AND row <= (SELECT embedded FROM models WHERE number = ?1) "
             "AND (name != '' OR content != '') "
             "AND row NOT IN (SELECT node FROM tokens WHERE model = ?1) ORDER BY row LIMIT ?3"
         )
-        return [row for (row,) in self._session.execute(sql, (number, after, most))]
+        return self._session.rows(sql, (number, after, most))
 
     def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
-        """Write token vectors."""
+        """Write (node, word vectors) pairs over what is there."""
         self._session.executemany(
             "INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)",
             ((number, node, vectors) for node, vectors in items),
         )
 
     def put_pools(self, number: int, pools: Iterable[PoolRow], seq: int) -> None:
-        """Write the sums of worlds as composed at commit `seq`."""
+        """Write pools as composed at commit `seq` over what is there."""
         self._session.executemany(
             "INSERT OR REPLACE INTO pools VALUES (?, ?, ?, ?, ?, ?, ?)",
             ((number, *pool, seq) for pool in pools),

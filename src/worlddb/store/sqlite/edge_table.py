@@ -1,4 +1,12 @@
-"""EdgeTable and HandledTables: edges, and what their handlers recorded about them."""
+"""Edge table: edges, what their handlers recorded, and worlds as a whole.
+
+    EdgeTable      edges as values, read as of any commit
+    HandledTables  proposals, conflicts and custom edge types
+    WorldListing   the content of worlds, a page at a time
+    WorldSweep     whole worlds and whole edge types
+
+Listings and sweeps return row numbers: nothing is made into a value that nobody will see.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +42,23 @@ _COLUMNS = """
     FROM edges e CROSS JOIN nodes s ON s.row = e.source CROSS JOIN nodes t ON t.row = e.target
     LEFT JOIN commits b ON b.seq = e.born LEFT JOIN commits g ON g.seq = e.gone
 """
+# One world at a time: only then does SQLite read a page from the end of the index, and no more.
+_CHILDREN = "SELECT row FROM nodes WHERE parent = ? AND row < ? ORDER BY row DESC LIMIT ?"
+_MEMBERS = """
+    SELECT DISTINCT target FROM edges
+    WHERE source = ? AND type = 'contains' AND gone IS NULL AND target < ?
+      AND (valid_to IS NULL OR valid_to > ?)
+    ORDER BY target DESC LIMIT ?
+"""
+_AFTER_ALL = "\U0010ffff"
+RECALLS = """
+CREATE TABLE IF NOT EXISTS recalls (
+    node INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    last INTEGER NOT NULL
+) STRICT
+"""
+"""Made when the first recall is counted: derived, and missing from most files."""
 
 
 class EdgeTable:
@@ -44,7 +69,7 @@ class EdgeTable:
         self._journal = journal
 
     def edge_row(self, ident: bytes) -> int | None:
-        """Return the row of an edge by its whole id."""
+        """Return the row of the edge with this whole id."""
         self._session.need_index("edges_key")
         sql = "SELECT row FROM edges WHERE key = ? AND id = ?"
         return self._session.one(sql, (short_key(ident), ident))
@@ -56,7 +81,7 @@ class EdgeTable:
         types: Iterable[str] | None = None,
         known: int | None = None,
     ) -> list[EdgeRow]:
-        """Return the edges that leave, enter or touch `rows`, as of commit `known`."""
+        """Return the edges that leave, enter or touch `rows` as of commit `known`, by row."""
         wanted = list(rows)
         if direction == "both":
             chosen = None if types is None else list(types)
@@ -81,7 +106,7 @@ class EdgeTable:
     def edges_between(
         self, first: int, last: int, known: int | None = None, types: Iterable[str] | None = None
     ) -> list[EdgeRow]:
-        """Return the edges of a range of rows as of commit `known`, deleted ones too."""
+        """Return the edges with rows from `first` to `last` as of `known`, deleted ones too."""
         where, values = "e.row BETWEEN ? AND ?", [first, last]
         return self._edges(*_of_types(where, values, types), known, deleted=True)
 
@@ -103,22 +128,8 @@ class EdgeTable:
 
     def _value(self, columns: Any, past: Past, known: int | None) -> EdgeRow:
         # The columns of `_COLUMNS`, unpacked once: this is the innermost loop of every traversal.
-        (
-            row,
-            ident,
-            type_,
-            source,
-            target,
-            world,
-            source_id,
-            target_id,
-            valid_from,
-            valid_to,
-            metadata,
-            born_time,
-            gone,
-            gone_time,
-        ) = columns
+        (row, ident, type_, source, target, world, source_id, target_id, valid_from, valid_to,
+         metadata, born_time, gone, gone_time) = columns  # fmt: skip
         if past:
             valid_to = past.get(("edge.valid_to", row), valid_to)
         is_gone = gone is not None and (known is None or gone <= known)
@@ -140,7 +151,7 @@ class EdgeTable:
     # -- writes ------------------------------------------------------------------------------------
 
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
-        """Insert all columns but `gone`."""
+        """Insert edges: the one raw insert, for the reconciler and the replay of a journal."""
         self._session.executemany(
             "INSERT INTO edges (row, key, id, type, source, target, world, valid_from, valid_to, "
             "metadata, generation, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -148,15 +159,15 @@ class EdgeTable:
         )
 
     def delete_edge(self, row: int) -> None:
-        """Close an edge on the known axis."""
+        """Delete an edge as of this commit; readers of earlier commits still see it."""
         self._session.execute("UPDATE edges SET gone = ? WHERE row = ?", (self._session.seq, row))
 
     def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Record (premise, inferred edge) pairs."""
+        """Record (premise, inferred edge) pairs; a pair that is there stays."""
         self._session.executemany("INSERT OR IGNORE INTO premises VALUES (?, ?)", rows)
 
     def resting_on(self, edge: int) -> list[int]:
-        """Return the rows of the inferred edges that rest on an edge."""
+        """Return the inferred edges that have this one as a premise, by row."""
         sql = "SELECT edge FROM premises WHERE premise = ? ORDER BY edge"
         return self._session.rows(sql, (edge,))
 
@@ -179,19 +190,16 @@ class HandledTables:
     def proposals(
         self, status: str | None = None, rows: Iterable[int] | None = None, known: int | None = None
     ) -> list[ProposalRow]:
-        """Return proposals by status and by the nodes they concern, as of commit `known`."""
+        """Return the proposals with a status that touch any of `rows`, as of `known`, by edge."""
         sql = "SELECT edge, low, high, status, tier, score, evidence FROM proposals WHERE born <= ?"
-        values: list[Any] = [FOREVER if known is None else known]
-        if rows is not None:
-            chosen = list(rows)
-            if not chosen:
-                return []
-            sql += f" AND (low {IN} OR high {IN})"
-            values += (among(chosen), among(chosen))
+        chosen = None if rows is None else list(rows)
+        if chosen == []:
+            return []
+        where, values = _at_nodes(chosen, known)
         if status is not None and known is None:
-            sql += " AND status = ?"
+            where += " AND status = ?"
             values.append(status)
-        ordered = self._session.execute(sql + " ORDER BY edge", values)
+        ordered = self._session.execute(f"{sql}{where} ORDER BY edge", values)
         found = [ProposalRow(*row) for row in ordered]
         past = self._journal.past(("proposal.status",), [row.edge for row in found], known)
         then = [
@@ -201,22 +209,19 @@ class HandledTables:
         return [row for row in then if status is None or row.status == status]
 
     def has_proposals(self) -> bool:
-        """Return whether any merge was ever proposed; most stores can skip looking further."""
+        """Return whether a merge was ever proposed."""
         return self._session.one("SELECT 1 FROM proposals LIMIT 1", ()) is not None
 
     def conflicts(
         self, rows: Iterable[int] | None = None, known: int | None = None
     ) -> list[ConflictRow]:
-        """Return the conflicts recorded up to commit `known`, open ones with `gone` None."""
+        """Return the conflicts that touch any of `rows`, by edge; `gone` is None if open then."""
         sql = "SELECT edge, low, high, reason, gone FROM conflicts WHERE born <= ?"
-        values: list[Any] = [FOREVER if known is None else known]
-        if rows is not None:
-            chosen = list(rows)
-            if not chosen:
-                return []
-            sql += f" AND (low {IN} OR high {IN})"
-            values += (among(chosen), among(chosen))
-        ordered = self._session.execute(sql + " ORDER BY edge", values)
+        chosen = None if rows is None else list(rows)
+        if chosen == []:
+            return []
+        where, values = _at_nodes(chosen, known)
+        ordered = self._session.execute(f"{sql}{where} ORDER BY edge", values)
         found = [ConflictRow(*row) for row in ordered]
         if known is not None:
             found = [
@@ -226,7 +231,7 @@ class HandledTables:
         return found
 
     def registrations(self) -> list[RegistrationRow]:
-        """Return the custom edge types the store remembers."""
+        """Return the custom edge types, by the row of their world and by type."""
         found = self._session.execute(
             "SELECT n.id, r.type, r.version, r.functional FROM registrations r "
             "JOIN nodes n ON n.row = r.world ORDER BY r.world, r.type"
@@ -245,7 +250,7 @@ class HandledTables:
         )
 
     def set_status(self, edge: int, status: str) -> None:
-        """Decide, withdraw or reopen a proposal."""
+        """Change the status of a proposal."""
         self._journal.change("proposal", "status", edge, status)
 
     def put_conflict(self, row: ConflictRow) -> None:
@@ -256,42 +261,25 @@ class HandledTables:
         )
 
     def settle_conflict(self, edge: int) -> None:
-        """Record that a conflict is over."""
+        """Settle a conflict as of this commit."""
         self._session.execute(
             "UPDATE conflicts SET gone = ? WHERE edge = ?", (self._session.seq, edge)
         )
 
     def put_registration(self, world: int, type_: str, version: str, functional: bool) -> None:
-        """Remember a custom edge type of a world."""
+        """Add or replace a custom edge type of a world."""
         self._session.execute(
             "INSERT OR REPLACE INTO registrations VALUES (?, ?, ?, ?, ?)",
             (world, type_, version, int(functional), self._session.seq),
         )
 
 
-# World listings: the content of worlds a page at a time, and whole worlds and edge types.
-#
-# Rows stay numbers here: nothing is made into a value that nobody will see.
-
-
-# One world at a time: only then does SQLite read a page from the end of the index, and no more.
-_CHILDREN = "SELECT row FROM nodes WHERE parent = ? AND row < ? ORDER BY row DESC LIMIT ?"
-_MEMBERS = """
-    SELECT DISTINCT target FROM edges
-    WHERE source = ? AND type = 'contains' AND gone IS NULL AND target < ?
-      AND (valid_to IS NULL OR valid_to > ?)
-    ORDER BY target DESC LIMIT ?
-"""
-_TYPED = """
-    SELECT row FROM nodes
-    WHERE parent = ? AND row > ? AND type = ? AND name >= ? AND name < ? ORDER BY row LIMIT ?
-"""
-_ENDED = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ?"
-_HOLDERS = f"""
-    SELECT parent FROM nodes WHERE row {IN} AND parent IS NOT NULL
-    UNION SELECT source FROM edges WHERE target {IN} AND type = 'contains' AND gone IS NULL
-"""
-_AFTER_ALL = "\U0010ffff"
+def _at_nodes(rows: list[int] | None, known: int | None) -> tuple[str, list[Any]]:
+    """Return a condition on the nodes that proposals or conflicts touch, and all values."""
+    values: list[Any] = [FOREVER if known is None else known]
+    if rows is None:
+        return "", values
+    return f" AND (low {IN} OR high {IN})", [*values, among(rows), among(rows)]
 
 
 class WorldListing:
@@ -301,39 +289,35 @@ class WorldListing:
         self._session = session
 
     def latest(self, worlds: Iterable[int], before: int, now: int, most: int) -> list[int]:
-        """Return the rows below `before` of the children and members of worlds, latest first."""
+        """Return children and present members of worlds below row `before`, newest first."""
         pages = []
         for world in worlds:
-            children = self._session.execute(_CHILDREN, (world, before, most))
-            members = self._session.execute(_MEMBERS, (world, before, now, most))
-            pages += [[row for (row,) in found] for found in (children, members)]
-        both = merge(*pages, reverse=True)
-        return list(islice(dict.fromkeys(both), most))
+            children = self._session.rows(_CHILDREN, (world, before, most))
+            members = self._session.rows(_MEMBERS, (world, before, now, most))
+            pages += [children, members]
+        return list(islice(dict.fromkeys(merge(*pages, reverse=True)), most))
 
     def holders(self, rows: Iterable[int]) -> set[int]:
-        """Return the worlds that any of some rows live in, or are or will be members of."""
+        """Return the worlds that nodes live in, or are members of at any time."""
         given = list(rows)
-        return {row for (row,) in self._session.execute(_HOLDERS, (among(given), among(given)))}
+        sql = (
+            f"SELECT parent FROM nodes WHERE row {IN} AND parent IS NOT NULL UNION SELECT source "
+            f"FROM edges WHERE target {IN} AND type = 'contains' AND gone IS NULL"
+        )
+        return set(self._session.rows(sql, (among(given), among(given))))
 
     def ended(self, rows: Iterable[int], at: int) -> set[int]:
         """Return those rows whose validity is over at `at`."""
-        found = self._session.execute(_ENDED, (among(list(rows)), at))
-        return {row for (row,) in found}
+        sql = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ?"
+        return set(self._session.rows(sql, (among(list(rows)), at)))
 
     def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]:
-        """Return a world's children above row `after` of a type, with names that begin so."""
-        values = (world, after, type_, start, start + _AFTER_ALL, most)
-        return self._session.rows(_TYPED, values)
-
-
-RECALLS = """
-CREATE TABLE IF NOT EXISTS recalls (
-    node INTEGER PRIMARY KEY,
-    count INTEGER NOT NULL,
-    last INTEGER NOT NULL
-) STRICT
-"""
-"""Made when the first recall is counted: derived, and missing from most files."""
+        """Return children above row `after` of a type whose names begin with `start`, by row."""
+        sql = (
+            "SELECT row FROM nodes WHERE parent = ? AND row > ? AND type = ? AND name >= ? "
+            "AND name < ? ORDER BY row LIMIT ?"
+        )
+        return self._session.rows(sql, (world, after, type_, start, start + _AFTER_ALL, most))
 
 
 class WorldSweep:
@@ -342,10 +326,8 @@ class WorldSweep:
     def __init__(self, session: SqlSession) -> None:
         self._session = session
 
-    # -- worlds and their summaries ----------------------------------------------------------------
-
     def worlds(self) -> list[int]:
-        """Return the rows of all nodes that something lives in or is a member of."""
+        """Return all worlds that have a child or a member, by row."""
         sql = (
             "SELECT parent FROM nodes WHERE parent IS NOT NULL GROUP BY parent "
             "UNION SELECT source FROM edges WHERE type = 'contains' AND gone IS NULL"
@@ -353,25 +335,22 @@ class WorldSweep:
         return self._session.rows(sql, ())
 
     def inside(self, worlds: Iterable[int]) -> list[InsideRow]:
-        """Return what lives in some worlds or is a member of them, ended or not, by world and row.
-
-        A member whose membership has ended or not begun is told apart by that membership's times.
-        """
+        """Return the children and members of worlds, ended ones too, by world and row."""
         rows = list(worlds)
         columns = (
             "n.row, n.type, n.content != '', n.name != '', n.state IS NOT NULL, n.born, "
             "n.created_at, n.valid_to"
         )
         sql = (
-            f"SELECT n.parent, {columns}, 0, 0, NULL FROM nodes n WHERE n.parent {IN} "
-            f"UNION ALL SELECT e.source, {columns}, 1, e.valid_from, e.valid_to "
+            f"SELECT n.parent, {columns}, 0, NULL FROM nodes n WHERE n.parent {IN} "
+            f"UNION ALL SELECT e.source, {columns}, 1, e.valid_to "
             f"FROM edges e CROSS JOIN nodes n ON n.row = e.target WHERE e.source {IN} "
             "AND e.type = 'contains' AND e.gone IS NULL AND n.parent != e.source ORDER BY 1, 2"
         )
         return list(map(InsideRow._make, self._session.execute(sql, (among(rows), among(rows)))))
 
     def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]:
-        """Return the edges of some types from `sources`, not deleted, as numbers."""
+        """Return the undeleted edges of some types from nodes, by row."""
         marks = ", ".join("?" * len(types))
         sql = (
             "SELECT row, source, target, valid_from, valid_to FROM edges "
@@ -393,7 +372,7 @@ class WorldSweep:
         return self._session.rows(sql, values) if said else []
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
-        """Return the sources of some nodes that begin with `start`."""
+        """Return the sources of nodes that begin with `start`."""
         sql = f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'source' AND text GLOB ?"
         found: dict[int, list[str]] = {}
         for node, text in self._session.execute(sql, (among(list(rows)), f"{start}*")):
@@ -401,7 +380,7 @@ class WorldSweep:
         return found
 
     def summaries_in(self, worlds: Iterable[int], start: str) -> list[SummaryRow]:
-        """Return the summaries in worlds that have a source which begins with `start`."""
+        """Return the summaries in worlds that have a source which begins with `start`, by row."""
         sql = (
             f"SELECT n.parent, n.row, n.valid_to FROM nodes n WHERE n.parent {IN} "
             "AND n.type = 'Summary' AND EXISTS (SELECT 1 FROM notes t WHERE t.node = n.row "
@@ -439,10 +418,8 @@ class WorldSweep:
         )
         return list(map(SummaryEnd._make, self._session.execute(sql, (among(list(rows)),))))
 
-    # -- edge types --------------------------------------------------------------------------------
-
     def typed(self, type_: str) -> Iterator[CauseRow]:
-        """Yield every edge of a type, deleted or not, in the order of writing."""
+        """Yield every edge of a type, deleted ones too, by row."""
         sql = (
             "SELECT row, id, source, target, world, valid_from, valid_to, "
             "iif(instr(metadata, '\"inferred\":true'), metadata, NULL), gone "
@@ -450,21 +427,13 @@ class WorldSweep:
         )
         return map(CauseRow._make, self._session.execute(sql, (type_,)))
 
-    # -- what was recalled -------------------------------------------------------------------------
-
-    def _has_recalls(self) -> bool:
-        """Return whether any recall was ever counted in this file."""
-        sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'recalls'"
-        return self._session.execute(sql).get is not None
-
     def recalls(self, rows: Iterable[int]) -> list[RecallRow]:
-        """Return the age, the recalls and the links of nodes."""
+        """Return age, recalls and links of nodes, by row."""
         joined, counted = "", "0, NULL"
-        if self._has_recalls():
-            joined, counted = (
-                "LEFT JOIN recalls r ON r.node = n.row",
-                "coalesce(r.count, 0), r.last",
-            )
+        made = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'recalls'"
+        if self._session.one(made, ()) is not None:
+            joined = "LEFT JOIN recalls r ON r.node = n.row"
+            counted = "coalesce(r.count, 0), r.last"
         links = "SELECT count(*) FROM edges e WHERE e.{} = n.row AND e.gone IS NULL"
         sql = (
             f"SELECT n.row, n.created_at, {counted}, ({links.format('source')}) + "
@@ -473,7 +442,7 @@ class WorldSweep:
         return list(map(RecallRow._make, self._session.execute(sql, (among(list(rows)),))))
 
     def add_recalls(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Add (node, how often, when last) to what was counted; inside `Store.derive` alone."""
+        """Add (node, how often, when last) to the counts; inside `Store.derive` alone."""
         self._session.execute(RECALLS)
         self._session.executemany(
             "INSERT INTO recalls VALUES (?, ?, ?) ON CONFLICT (node) DO UPDATE SET "

@@ -1,4 +1,10 @@
-"""Gate: counts the sessions of a store, admits one writer at a time, and closes behind the last."""
+"""File locks: who may use a store's file, in this process and beside other users of it.
+
+Gate          counts readers, admits one writer at a time, and shuts behind the last
+LockedFiles   locks that keep another SQLite in this process from closing the store under us
+FileWatch     notices that the file was deleted, moved or replaced
+Checkpointer  moves the write-ahead log into the file, off every writer's path
+"""
 
 from __future__ import annotations
 
@@ -8,15 +14,31 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from threading import RLock
 
 import apsw
 
 from worlddb.errors import ConflictError, InvalidInputError, StorageError, WorldDBError
 
+try:
+    import fcntl
+except ImportError:  # Windows, where locks belong to open files anyway.
+    fcntl = None  # type: ignore[assignment]
+
 TIDYING_S_MAX = 5.0
 """How long the store's own upkeep may wait for its turn, or a writer for the upkeep."""
+ALONE_BYTE = 0x40000002
+"""In the file: a byte that has to be free for the one who takes the log away."""
+USED_BYTE = 128
+"""In the index of the log: the byte that has to be free for the one who begins it anew."""
+PAGES_MIN = 8_000  # About 32 MB of log: small enough to re-read after a crash in no time.
+TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
+ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
+OTHERS_PATIENCE_MS = 10  # Other processes wait for this lock, too; a later commit tries again.
+LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew after a large load.
+X_SYNC = 5
+"""Where `xSync` is in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""
 
 
 class Gate:
@@ -35,11 +57,7 @@ class Gate:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Count as a reader for the length of the block.
-
-        Raises:
-            InvalidInputError: the store is closed.
-        """
+        """Count as a reader for the length of the block."""
         counted = False
         try:
             with self._state:
@@ -90,11 +108,7 @@ class Gate:
 
     @contextmanager
     def tidying(self) -> Iterator[None]:
-        """Be the one writer for a moment that is the store's own business.
-
-        Raises:
-            InvalidInputError, ConflictError: as `writing`; then there is nothing to tidy.
-        """
+        """Be the one writer for a moment that is the store's own business."""
         self._tidier = threading.get_ident()
         try:
             with self.writing(TIDYING_S_MAX):
@@ -116,10 +130,7 @@ class Gate:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep every other thread out for the length of the block; the writer passes."""
-        if self._writer == threading.get_ident():
-            yield
-            return
-        with self.writing():
+        with nullcontext() if self._writer == threading.get_ident() else self.writing():
             yield
 
     def adopt(self, con: apsw.Connection) -> None:
@@ -134,11 +145,7 @@ class Gate:
                 self._long_lived.remove(con)
 
     def close(self) -> list[apsw.Connection]:
-        """Admit nobody more, wait until all are out, and return the adopted connections.
-
-        Raises:
-            InvalidInputError: this thread has a transaction open.
-        """
+        """Admit nobody more, wait until all are out, and return the adopted connections."""
         if self._writer == threading.get_ident():
             raise InvalidInputError(
                 "this thread has a transaction open; leave its block, then close the store"
@@ -154,36 +161,18 @@ class Gate:
             raise InvalidInputError(f"{self._path}: is closed; open it again")
 
 
-# File locks: keep another SQLite in this very process from closing the store under us.
-#
-# SQLite learns who else has a file open from locks that belong to processes. So a second copy of
-# SQLite in our own process (Python's `sqlite3` beside the one we use) does not learn of us: it would
-# begin the index of the log anew when it comes, and take the log away when it goes, while we still
-# write to it. And whoever merely reads the file's bytes in our process gives up all our locks by
-# closing it; then other processes do not learn of us either.
-#
-# Locks that belong to an open file do not have that weakness. We hold two, on the bytes that SQLite
-# asks for before it does either. They keep nobody from reading or writing.
-#
-# `FileWatch` notices that the file under an open store was deleted, moved or replaced. SQLite goes on
-# writing to the file it has opened, whatever its path leads to by now. Nobody would find what was
-# written there, so it must not be acknowledged.
-
-
-try:
-    import fcntl
-except ImportError:  # Windows, where locks belong to open files anyway.
-    fcntl = None  # type: ignore[assignment]
-
-
-ALONE_BYTE = 0x40000002
-"""In the file: a byte that has to be free for the one who takes the log away."""
-USED_BYTE = 128
-"""In the index of the log: the byte that has to be free for the one who begins it anew."""
-
-
 class FileLocks:
-    """The locks on one file, for all the stores that this process has open on it."""
+    """The locks on one file, for all the stores that this process has open on it.
+
+    SQLite learns who else has a file open from locks that belong to processes. So a second copy of
+    SQLite in our own process (Python's `sqlite3` beside the one we use) does not learn of us: it
+    would begin the index of the log anew when it comes, and take the log away when it goes, while
+    we still write to it. And whoever merely reads the file's bytes in our process gives up all our
+    locks by closing it; then other processes do not learn of us either.
+
+    Locks that belong to an open file do not have that weakness. We hold two, on the bytes that
+    SQLite asks for before it does either. They keep nobody from reading or writing.
+    """
 
     def __init__(self) -> None:
         self._files: list[tuple[int, int]] = []
@@ -241,10 +230,7 @@ class LockedFiles:
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """Close no file meanwhile: a connection that is being made has its locks, and no hold yet.
-
-        A store is opened, and takes its hold, inside.
-        """
+        """Close no file meanwhile: a connection that is being made has locks, but no hold yet."""
         with self._lock:
             self._opening += 1
         try:
@@ -302,7 +288,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class FileWatch:
-    """A path, and the file that it led to when the store was opened."""
+    """A path, and the file that it led to when the store was opened.
+
+    SQLite goes on writing to the file it has opened, whatever its path leads to by now. Nobody
+    would find what was written there, so it must not be acknowledged.
+    """
 
     def __init__(self, path: str, file: str | None) -> None:
         self._path = path
@@ -310,11 +300,7 @@ class FileWatch:
         self._found = None if file is None else _identity(file)
 
     def refuse_lost(self) -> None:
-        """Refuse to go on if the path leads to another file by now, or to none.
-
-        Raises:
-            StorageError: it does.
-        """
+        """Raise StorageError if the path leads to another file by now, or to none."""
         if self._file is None or self._found is None:
             return
         try:
@@ -337,22 +323,6 @@ def _identity(file: str) -> tuple[int, int] | None:
     return (about.st_dev, about.st_ino) if about.st_ino else None
 
 
-# Checkpointer: moves the write-ahead log into the file, off every writer's path.
-#
-# A log begins anew only if all of it has been moved when the next writer starts. Beside a writer that
-# never rests, moving alone does not get there: it writes on meanwhile, and the log grows without end.
-# So most of the log is moved beside the writers, and the little that is left in a turn of its own.
-
-
-PAGES_MIN = 8_000  # About 32 MB of log: small enough to re-read after a crash in no time.
-TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
-ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
-OTHERS_PATIENCE_MS = 10  # Other processes wait for this lock, too; a later commit tries again.
-LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew after a large load.
-X_SYNC = 5
-"""Where `xSync` is in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""
-
-
 def sync_file(con: apsw.Connection) -> None:
     """Wait until the disk has what was moved into the file.
 
@@ -370,7 +340,12 @@ def sync_file(con: apsw.Connection) -> None:
 
 
 class Checkpointer:
-    """A thread that sleeps until the log has grown, then moves it into the file."""
+    """A thread that sleeps until the log has grown, then moves it into the file.
+
+    A log begins anew only if all of it has been moved when the next writer starts. A writer that
+    never rests writes on meanwhile, and the log would grow without end. So most of the log is moved
+    beside the writers, and the little that is left in a turn of its own.
+    """
 
     def __init__(self, path: str, writer: apsw.Connection, gate: Gate) -> None:
         self._path = path

@@ -1,4 +1,9 @@
-"""NodeTable: nodes and their notes (aliases, sources, metadata), read as of any commit."""
+"""Node table: nodes, their notes and their words.
+
+NodeTable  nodes and their notes (aliases, sources, metadata), read as of any commit
+TextIndex  the words of every node (FTS5); words come analysed, and are never FTS5 syntax
+BulkLoad   a load that puts off all indexes until its end
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,6 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import apsw
@@ -60,8 +64,27 @@ FILE_AGAIN = (
 )
 """A moved or erased node is put into the lookup index again, once there is such an index."""
 
-Notes = dict[str, list[str]]
-"""The notes of one node by kind."""
+COUNTED_MAX = 2_000
+"""More nodes with a word than this are estimated: counting them all takes as long as a search."""
+BULK_HASH_BYTES = 64 << 20
+"""How much text FTS5 gathers during a load: one large segment instead of many small ones."""
+SORTING_CACHE_KIB = 2_000
+"""SQLite sorts in runs as large as its cache; runs that fit the processor's cache are faster."""
+BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
+"""Triggers that would run for each row of a load."""
+TEXTS_KEPT_MAX = 2_000_000
+"""How many texts a load keeps in memory; those beyond are read back from the nodes."""
+TEXTS_BATCH = 10_000
+"""How many texts are analysed at once: enough that handing them over costs nothing."""
+_BETWEEN = "\x1f"  # Stands between name and content; no word has it.
+_INSERT_BATCH = (
+    "INSERT INTO texts (rowid, name, content) SELECT ? + rowid - 1, "
+    "substr(value, 1, instr(value, char(31)) - 1), substr(value, instr(value, char(31)) + 1) "
+    "FROM carray(?)"
+)
+"""Takes a whole batch as one value, so that SQLite reads it without stopping for Python."""
+
+Notes = dict[str, list[str]]  # The notes of one node by kind.
 
 
 class _NodeColumns(NamedTuple):
@@ -92,7 +115,7 @@ class NodeTable:
     # -- ids ---------------------------------------------------------------------------------------
 
     def node_row(self, ident: bytes) -> int | None:
-        """Return the row of a node by its whole id; ids never change rows, so it is read once."""
+        """Return the row of the node with this whole id."""
         session = self._session
         row = session.node_rows.get(ident)
         if row is None:
@@ -104,7 +127,7 @@ class NodeTable:
         return row
 
     def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
-        """Return up to `limit` ids that begin with the hex `prefix`, in order."""
+        """Return up to `limit` ids of "nodes" or "edges" that begin with a hex prefix, sorted."""
         self._session.need_index("nodes_key", "edges_key")
         low = short_key(bytes.fromhex(prefix[:_KEY_NIBBLES].ljust(_KEY_NIBBLES, "0")))
         high = short_key(bytes.fromhex(prefix[:_KEY_NIBBLES].ljust(_KEY_NIBBLES, "f")))
@@ -120,7 +143,7 @@ class NodeTable:
         return ids
 
     def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
-        """Return where the nodes among `idents` that exist are."""
+        """Return where the nodes with these ids are; ids of no node are left out."""
         self._session.need_index("nodes_key")
         sql = "SELECT id, row, parent, valid_from FROM nodes WHERE key "
         wanted = set(idents)
@@ -175,24 +198,12 @@ class NodeTable:
     def _value(self, columns: Any, notes_of: Mapping[int, Notes]) -> tuple[int, Node]:
         """Return `_NodeColumns` as (row, value)."""
         # A plain tuple, unpacked once: this is the innermost loop of most reads.
-        (
-            row,
-            id_,
-            state,
-            type_,
-            name,
-            content,
-            created_at,
-            _,
-            parent_id,
-            valid_from,
-            valid_to,
-            _,
-            born_time,
-        ) = columns
+        (row, id_, state, type_, name, content, created_at, _, parent_id, valid_from, valid_to, _,
+         born_time) = columns  # fmt: skip
         notes = notes_of.get(row)
         ident = trusted_id(id_)
-        born = self._time(born_time)
+        # The open transaction's own commit has no row yet, so no time in the join.
+        born = from_micros(self._session.time if born_time is None else born_time)
         node = Node(
             id=ident,
             state=ident if state is None else trusted_id(state),
@@ -210,10 +221,6 @@ class NodeTable:
             erased=created_at == ERASED,
         )
         return row, node
-
-    def _time(self, time: int | None) -> datetime:
-        """Return a commit's time; the open transaction's own commit has no row yet."""
-        return from_micros(self._session.time if time is None else time)
 
     def bodies(self, rows: Iterable[int], known: int | None = None) -> Iterator[BodyRow]:
         """Yield the searchable part of nodes by row, as of commit `known`."""
@@ -237,14 +244,14 @@ class NodeTable:
     # -- worlds ------------------------------------------------------------------------------------
 
     def world(self, row: int) -> World:
-        """Return the fields that a world's state is hashed from."""
+        """Return the fields that one world's state is hashed from; CorruptionError without it."""
         found = self.worlds([row])
         if row not in found:
             raise CorruptionError(f"node row {row} is missing; run `worlddb check`")
         return found[row]
 
     def worlds(self, rows: Iterable[int]) -> dict[int, World]:
-        """Return the fields that the states of worlds are hashed from."""
+        """Return the fields that the states of worlds are hashed from, by row."""
         wanted = list(rows)
         if wanted == [ROOT_ROW]:
             return {ROOT_ROW: _ROOT_WORLD._replace(state=self._journal.root_state(None))}
@@ -261,7 +268,7 @@ class NodeTable:
     def children(
         self, row: int, known: int | None = None, after: int = 0, limit: int | None = None
     ) -> list[int]:
-        """Return the rows of a world's children, in the order they were written."""
+        """Return the rows above `after` that live in a world, by row."""
         self._session.need_index("nodes_parent")
         sql = "SELECT row FROM nodes WHERE parent = ? AND row > ? ORDER BY row LIMIT ?"
         if known is None:
@@ -274,11 +281,11 @@ class NodeTable:
         return sorted(child for child in rows if then.get(child) == row)[:limit]
 
     def children_of(self, rows: Iterable[int]) -> list[int]:
-        """Return the rows of the present children of several worlds."""
+        """Return the rows that live in any of some worlds now, in no order."""
         return self._session.rows(f"SELECT row FROM nodes WHERE parent {IN}", (among(list(rows)),))
 
     def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]:
-        """Return the parent row of each row; rows not born by `known` are left out."""
+        """Return the parent row of each row, None for the root; without rows born after `known`."""
         wanted = list(rows)
         if not wanted:
             return {}
@@ -301,7 +308,7 @@ class NodeTable:
     # -- names and notes ---------------------------------------------------------------------------
 
     def rows_named(self, names: Iterable[str]) -> list[int]:
-        """Return the rows of the nodes with exactly one of these names."""
+        """Return the rows with exactly these names, name by name and by row."""
         texts = TextIndex(self._session)
         rows: list[int] = []
         for name in names:
@@ -323,7 +330,7 @@ class NodeTable:
         return found
 
     def aliases(self, rows: Iterable[int], known: int | None = None) -> list[AliasRow]:
-        """Return the aliases of nodes as of commit `known`."""
+        """Return the aliases of nodes as of commit `known`, in no order."""
         wanted = list(rows)
         if not wanted:
             return []
@@ -332,19 +339,19 @@ class NodeTable:
         return list(map(AliasRow._make, self._session.execute(sql, values)))
 
     def rows_aliased(self, name: str) -> list[int]:
-        """Return the rows of the nodes that have this alias, whatever its case."""
+        """Return the rows that have this alias; the case of ASCII letters does not matter."""
         sql = "SELECT node FROM notes WHERE kind = 'alias' AND text = ? COLLATE NOCASE"
         return self._session.rows(sql, (name,))
 
     def aliases_after(self, note: int) -> list[AliasRow]:
-        """Return the aliases among the notes written after one."""
+        """Return the aliases among the notes above row `note`."""
         sql = "SELECT node, text FROM notes WHERE row > ? AND kind = 'alias'"
         return list(map(AliasRow._make, self._session.execute(sql, (note,))))
 
     # -- writes ------------------------------------------------------------------------------------
 
     def insert_nodes(self, rows: Iterable[NewNode]) -> None:
-        """Insert all columns but the state, which a new node has not."""
+        """Insert nodes; their texts come by `insert_texts`."""
         self._session.executemany(
             "INSERT INTO nodes (row, key, id, type, name, content, created_at, parent, valid_from, "
             "valid_to, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -352,16 +359,16 @@ class NodeTable:
         )
 
     def insert_notes(self, rows: Iterable[NoteRow]) -> None:
-        """Insert notes."""
+        """Insert aliases, sources and metadata."""
         self._session.executemany("INSERT INTO notes VALUES (?, ?, ?, ?, ?)", rows)
 
     def has_note(self, node: int, kind: str, text: str) -> bool:
-        """Return whether a node already has this note."""
+        """Return whether a node has this note."""
         sql = "SELECT 1 FROM notes WHERE node = ? AND kind = ? AND text = ?"
         return self._session.one(sql, (node, kind, text)) is not None
 
     def was_moved(self, row: int) -> bool:
-        """Return whether a node was ever moved from where it was born."""
+        """Return whether a node was ever moved to another world."""
         sql = "SELECT 1 FROM history WHERE field = 'node.parent' AND row = ? LIMIT 1"
         return self._session.one(sql, (row,)) is not None
 
@@ -376,7 +383,7 @@ class NodeTable:
         return seq
 
     def set_parent(self, row: int, parent: int) -> list[bytes]:
-        """Move a node; return the ids of its live outgoing edges, which move with it."""
+        """Move a node and its outgoing edges; return the ids of those that are not deleted."""
         session = self._session
         session.need_index("edges_source")
         self._journal.change("node", "parent", row, parent)
@@ -386,7 +393,7 @@ class NodeTable:
         return [ident for (ident,) in session.execute(sql, (row,))]
 
     def set_states(self, rows: Sequence[StateChange]) -> None:
-        """Give worlds their new states; the journal has the root's."""
+        """Give worlds their new states; the root's is in the commit alone."""
         inner = [row for row in rows if row[0] != ROOT_ROW]
         if not inner:
             return
@@ -404,35 +411,6 @@ def _merged(texts: Iterable[str]) -> dict[str, Any]:
     return {key: value for text in texts for key, value in json.loads(text).items()}
 
 
-# TextIndex: the words of every node (FTS5); and BulkLoad, which puts off all indexes.
-#
-# Words come analysed; none of them is ever FTS5 syntax.
-
-
-COUNTED_MAX = 2_000
-"""More nodes with a word than this are estimated: counting them all takes as long as a search."""
-BULK_HASH_BYTES = 64 << 20
-"""How much text FTS5 gathers during a load: one large segment instead of many small ones."""
-SORTING_CACHE_KIB = 2_000
-"""SQLite sorts in runs as large as its cache; runs that fit the processor's cache are faster."""
-BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
-"""Triggers that would run for each row of a load."""
-TEXTS_KEPT_MAX = 2_000_000
-"""How many texts a load keeps in memory; those beyond are read back from the nodes."""
-TEXTS_BATCH = 10_000
-"""How many texts are analysed at once: enough that handing them over costs nothing."""
-_INSERT = "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)"
-_BETWEEN = "\x1f"
-"""Stands between name and content; no word has it."""
-_INSERT_BATCH = (
-    "INSERT INTO texts (rowid, name, content) SELECT ? + rowid - 1, "
-    "substr(value, 1, instr(value, char(31)) - 1), substr(value, instr(value, char(31)) + 1) "
-    "FROM carray(?)"
-)
-"""Takes a whole batch as one value, so that SQLite reads it without stopping for Python."""
-_OPTIMIZE = "INSERT INTO texts (texts) VALUES ('optimize')"
-
-
 class TextIndex:
     """The words of every node, as one session sees them."""
 
@@ -440,7 +418,7 @@ class TextIndex:
         self._session = session
 
     def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
-        """Return in how many of `nodes` each word occurs.
+        """Return about how many of all `nodes` have each word; exact while there are few.
 
         Counting a common word would take longer than the search. So only the first that have it
         are counted, and how far down the store those reach says how many there are in all.
@@ -455,11 +433,11 @@ class TextIndex:
         return found
 
     def match(self, words: Sequence[str], most: int) -> list[TextHit]:
-        """Return the nodes that have any of these words, best first."""
+        """Return the nodes that have any of the words, best first."""
         return self._ranked(" OR ".join(map(_quoted, words)), most)
 
     def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]:
-        """Return the nodes that have all words, or have them in a row, best first."""
+        """Return the nodes that have all words, or have them as a phrase, best first."""
         return self._ranked(_quoted(" ".join(words)) if phrase else _all_of(words), most)
 
     def _ranked(self, expression: str, most: int) -> list[TextHit]:
@@ -467,12 +445,12 @@ class TextIndex:
         return list(map(TextHit._make, self._session.execute(sql, (expression, most))))
 
     def latest(self, words: Sequence[str], most: int) -> list[int]:
-        """Return the rows of the newest nodes that have all of these words."""
+        """Return the newest nodes that have all words, newest first."""
         sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid DESC LIMIT ?"
         return self._session.rows(sql, (_all_of(words), most))
 
     def named(self, words: str) -> list[int]:
-        """Return the rows of the nodes whose name has these words one after the other."""
+        """Return the nodes whose name has the words as a phrase, by row."""
         sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid"
         return self._session.rows(sql, (f"name : {_quoted(words)}",))
 
@@ -485,7 +463,9 @@ class TextIndex:
     def insert(self, rows: Iterable[NewText]) -> None:
         """Index new nodes."""
         words = ((row, indexed(name), indexed(content)) for row, name, content in rows)
-        self._session.executemany(_INSERT, words)
+        self._session.executemany(
+            "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", words
+        )
 
 
 def _quoted(words: str) -> str:
@@ -532,7 +512,6 @@ class BulkLoad:
         for name in BULK_GUARDS:
             session.execute(f"DROP TRIGGER {name}")
         self._tune(BULK_HASH_BYTES, 0)
-        session.deferred = self
 
     def keep(self, rows: Iterable[NewText]) -> None:
         """Keep texts in memory until the indexes are built."""
@@ -566,7 +545,7 @@ class BulkLoad:
         self._tune(USUAL_HASH_BYTES, USUAL_MERGE)
         # One segment on a high level: left on the lowest, the next few small writes would each
         # wait while FTS5 merges itself into the whole load.
-        session.execute(_OPTIMIZE)
+        session.execute("INSERT INTO texts (texts) VALUES ('optimize')")
 
     def _tune(self, hash_bytes: int, merge: int) -> None:
         """Set how much text FTS5 gathers before it writes, and how eagerly it merges."""

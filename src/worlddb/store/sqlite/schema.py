@@ -7,7 +7,7 @@
     history    what a projection said before a commit changed it: the past is read from here
     commits    the journal, chained by hash
     pages      the set digests of each world, page by page
-    waiting    what commits changed in sets whose pages are not written yet (set_pages_table.py)
+    waiting    what commits changed in sets whose pages are not written yet (derived_tables.py)
     proposals, conflicts, registrations   what handlers staged
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)
@@ -26,7 +26,6 @@ program's INSERT, UPDATE or DELETE fails with "no such function: worlddb_write".
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import apsw
 from blake3 import blake3
@@ -34,6 +33,7 @@ from blake3 import blake3
 from worlddb.language.text_tokens import indexed
 from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
 from worlddb.model.records import GENESIS, commit_hash, node_record, state_digest
+from worlddb.store.rows import ROOT_ROW
 
 APPLICATION_ID = 0x57724442  # "WrDB": what `file` and `open` recognise the store by.
 
@@ -238,8 +238,7 @@ INDEX_TEXTS = (
 """Needs the function `worlddb_words`, which every writing connection has."""
 
 USUAL_HASH_BYTES = 1 << 20
-USUAL_MERGE = 4
-"""FTS5's own defaults; a bulk load uses others for its time."""
+USUAL_MERGE = 4  # Both are FTS5's own defaults; a bulk load uses others for its time.
 
 DEFERRED_INDEXES = {
     "nodes_key": "CREATE INDEX nodes_key ON nodes (key)",
@@ -250,20 +249,9 @@ DEFERRED_INDEXES = {
 }
 """Built at the end of a bulk load instead of row by row."""
 
-GUARDED = (
-    "nodes",
-    "edges",
-    "notes",
-    "history",
-    "commits",
-    "pages",
-    "waiting",
-    "proposals",
-    "conflicts",
-    "premises",
-    "registrations",
-)
 NEVER_DELETED = ("nodes", "edges", "notes", "history", "commits")
+STAGED = ("proposals", "conflicts", "premises", "registrations")
+GUARDED = (*NEVER_DELETED, "pages", "waiting", *STAGED)
 
 
 def guards() -> dict[str, str]:
@@ -272,9 +260,8 @@ def guards() -> dict[str, str]:
     for table in GUARDED:
         for action in ("INSERT", "UPDATE", "DELETE"):
             name = f"{table}_guard_{action.lower()}"
-            condition = "worlddb_write() IS NOT 1"
-            if action == "DELETE" and table in NEVER_DELETED:
-                condition = "1"
+            is_never = action == "DELETE" and table in NEVER_DELETED
+            condition = "1" if is_never else "worlddb_write() IS NOT 1"
             found[name] = (
                 f"CREATE TRIGGER {name} BEFORE {action} ON {table} WHEN {condition} "
                 f"BEGIN SELECT RAISE(ABORT, 'WorldDB: {table} are written by edge handlers only'); "
@@ -283,7 +270,6 @@ def guards() -> dict[str, str]:
     return found
 
 
-ROOT_ROW = 1
 FIRST_ACTOR = "worlddb"
 
 
@@ -307,18 +293,15 @@ def write_genesis(con: apsw.Connection) -> None:
         (FIRST_ACTOR, ROOT_ID, hash_, ROOT_ROW),
     )
     con.execute(
-        "INSERT INTO texts (rowid, name, content) VALUES (?, ?, '')",
-        (ROOT_ROW, indexed(ROOT_NAME)),
+        "INSERT INTO texts (rowid, name, content) VALUES (?, ?, '')", (ROOT_ROW, indexed(ROOT_NAME))
     )
 
 
 def teach_words(con: apsw.Connection) -> None:
     """Give a connection the function that `INDEX_TEXTS` calls."""
-
-    def worlddb_words(*values: Any) -> str:
-        return indexed(str(values[0]))
-
-    con.create_scalar_function("worlddb_words", worlddb_words, 1, deterministic=True)
+    con.create_scalar_function(
+        "worlddb_words", lambda *values: indexed(str(values[0])), 1, deterministic=True
+    )
 
 
 def create(con: apsw.Connection) -> None:
@@ -329,12 +312,16 @@ def create(con: apsw.Connection) -> None:
         con.execute(statement)
 
 
+def _guard_names(table: str) -> list[str]:
+    return [f"{table}_guard_{action}" for action in ("insert", "update", "delete")]
+
+
 def from_1_to_2(con: apsw.Connection) -> None:
     """Index analysed words instead of raw text, make room for embeddings, drop the index by time.
 
     The words come from our own analysis, the same for the store's index and for worlds in memory.
     """
-    names = [f"commits_guard_{action}" for action in ("insert", "update", "delete")]
+    names = _guard_names("commits")
     for name in names:
         con.execute(f"DROP TRIGGER {name}")
     con.execute("ALTER TABLE commits RENAME TO commits_1")
@@ -355,8 +342,7 @@ def from_2_to_3(con: apsw.Connection) -> None:
 
     The root's states, which every commit has in the journal, are no longer written twice.
     """
-    pages = [f"pages_guard_{action}" for action in ("insert", "update", "delete")]
-    waiting = [f"waiting_guard_{action}" for action in ("insert", "update", "delete")]
+    pages, waiting = _guard_names("pages"), _guard_names("waiting")
     roots = ["nodes_guard_update", "history_guard_delete"]
     for name in pages + roots:
         con.execute(f"DROP TRIGGER {name}")
@@ -371,19 +357,12 @@ def from_2_to_3(con: apsw.Connection) -> None:
 
 
 def from_3_to_4(con: apsw.Connection) -> None:
-    """File names and contents by the world they are in, too.
-
-    The index is derived: it is made anew when somebody needs it.
-    """
+    """File names and contents by their world, too; the index is made anew when it is needed."""
     con.execute("DROP TABLE IF EXISTS lookups; DROP TABLE IF EXISTS lookups_reached")
     con.execute(LOOKUPS)
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (
-    from_1_to_2,
-    from_2_to_3,
-    from_3_to_4,
-)
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (from_1_to_2, from_2_to_3, from_3_to_4)
 """Never edited once released; a change of layout is a further function, and one in `create`."""
 
 FORMAT_VERSION = 1 + len(MIGRATIONS)

@@ -1,6 +1,11 @@
-"""SqliteReader and SqliteWriter: the sessions of a store, put together from its tables.
+"""SqliteStore: one file, one writer at a time, readers that nobody blocks.
 
-Each call of the interface is the method of one table; these classes say of which.
+Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
+behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
+own, so no write pays for one. A store in memory has one connection for all, one at a time.
+
+Sessions are put together from tables: each call of the interface is the method of one table, and
+`SqliteReader` and `SqliteWriter` say of which.
 """
 
 from __future__ import annotations
@@ -14,7 +19,6 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -50,6 +54,9 @@ from worlddb.store.sqlite.node_table import BulkLoad, NodeTable, TextIndex
 from worlddb.store.sqlite.schema import teach_words
 from worlddb.store.sqlite.table_audit import TableScan, lost_rows, lost_tables
 from worlddb.store.sqlite.text_erasure import TextErasure
+
+IDLE_READERS_MAX = 8
+"""How many connections wait for the next reader; each has a page cache of its own."""
 
 
 class SqliteReader:
@@ -139,7 +146,6 @@ class SqliteWriter(SqliteReader):
         self.seq = 0
         self.time = 0
         self._cache = cache
-        self._bulk: BulkLoad | None = None
 
         nodes = self._nodes
         self.lookup = nodes.lookup
@@ -183,14 +189,14 @@ class SqliteWriter(SqliteReader):
         """Start a transaction that follows the last commit, at a later time than that."""
         session = self.session
         session.forget()
-        session.deferred = self._bulk = None
+        session.deferred = None
         head = self.head()  # Nobody else can commit meanwhile.
         self.seq = session.seq = head.seq + 1
         self.time = session.time = max(clock(), head.time + 1)
         self._cache.begin(head)
 
     def insert_commit(self, row: CommitRow) -> None:
-        """Write the journal's row; the transaction is complete with it."""
+        """Write the journal's row, the last call of a transaction that changed something."""
         self._cache.leads_to(row.seq, row.hash)
         self._journal.insert_commit(row)
 
@@ -198,46 +204,30 @@ class SqliteWriter(SqliteReader):
 
     @property
     def is_deferred(self) -> bool:
-        """Whether indexes wait to be built."""
+        """Whether a bulk load has put indexes off."""
         return self.session.deferred is not None
 
     def defer_indexes(self) -> None:
-        """Put off what is cheaper to build once, at the end of a bulk load."""
+        """Say that a bulk load follows: the store may put indexes off until `build_indexes`."""
         if not self.is_deferred:
-            self._bulk = BulkLoad(self.session, self.head())
+            self.session.deferred = BulkLoad(self.session, self.head())
 
     def insert_texts(self, rows: Iterable[NewText]) -> None:
         """Index the texts of new nodes; a bulk load keeps them until its end."""
-        if self._bulk is not None and self.is_deferred:
-            self._bulk.keep(rows)
+        if self.session.deferred is not None:
+            self.session.deferred.keep(rows)
         else:
             self.texts.insert(rows)
 
     def analyse_texts(self, pool: Executor) -> None:
-        """Let another thread analyse the words of a bulk load."""
-        if self._bulk is not None and self.is_deferred:
-            self._bulk.analyse(pool)
+        """Let the words of a bulk load be analysed by another thread, if that saves time."""
+        if self.session.deferred is not None:
+            self.session.deferred.analyse(pool)
 
     def build_indexes(self) -> None:
-        """Build what was put off; does nothing otherwise."""
+        """Build the indexes that were put off; reads that need one do so by themselves."""
         if self.session.deferred is not None:
             self.session.deferred.build()
-
-
-# SqliteStore: one file, one writer at a time, readers that nobody blocks.
-#
-# Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
-# behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
-# own, so no write pays for one. A store in memory has one connection for all, one at a time.
-
-
-IDLE_READERS_MAX = 8
-"""How many connections wait for the next reader; each has a page cache of its own."""
-
-
-def _we_write(*_: Any) -> int:
-    """Answer the guards: this connection is the engine's own."""
-    return 1
 
 
 def _copy(reader: SqliteReader, target: apsw.Connection) -> None:
@@ -310,8 +300,9 @@ class SqliteStore:
             else:
                 migrate(con, self.path, self._busy_timeout_s)
                 con.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+                # Answers the guards: this connection is the engine's own.
                 flags = apsw.SQLITE_INNOCUOUS
-                con.create_scalar_function("worlddb_write", _we_write, 0, flags=flags)
+                con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=flags)
                 teach_words(con)
         except BaseException:
             con.close()
@@ -330,9 +321,6 @@ class SqliteStore:
         """Yield one snapshot; nested calls of the same thread share it.
 
         In memory other threads wait meanwhile, and a read inside a transaction sees its writes.
-
-        Raises:
-            InvalidInputError: the store is closed.
         """
         reader: SqliteReader | None = getattr(self._local, "reader", None)
         if reader is not None:
@@ -396,13 +384,12 @@ class SqliteStore:
                 snapshot = self._take()
                 snapshot.session.execute("BEGIN")
                 snapshot.head()  # Only the first read takes the snapshot.
-        con = snapshot.con
-        self._gate.adopt(con)
+        self._gate.adopt(snapshot.con)
         try:
             yield snapshot
         finally:
-            self._gate.drop(con)
-            con.close()
+            self._gate.drop(snapshot.con)
+            snapshot.con.close()
 
     @contextmanager
     def using(self) -> Iterator[None]:
@@ -416,13 +403,7 @@ class SqliteStore:
 
     @contextmanager
     def write(self) -> Iterator[SqliteWriter]:
-        """Yield the write transaction; it lands when the block ends, or not at all.
-
-        Raises:
-            StorageError: the store is read-only, its file is gone, or the disk refused.
-            ConflictError: another process kept the write lock longer than the time-out.
-            InvalidInputError: this thread already has a transaction open, or the store is closed.
-        """
+        """Yield the write transaction; it commits when the block ends, or leaves nothing."""
         self._refuse_read_only()
         with self._gate.writing(), translated(self.path):
             with self._landing():
@@ -432,14 +413,7 @@ class SqliteStore:
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[SqliteReader]:
-        """Yield a session that may write embeddings; it makes no commit and waits for no disk.
-
-        What is derived can be made again, so a power cut may take the last of it.
-
-        Raises:
-            StorageError, InvalidInputError: as `write`.
-            ConflictError: another writer was there for longer than `patience_s`.
-        """
+        """Yield a session that may write derived rows; it makes no commit and waits for no disk."""
         self._refuse_read_only()
         patience_s = self._busy_timeout_s if patience_s is None else patience_s
         with self._gate.writing(patience_s), translated(self.path):
@@ -455,11 +429,7 @@ class SqliteStore:
                 con.pragma("synchronous", durable)
 
     def refuse_lost(self) -> None:
-        """Refuse to go on if the file was deleted, moved or replaced since it was opened.
-
-        Raises:
-            StorageError: it was.
-        """
+        """Check that the file was not deleted, moved or replaced since it was opened."""
         self._watch.refuse_lost()
 
     def _refuse_read_only(self) -> None:
@@ -485,11 +455,7 @@ class SqliteStore:
     # -- the whole file ----------------------------------------------------------------------------
 
     def mend(self) -> bool:
-        """Let what is derived and lost be made again; return whether anything was.
-
-        Raises:
-            StorageError, ConflictError, InvalidInputError: as `write`.
-        """
+        """Let what is derived and lost be made again; return whether anything was."""
         is_mended = False
         for lost in (lost_tables, lost_rows):
             with self.read() as reader:
@@ -515,13 +481,7 @@ class SqliteStore:
         return [] if found == ["ok"] else found
 
     def clean(self) -> bool:
-        """Take what was deleted or overwritten out of the file and the log; return if that is done.
-
-        It is not while somebody still reads from before; ask again later.
-
-        Raises:
-            StorageError, ConflictError, InvalidInputError: as `write`.
-        """
+        """Take deleted and overwritten texts off the disk; False while a reader needs them."""
         self._refuse_read_only()
         with self._gate.writing(), translated(self.path):
             with self._landing() as con:
@@ -537,11 +497,7 @@ class SqliteStore:
         return not Path(f"{os.path.realpath(self._file)}-wal").stat().st_size
 
     def backup(self, path: str) -> None:
-        """Copy the last commit's state to `path` while readers and writers go on.
-
-        Raises:
-            StorageError: the target exists already or cannot be written.
-        """
+        """Copy the last commit's state to `path` while readers and writers go on."""
         refuse_bad_path(path)
         if path == MEMORY:
             raise StorageError("a backup is a file; give a path")
@@ -563,19 +519,8 @@ class SqliteStore:
         """Return the path for a file of derived data beside the store; None in memory."""
         return None if self.path == MEMORY else f"{self.path}{suffix}"
 
-    def size_bytes(self) -> int:
-        """Return the size of the file and its log; 0 in memory."""
-        if self.path == MEMORY:
-            return 0
-        files = (self._file, f"{os.path.realpath(self._file)}-wal")
-        return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
-
     def close(self) -> None:
-        """Wait for what is under way, then close every connection. Twice does nothing.
-
-        Raises:
-            InvalidInputError: this thread has a transaction open.
-        """
+        """Wait for what is under way, then close every connection. Twice does nothing."""
         left = self._gate.close()
         lock = self._lock.detach()
         if lock is not None:

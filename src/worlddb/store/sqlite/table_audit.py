@@ -8,6 +8,7 @@ indexes are made at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import zip_longest
 from typing import Any
 
@@ -43,15 +44,15 @@ class TableScan:
         return iter(self._session.execute(sql, (first, last)))
 
     def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]:
-        """Yield nodes of a range of rows."""
+        """Yield the nodes from row `first` to `last`; all of them if `last` is None."""
         return map(NodeScan._make, self._rows("nodes", first, last))
 
     def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]:
-        """Yield edges of a range of rows."""
+        """Yield the edges from row `first` to `last`; all of them if `last` is None."""
         return map(EdgeScan._make, self._rows("edges", first, last))
 
     def notes(self, first: int = 0, last: int | None = None) -> Iterator[NoteRow]:
-        """Yield notes of a range of rows."""
+        """Yield the notes from row `first` to `last`; all of them if `last` is None."""
         return map(NoteRow._make, self._rows("notes", first, last))
 
     def history(self) -> Iterator[HistoryRow]:
@@ -60,43 +61,40 @@ class TableScan:
         return map(HistoryRow._make, self._session.execute(sql))
 
     def pages(self) -> Iterator[PageRow]:
-        """Yield all pages of sets, world by world."""
+        """Yield all stored pages of sets, by world, kind and path."""
         sql = "SELECT world, kind, path, fork, body FROM pages ORDER BY world, kind, path"
         return map(PageRow._make, self._session.execute(sql))
 
     def proposals(self) -> Iterator[ProposalScan]:
-        """Yield proposals as they stand."""
+        """Yield all proposals, by edge."""
         sql = "SELECT * FROM proposals ORDER BY edge"
         return map(ProposalScan._make, self._session.execute(sql))
 
     def conflicts(self) -> Iterator[ConflictScan]:
-        """Yield conflicts as they stand."""
+        """Yield all conflicts, by edge."""
         sql = "SELECT * FROM conflicts ORDER BY edge"
         return map(ConflictScan._make, self._session.execute(sql))
 
     def registrations(self) -> Iterator[RegistrationScan]:
-        """Yield custom edge types, by world and type."""
+        """Yield all custom edge types, by world and type."""
         sql = "SELECT * FROM registrations ORDER BY world, type"
         return map(RegistrationScan._make, self._session.execute(sql))
 
     def premises(self) -> Iterator[PremiseRow]:
-        """Yield premises of inferred edges."""
+        """Yield all premises of inferred edges, by premise and edge."""
         sql = "SELECT * FROM premises ORDER BY premise, edge"
         return map(PremiseRow._make, self._session.execute(sql))
 
     def schema_problems(self) -> list[str]:
         """Return where tables, indexes and guards differ from those of a new store."""
-        fresh = apsw.Connection(":memory:")
-        try:
+        # Counts of recalls are in a file only once there are some.
+        sql = (
+            "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' "
+            "AND name != 'recalls'"
+        )
+        with closing(apsw.Connection(":memory:")) as fresh:
             create(fresh)
-            # Counts of recalls are in a file only once there are some.
-            sql = (
-                "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' "
-                "AND name != 'recalls'"
-            )
             expected, found = dict(fresh.execute(sql)), dict(self._session.execute(sql))
-        finally:
-            fresh.close()
         return [
             f"{name} is not as it was made"
             for name in sorted(expected.keys() | found.keys())
@@ -105,18 +103,13 @@ class TableScan:
 
     def text_problems(self) -> list[str]:
         """Index every node's text again beside the store and compare the two, word by word."""
-        fresh = apsw.Connection(":memory:")
-        try:
+        stored = self._session.execute("SELECT row, name, content FROM nodes ORDER BY row")
+        with closing(apsw.Connection(":memory:")) as fresh:
             fresh.execute(TEXTS)
             fresh.execute("BEGIN")
             fresh.executemany(
                 "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)",
-                (
-                    (row, indexed(str(name)), indexed(str(content)))
-                    for row, name, content in self._session.execute(
-                        "SELECT row, name, content FROM nodes ORDER BY row"
-                    )
-                ),
+                ((row, indexed(str(name)), indexed(str(text))) for row, name, text in stored),
             )
             fresh.execute("COMMIT")
             return (
@@ -124,8 +117,6 @@ class TableScan:
                 or _compare("lengths", _lengths(self._session.con), _lengths(fresh))
                 or _compare("settings", _settings(self._session.con), _settings(fresh))
             )
-        finally:
-            fresh.close()
 
 
 def _words(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
@@ -160,36 +151,18 @@ def _compare(what: str, stored: Iterator[Any], fresh: Iterator[Any]) -> list[str
 
 Statement = tuple[str, tuple[Any, ...]]
 
-MADE_AGAIN = frozenset(
-    {
-        "texts",
-        "models",
-        "vectors",
-        "tokens",
-        "pools",
-        "lookups",
-        "lookups_reached",
-        "lookups_worlds",
-        "lookups_moved",
-    }
-)
+LOOKUP_TABLES = ("lookups", "lookups_reached", "lookups_worlds", "lookups_moved")
+MADE_AGAIN = frozenset({"texts", "models", "vectors", "tokens", "pools", *LOOKUP_TABLES})
 """Tables of which nothing is lost if they are: the others are the store itself."""
-FTS_RECORDS = (1, 10)
-"""Where FTS5 keeps its totals, and which segments it has."""
+FTS_RECORDS = (1, 10)  # Where FTS5 keeps its totals, and which segments it has.
 
 
 def lost_tables(con: apsw.Connection) -> list[Statement]:
-    """Return what makes the derived tables and the indexes that a new store has and this has not.
-
-    What they are missing in rows is only seen when they are there.
-    """
-    fresh = apsw.Connection(":memory:")
-    try:
+    """Return what makes the derived tables and the indexes that only a new store has."""
+    sql = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC"
+    with closing(apsw.Connection(":memory:")) as fresh:
         create(fresh)
-        sql = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC"
         expected = list(fresh.execute(sql))
-    finally:
-        fresh.close()
     there = {name for (name,) in con.execute("SELECT name FROM sqlite_schema")}
     return [
         (str(statement), ())
@@ -218,11 +191,9 @@ def _texts(con: apsw.Connection) -> list[Statement]:
 
 def _lookups(con: apsw.Connection) -> list[Statement]:
     """Begin anew if a node that was filed is not: names may have no keys, contents have one."""
-    tables = ("lookups", "lookups_reached", "lookups_worlds", "lookups_moved")
     reached = con.execute("SELECT node FROM lookups_reached").get
     if reached is None:
-        begun = [con.execute(f"SELECT 1 FROM {table} LIMIT 1").get for table in tables]
-        is_lost = any(begun)
+        is_lost = any(con.execute(f"SELECT 1 FROM {it} LIMIT 1").get for it in LOOKUP_TABLES)
     else:
         missing = con.execute(
             "SELECT 1 FROM nodes WHERE row BETWEEN ? AND ? AND content != '' "
@@ -232,7 +203,7 @@ def _lookups(con: apsw.Connection) -> list[Statement]:
         has_keys = con.execute("SELECT 1 FROM lookups LIMIT 1").get
         has_names = con.execute("SELECT 1 FROM lookups_worlds LIMIT 1").get
         is_lost = bool(missing or (has_names and not has_keys))
-    return [(f"DELETE FROM {table}", ()) for table in tables] if is_lost else []
+    return [(f"DELETE FROM {table}", ()) for table in LOOKUP_TABLES] if is_lost else []
 
 
 def _vectors(con: apsw.Connection, number: int, embedded: int) -> list[Statement]:

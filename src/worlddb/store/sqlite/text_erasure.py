@@ -6,7 +6,6 @@ What is derived from a text goes with it: its words, its keys, its vectors and a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from worlddb.model.address import ERASED
@@ -25,7 +24,7 @@ class TextErasure:
         self._session = session
 
     def erase_nodes(self, rows: list[int]) -> set[int]:
-        """Take names, contents, times of creation and notes out of nodes."""
+        """Remove names, contents, creation times and notes; return the commits of those notes."""
         self._session.execute(
             f"UPDATE nodes SET name = '', content = '', created_at = ? WHERE row {IN}",
             (ERASED, among(rows)),
@@ -34,7 +33,7 @@ class TextErasure:
             "UPDATE texts SET name = '', content = '' WHERE rowid = ?", [(row,) for row in rows]
         )
         sql = f"SELECT DISTINCT born FROM notes WHERE node {IN} AND text NOT IN ('', '{{}}')"
-        commits = {born for (born,) in self._session.execute(sql, (among(rows),))}
+        commits = set(self._session.rows(sql, (among(rows),)))
         self._session.execute(
             "UPDATE notes SET text = CASE kind WHEN 'metadata' THEN '{}' ELSE '' END "
             f"WHERE node {IN}",
@@ -43,7 +42,7 @@ class TextErasure:
         return commits
 
     def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
-        """Take the metadata out of edges at nodes; return those that had some."""
+        """Remove the metadata texts of edges at nodes; return the edges that had some, by row."""
         found: list[Any] = self._session.execute(
             f"SELECT row, id, metadata FROM edges WHERE (source {IN} OR target {IN}) "
             "AND metadata != '{}' ORDER BY row",
@@ -58,27 +57,23 @@ class TextErasure:
         return changed
 
     def erase_staged(self, rows: list[int]) -> set[int]:
-        """Take evidence and reasons out of proposals and conflicts at nodes, and their commits."""
+        """Remove evidence and reasons at nodes, also in the journal; return those commits."""
         commits: dict[int, set[str]] = {}
         for table, column, blank in (("proposals", "evidence", "{}"), ("conflicts", "reason", "")):
             where = f"(low {IN} OR high {IN}) AND {column} != ?"
-            values: tuple[Any, ...] = (among(rows), among(rows), blank)
-            sql = f"SELECT born, e.id FROM {table} s JOIN edges e ON e.row = s.edge WHERE {where}"
-            sql = sql.replace("born", "s.born", 1)
-            for born, ident in self._session.execute(sql, values):
+            sql = f"SELECT s.born, e.id FROM {table} s JOIN edges e ON e.row = s.edge WHERE {where}"
+            for born, ident in self._session.execute(sql, (among(rows), among(rows), blank)):
                 commits.setdefault(born, set()).add(ident.hex())
             values = (blank, among(rows), among(rows), blank)
             self._session.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", values)
         for seq, edges in commits.items():
-            text: str = self._session.execute(
-                "SELECT changes FROM commits WHERE seq = ?", (seq,)
-            ).get
-            blanked = _blanked(text, edges)
+            sql = "SELECT changes FROM commits WHERE seq = ?"
+            blanked = _blanked(self._session.execute(sql, (seq,)).get, edges)
             self._session.execute("UPDATE commits SET changes = ? WHERE seq = ?", (blanked, seq))
         return set(commits)
 
     def erase_derived(self, rows: list[int]) -> None:
-        """Take vectors and keys away; sums of vectors are made again when somebody searches."""
+        """Remove vectors and keys of nodes; pools are composed again by the next search."""
         self._session.execute(
             f"UPDATE vectors SET vector = zeroblob(length(vector)) WHERE node {IN}", (among(rows),)
         )
@@ -95,13 +90,12 @@ def _without_texts(metadata: str) -> str:
     return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
 
-def _blanked(changes: str, edges: Iterable[str]) -> str:
+def _blanked(changes: str, edges: set[str]) -> str:
     """Return a commit's changes without what they say of some edges' evidence and reasons."""
-    chosen = set(edges)
     rows = json.loads(changes)
     for kind, ident, detail in rows:
-        if ident in chosen and kind == "propose":
+        if ident in edges and kind == "propose":
             detail["evidence"] = "{}"
-        elif ident in chosen and kind == "flag":
+        elif ident in edges and kind == "flag":
             detail["reason"] = ""
     return json.dumps(rows, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
