@@ -402,7 +402,8 @@ class StoreResolver:
     def _holding(self, word: str) -> int:
         """Return about how many names contain a word."""
         if word not in self._counts:
-            self._counts[word] = self.reader.lookups.count(name_number(f"w:{word}", self._home))
+            key = name_number(f"w:{word}", self._home)
+            self._counts[word] = self.reader.lookups.counts([key])[key]
         return self._counts[word]
 
 

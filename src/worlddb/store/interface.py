@@ -12,11 +12,8 @@ S3  `known` is a commit number: the answer is the one of that commit. None means
 S4  Rows, edges and lists come in the order that each method states; equal stores answer equally.
 S5  Rows that were never written, or not yet at `known`, are left out, not an error.
 
-The methods of a session are described where `store/sqlite` implements them, and tested by
-`worlddb.testing.StoreContract`. Not here: SQL, files, locks.
+`worlddb.testing.StoreContract` tests all of this. Not here: SQL, files, locks.
 """
-
-# ruff: noqa: D102 - a description here would only repeat the one of the implementation.
 
 from __future__ import annotations
 
@@ -60,47 +57,90 @@ from worlddb.store.rows import (
 class Journal(Protocol):
     """The commits."""
 
-    def head(self) -> Head: ...
-    def commit_at(self, time: int) -> int | None: ...
-    def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]: ...
+    def head(self) -> Head:
+        """Return the last commit; inside a write transaction, the one that it follows."""
+
+    def commit_at(self, time: int) -> int | None:
+        """Return the last commit at or before `time`, None before the first."""
+
+    def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]:
+        """Return up to `limit` commits with a number above `after`, by number."""
 
 
 class Nodes(Protocol):
     """Nodes with their aliases, sources and metadata."""
 
-    def node_row(self, ident: bytes) -> int | None: ...
-    def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]: ...
-    def nodes(self, rows: Iterable[int], known: int | None = None) -> dict[int, Node]: ...
-    def bodies(self, rows: Iterable[int], known: int | None = None) -> Iterator[BodyRow]: ...
-    def world(self, row: int) -> World: ...
-    def worlds(self, rows: Iterable[int]) -> dict[int, World]: ...
+    def node_row(self, ident: bytes) -> int | None:
+        """Return the row of the node with this whole id."""
+
+    def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
+        """Return up to `limit` ids of "nodes" or "edges" that begin with a hex prefix, sorted."""
+
+    def nodes(self, rows: Iterable[int], known: int | None = None) -> dict[int, Node]:
+        """Return nodes by row."""
+
+    def bodies(self, rows: Iterable[int], known: int | None = None) -> Iterator[BodyRow]:
+        """Yield the searchable part of nodes, by row."""
+
+    def world(self, row: int) -> World:
+        """Return the fields that one world's state is hashed from.
+
+        Raises:
+            CorruptionError: there is no such row.
+        """
+
+    def worlds(self, rows: Iterable[int]) -> dict[int, World]:
+        """Return the fields that the states of worlds are hashed from, by row."""
+
     def children(
         self, row: int, known: int | None = None, after: int = 0, limit: int | None = None
-    ) -> list[int]: ...
-    def children_of(self, rows: Iterable[int]) -> list[int]: ...
-    def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]: ...
-    def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]: ...
-    def rows_named(self, names: Iterable[str]) -> list[int]: ...
-    def aliases(self, rows: Iterable[int], known: int | None = None) -> list[AliasRow]: ...
-    def rows_aliased(self, name: str) -> list[int]: ...
-    def aliases_after(self, note: int) -> list[AliasRow]: ...
+    ) -> list[int]:
+        """Return the rows above `after` that live in a world, by row."""
+
+    def children_of(self, rows: Iterable[int]) -> list[int]:
+        """Return the rows that live in any of some worlds now, in no order."""
+
+    def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]:
+        """Return the row of the world that each row lives in; None for the root."""
+
+    def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
+        """Return those rows whose validity a commit has closed."""
+
+    def rows_named(self, names: Iterable[str]) -> list[int]:
+        """Return the rows with exactly these names, name by name and by row."""
+
+    def aliases(self, rows: Iterable[int], known: int | None = None) -> list[AliasRow]:
+        """Return the aliases of nodes, in no order."""
+
+    def rows_aliased(self, name: str) -> list[int]:
+        """Return the rows that have this alias; the case of ASCII letters does not matter."""
+
+    def aliases_after(self, note: int) -> list[AliasRow]:
+        """Return the aliases among the notes above row `note`."""
 
 
 class Edges(Protocol):
     """Edges, always by row."""
 
-    def edge_row(self, ident: bytes) -> int | None: ...
+    def edge_row(self, ident: bytes) -> int | None:
+        """Return the row of the edge with this whole id."""
+
     def edges_at(
         self,
         rows: Iterable[int],
         direction: Direction,
         types: Iterable[str] | None = None,
         known: int | None = None,
-    ) -> list[EdgeRow]: ...
-    def edges(self, rows: Iterable[int], known: int | None = None) -> list[EdgeRow]: ...
+    ) -> list[EdgeRow]:
+        """Return the edges that leave ("out"), enter ("in") or touch ("both") nodes, undeleted."""
+
+    def edges(self, rows: Iterable[int], known: int | None = None) -> list[EdgeRow]:
+        """Return edges by row, deleted ones too."""
+
     def edges_between(
         self, first: int, last: int, known: int | None = None, types: Iterable[str] | None = None
-    ) -> list[EdgeRow]: ...
+    ) -> list[EdgeRow]:
+        """Return the edges with rows from `first` to `last`, deleted ones too."""
 
 
 class Sets(Protocol):
@@ -110,8 +150,11 @@ class Sets(Protocol):
     writes pages with every commit has no waiting changes.
     """
 
-    def page(self, world: int, kind: int, path: str) -> SetPage | None: ...
-    def waiting(self) -> list[SetChange]: ...
+    def page(self, world: int, kind: int, path: str) -> SetPage | None:
+        """Return one page; inside a write transaction, as that transaction has changed it."""
+
+    def waiting(self) -> list[SetChange]:
+        """Return the changes whose pages are not written yet, by commit."""
 
 
 class Handled(Protocol):
@@ -119,31 +162,51 @@ class Handled(Protocol):
 
     def proposals(
         self, status: str | None = None, rows: Iterable[int] | None = None, known: int | None = None
-    ) -> list[ProposalRow]: ...
-    def has_proposals(self) -> bool: ...
+    ) -> list[ProposalRow]:
+        """Return the proposals with this status that touch any of some nodes, by edge."""
+
+    def has_proposals(self) -> bool:
+        """Return whether a merge was ever proposed."""
+
     def conflicts(
         self, rows: Iterable[int] | None = None, known: int | None = None
-    ) -> list[ConflictRow]: ...
-    def registrations(self) -> list[RegistrationRow]: ...
+    ) -> list[ConflictRow]:
+        """Return the conflicts that touch any of some nodes, settled ones too, by edge."""
+
+    def registrations(self) -> list[RegistrationRow]:
+        """Return the custom edge types, by the row of their world and by type."""
 
 
 class Reader(Journal, Nodes, Edges, Sets, Handled, Protocol):
-    """One snapshot; `is_uncommitted` if it sees writes that may still be rolled back."""
+    """One snapshot."""
 
     @property
-    def texts(self) -> TextSearch: ...
+    def texts(self) -> TextSearch:
+        """The full-text index."""
+
     @property
-    def lookups(self) -> KeyLookups: ...
+    def lookups(self) -> KeyLookups:
+        """Nodes by keys of names, attributes and contents."""
+
     @property
-    def derived(self) -> Embeddings: ...
+    def derived(self) -> Embeddings:
+        """Embeddings."""
+
     @property
-    def placed(self) -> WorldPages: ...
+    def placed(self) -> WorldPages:
+        """Worlds a page at a time."""
+
     @property
-    def sweep(self) -> WorldTotals: ...
+    def sweep(self) -> WorldTotals:
+        """Worlds and edge types as a whole."""
+
     @property
-    def scan(self) -> WholeTables: ...
+    def scan(self) -> WholeTables:
+        """Whole tables."""
+
     @property
-    def is_uncommitted(self) -> bool: ...
+    def is_uncommitted(self) -> bool:
+        """Whether the session sees writes that may still be rolled back."""
 
 
 class Writer(Reader, Protocol):
@@ -156,42 +219,107 @@ class Writer(Reader, Protocol):
     seq: int
     time: int
 
-    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]: ...
-    def insert_nodes(self, rows: Iterable[NewNode]) -> None: ...
-    def insert_texts(self, rows: Iterable[NewText]) -> None: ...
-    def insert_edges(self, rows: Iterable[NewEdge]) -> None: ...
-    def insert_notes(self, rows: Iterable[NoteRow]) -> None: ...
-    def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None: ...
-    def resting_on(self, edge: int) -> list[int]: ...
-    def was_moved(self, row: int) -> bool: ...
-    def has_note(self, node: int, kind: str, text: str) -> bool: ...
-    def set_valid_to(self, kind: str, row: int, valid_to: int) -> None: ...
-    def set_parent(self, row: int, parent: int) -> list[bytes]: ...
-    def set_states(self, rows: Sequence[StateChange]) -> None: ...
-    def delete_edge(self, row: int) -> None: ...
-    def unseen(self) -> list[SetChange]: ...
+    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
+        """Return where the nodes with these ids are; ids of no node are left out."""
+
+    def insert_nodes(self, rows: Iterable[NewNode]) -> None:
+        """Insert nodes; their texts come by `insert_texts`."""
+
+    def insert_texts(self, rows: Iterable[NewText]) -> None:
+        """Index the names and contents of new nodes."""
+
+    def insert_edges(self, rows: Iterable[NewEdge]) -> None:
+        """Insert edges: the one raw insert, for the reconciler and the replay of a journal."""
+
+    def insert_notes(self, rows: Iterable[NoteRow]) -> None:
+        """Insert aliases, sources and metadata."""
+
+    def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Record (premise, inferred edge) pairs; a pair that is there stays."""
+
+    def resting_on(self, edge: int) -> list[int]:
+        """Return the inferred edges that have this one as a premise, by row."""
+
+    def was_moved(self, row: int) -> bool:
+        """Return whether a node was ever moved to another world."""
+
+    def has_note(self, node: int, kind: str, text: str) -> bool:
+        """Return whether a node has this note."""
+
+    def set_valid_to(self, kind: str, row: int, valid_to: int) -> None:
+        """Close the validity of a node (`kind` "node") or an edge ("edge")."""
+
+    def set_parent(self, row: int, parent: int) -> list[bytes]:
+        """Move a node and its outgoing edges; return the ids of those that are not deleted."""
+
+    def set_states(self, rows: Sequence[StateChange]) -> None:
+        """Give worlds their new states; the root's is in the commit alone."""
+
+    def delete_edge(self, row: int) -> None:
+        """Delete an edge as of this commit; readers of earlier commits still see it."""
+
+    def unseen(self) -> list[SetChange]:
+        """Return the changes before this transaction that its pages do not show yet, by commit."""
+
     def put_pages(
         self, world: int, kind: int, pages: Mapping[str, tuple[int, bytes] | None]
-    ) -> None: ...
-    def keep_changes(self, changes: Sequence[SetChange]) -> None: ...
-    def write_pages(self) -> None: ...
-    def put_proposal(self, row: ProposalRow) -> None: ...
-    def set_status(self, edge: int, status: str) -> None: ...
-    def put_conflict(self, row: ConflictRow) -> None: ...
-    def settle_conflict(self, edge: int) -> None: ...
-    def put_registration(self, world: int, type_: str, version: str, functional: bool) -> None: ...
+    ) -> None:
+        """Change pages of a set, by path; None removes one."""
+
+    def keep_changes(self, changes: Sequence[SetChange]) -> None:
+        """Store what this commit changed in sets: as waiting changes, or by writing the pages."""
+
+    def write_pages(self) -> None:
+        """Write all changed pages now, so that nothing waits."""
+
+    def put_proposal(self, row: ProposalRow) -> None:
+        """Add a proposal."""
+
+    def set_status(self, edge: int, status: str) -> None:
+        """Change the status of a proposal."""
+
+    def put_conflict(self, row: ConflictRow) -> None:
+        """Add a conflict."""
+
+    def settle_conflict(self, edge: int) -> None:
+        """Settle a conflict as of this commit."""
+
+    def put_registration(self, world: int, type_: str, version: str, functional: bool) -> None:
+        """Add or replace a custom edge type of a world."""
+
     @property
-    def is_deferred(self) -> bool: ...
-    def defer_indexes(self) -> None: ...
-    def analyse_texts(self, pool: Executor) -> None: ...
-    def build_indexes(self) -> None: ...
-    def is_erased(self, row: int) -> bool: ...
-    def born(self, row: int) -> int: ...
-    def erase_nodes(self, rows: list[int]) -> set[int]: ...
-    def erase_edges(self, rows: list[int]) -> list[ErasedEdge]: ...
-    def erase_staged(self, rows: list[int]) -> set[int]: ...
-    def erase_derived(self, rows: list[int]) -> None: ...
-    def insert_commit(self, row: CommitRow) -> None: ...
+    def is_deferred(self) -> bool:
+        """Whether a bulk load has put indexes off."""
+
+    def defer_indexes(self) -> None:
+        """Say that a bulk load follows: the store may put indexes off until `build_indexes`."""
+
+    def analyse_texts(self, pool: Executor) -> None:
+        """Let the words of a bulk load be analysed by another thread, if that saves time."""
+
+    def build_indexes(self) -> None:
+        """Build the indexes that were put off; reads that need one do so by themselves."""
+
+    def is_erased(self, row: int) -> bool:
+        """Return whether a node was erased."""
+
+    def born(self, row: int) -> int:
+        """Return the commit that wrote a node."""
+
+    def erase_nodes(self, rows: list[int]) -> set[int]:
+        """Remove names, contents, creation times and notes; return the commits of those notes."""
+
+    def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
+        """Remove the metadata texts of edges at nodes; return the edges that had some, by row."""
+
+    def erase_staged(self, rows: list[int]) -> set[int]:
+        """Remove evidence and reasons at nodes, also in the journal; return those commits."""
+
+    def erase_derived(self, rows: list[int]) -> None:
+        """Remove vectors and keys of nodes; pools are composed again by the next search."""
+
+    def insert_commit(self, row: CommitRow) -> None:
+        """Write the journal's row, the last call of a transaction that changed something."""
 
 
 class Store(Protocol):
@@ -263,6 +391,9 @@ class Store(Protocol):
 
     def side_file(self, suffix: str) -> str | None:
         """Return the path for a file of derived data beside the store; None if it has no folder."""
+
+    def size_bytes(self) -> int:
+        """Return how much disk space the store takes; 0 in memory."""
 
     def close(self) -> None:
         """Wait for open sessions, then close. Calling it twice does nothing.

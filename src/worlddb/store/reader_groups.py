@@ -4,11 +4,8 @@
     reader.lookups   nodes by keys of their names  reader.sweep    whole worlds and edge types
     reader.derived   embeddings                    reader.scan     whole tables
 
-Derived rows can be dropped and made again from the nodes. They are written in `Store.derive`. The
-methods are described where `store/sqlite` implements them.
+Derived rows can be dropped and made again from the nodes. They are written in `Store.derive`.
 """
-
-# ruff: noqa: D102 - a description here would only repeat the one of the implementation.
 
 from __future__ import annotations
 
@@ -47,12 +44,23 @@ from worlddb.store.rows import (
 class TextSearch(Protocol):
     """The full-text index. Words come analysed (`language.words`); none of them is syntax."""
 
-    def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]: ...
-    def match(self, words: Sequence[str], most: int) -> list[TextHit]: ...
-    def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]: ...
-    def latest(self, words: Sequence[str], most: int) -> list[int]: ...
-    def named(self, words: str) -> list[int]: ...
-    def average_length(self) -> float: ...
+    def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
+        """Return about how many of all `nodes` have each word; exact while there are few."""
+
+    def match(self, words: Sequence[str], most: int) -> list[TextHit]:
+        """Return the nodes that have any of the words, best first."""
+
+    def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]:
+        """Return the nodes that have all words, or have them as a phrase, best first."""
+
+    def latest(self, words: Sequence[str], most: int) -> list[int]:
+        """Return the newest nodes that have all words, newest first."""
+
+    def named(self, words: str) -> list[int]:
+        """Return the nodes whose name has the words as a phrase, by row."""
+
+    def average_length(self) -> float:
+        """Return how many words a node has on average."""
 
 
 class KeyLookups(Protocol):
@@ -61,78 +69,186 @@ class KeyLookups(Protocol):
     Keys are signed 64-bit numbers; different names may share one.
     """
 
-    def is_begun(self) -> bool: ...
-    def reached(self) -> LookupsReached: ...
-    def set_reached(self, node: int, note: int) -> None: ...
-    def moved(self) -> list[int]: ...
-    def put(self, rows: Iterable[tuple[int, int]]) -> None: ...
-    def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]: ...
-    def count(self, key: int) -> int: ...
-    def counts(self, keys: Iterable[int]) -> dict[int, int]: ...
-    def names(self, world: int) -> int: ...
-    def add_names(self, names: Mapping[int, int]) -> None: ...
-    def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]: ...
-    def attributes_after(self, note: int) -> list[AttributesRow]: ...
+    def is_begun(self) -> bool:
+        """Return whether `set_reached` was ever called; only then moved nodes are noted."""
+
+    def reached(self) -> LookupsReached:
+        """Return how far the index has come; (1, 0) in a new store."""
+
+    def set_reached(self, node: int, note: int) -> None:
+        """Record how far the index has come, and forget the moved nodes."""
+
+    def moved(self) -> list[int]:
+        """Return the nodes that were moved or erased since they were indexed, by row."""
+
+    def put(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Add (key, node) pairs; a pair that is there stays."""
+
+    def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
+        """Return up to `most` nodes of each key, newest first; every key is in the answer."""
+
+    def count(self, key: int) -> int:
+        """Return how many nodes have a key, counted up to 1,000."""
+
+    def counts(self, keys: Iterable[int]) -> dict[int, int]:
+        """Return how many nodes have each key, each counted up to 1,000."""
+
+    def names(self, world: int) -> int:
+        """Return how many named nodes were counted in a world."""
+
+    def add_names(self, names: Mapping[int, int]) -> None:
+        """Add to the number of named nodes of worlds."""
+
+    def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]:
+        """Return the attributes of nodes, one row for each time they were stated, latest last."""
+
+    def attributes_after(self, note: int) -> list[AttributesRow]:
+        """Return the attributes that notes above row `note` state, latest last."""
 
 
 class Embeddings(Protocol):
     """Embeddings; written inside `Store.derive`."""
 
-    def models(self) -> list[ModelRow]: ...
-    def add_model(self, ident: str, dim: int, pooling: str) -> ModelRow: ...
-    def activate(self, number: int) -> None: ...
-    def set_embedded(self, number: int, node: int) -> None: ...
-    def set_composed(self, number: int, node: int, seq: int) -> None: ...
-    def start_pools(self, number: int, pooling: str) -> None: ...
-    def vectors(self, number: int, nodes: list[int]) -> list[VectorRow]: ...
-    def vectors_after(self, number: int, node: int, seq: int) -> Iterator[VectorRow]: ...
-    def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None: ...
-    def tokens(self, number: int, nodes: list[int]) -> list[VectorRow]: ...
-    def without_tokens(self, number: int, after: int, most: int) -> list[int]: ...
-    def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None: ...
-    def pools(self, number: int, nodes: list[int]) -> list[PoolRow]: ...
-    def put_pools(self, number: int, pools: Iterable[PoolRow], seq: int) -> None: ...
-    def all_vectors(self) -> Iterator[StoredVector]: ...
-    def all_tokens(self) -> Iterator[StoredTokens]: ...
-    def all_pools(self) -> Iterator[StoredPool]: ...
+    def models(self) -> list[ModelRow]:
+        """Return all models, the active one first."""
+
+    def add_model(self, ident: str, dim: int, pooling: str) -> ModelRow:
+        """Add a model without vectors; the first one of a store is active."""
+
+    def activate(self, number: int) -> None:
+        """Make a model the active one, and drop all others with their vectors."""
+
+    def set_embedded(self, number: int, node: int) -> None:
+        """Record up to which node a model has vectors."""
+
+    def set_composed(self, number: int, node: int, seq: int) -> None:
+        """Record up to which node, as of which commit, worlds are composed."""
+
+    def start_pools(self, number: int, pooling: str) -> None:
+        """Drop all pools of a model, to compose them again with another pooling."""
+
+    def vectors(self, number: int, nodes: list[int]) -> list[VectorRow]:
+        """Return the content vectors of those nodes that have one, in no order."""
+
+    def vectors_after(self, number: int, node: int, seq: int) -> Iterator[VectorRow]:
+        """Yield the effective vectors of nodes from `node` on, then of worlds composed after `seq`.
+
+        Each node once, by row in both parts; the vector of a pool goes before that of the content.
+        """
+
+    def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
+        """Write (node, content vector) pairs over what is there."""
+
+    def tokens(self, number: int, nodes: list[int]) -> list[VectorRow]:
+        """Return the word vectors of those nodes that have any, in no order."""
+
+    def without_tokens(self, number: int, after: int, most: int) -> list[int]:
+        """Return embedded nodes above row `after` with a text and no word vectors, by row."""
+
+    def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
+        """Write (node, word vectors) pairs over what is there."""
+
+    def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
+        """Return the pools of those nodes that are composed worlds, in no order."""
+
+    def put_pools(self, number: int, pools: Iterable[PoolRow], seq: int) -> None:
+        """Write pools as composed at commit `seq` over what is there."""
+
+    def all_vectors(self) -> Iterator[StoredVector]:
+        """Yield every content vector, by model and node."""
+
+    def all_tokens(self) -> Iterator[StoredTokens]:
+        """Yield the size of all word vectors, by model and node."""
+
+    def all_pools(self) -> Iterator[StoredPool]:
+        """Yield every pool, by model and node."""
 
 
 class WorldPages(Protocol):
     """The direct content of worlds as it is now, a page at a time."""
 
-    def latest(self, worlds: Iterable[int], before: int, now: int, most: int) -> list[int]: ...
-    def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]: ...
-    def holders(self, rows: Iterable[int]) -> set[int]: ...
-    def ended(self, rows: Iterable[int], at: int) -> set[int]: ...
+    def latest(self, worlds: Iterable[int], before: int, now: int, most: int) -> list[int]:
+        """Return children and present members of worlds below row `before`, newest first."""
+
+    def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]:
+        """Return children above row `after` of a type whose names begin with `start`, by row."""
+
+    def holders(self, rows: Iterable[int]) -> set[int]:
+        """Return the worlds that nodes live in, or are members of at any time."""
+
+    def ended(self, rows: Iterable[int], at: int) -> set[int]:
+        """Return those rows whose validity is over at `at`."""
 
 
 class WorldTotals(Protocol):
     """Whole worlds and whole edge types as numbers, for the consolidator."""
 
-    def worlds(self) -> list[int]: ...
-    def inside(self, worlds: Iterable[int]) -> list[InsideRow]: ...
-    def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]: ...
-    def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]: ...
-    def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]: ...
-    def summaries_in(self, worlds: Iterable[int], start: str) -> list[SummaryRow]: ...
-    def wholes(self, worlds: Iterable[int], start: str, now: int) -> list[WholeSummary]: ...
-    def summaries_below(self, rows: Iterable[int]) -> list[SummaryEnd]: ...
-    def typed(self, type_: str) -> Iterator[CauseRow]: ...
-    def recalls(self, rows: Iterable[int]) -> list[RecallRow]: ...
-    def add_recalls(self, rows: Iterable[tuple[int, int, int]]) -> None: ...
+    def worlds(self) -> list[int]:
+        """Return all worlds that have a child or a member, by row."""
+
+    def inside(self, worlds: Iterable[int]) -> list[InsideRow]:
+        """Return the children and members of worlds, ended ones too, by world and row."""
+
+    def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]:
+        """Return the undeleted edges of some types from nodes, by row."""
+
+    def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
+        """Return the undeleted edges of a type into nodes whose metadata JSON has any text."""
+
+    def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
+        """Return the sources of nodes that begin with `start`."""
+
+    def summaries_in(self, worlds: Iterable[int], start: str) -> list[SummaryRow]:
+        """Return the summaries in worlds that have a source which begins with `start`, by row."""
+
+    def wholes(self, worlds: Iterable[int], start: str, now: int) -> list[WholeSummary]:
+        """Return the valid summaries that still stand for whole worlds: nothing changed since."""
+
+    def summaries_below(self, rows: Iterable[int]) -> list[SummaryEnd]:
+        """Return the summaries that summaries were derived from."""
+
+    def typed(self, type_: str) -> Iterator[CauseRow]:
+        """Yield every edge of a type, deleted ones too, by row."""
+
+    def recalls(self, rows: Iterable[int]) -> list[RecallRow]:
+        """Return age, recalls and links of nodes, by row."""
+
+    def add_recalls(self, rows: Iterable[tuple[int, int, int]]) -> None:
+        """Add (node, how often, when last) to the counts; inside `Store.derive` alone."""
 
 
 class WholeTables(Protocol):
     """Whole tables by row, exactly as stored, for `check` and `export`."""
 
-    def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]: ...
-    def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]: ...
-    def notes(self, first: int = 0, last: int | None = None) -> Iterator[NoteRow]: ...
-    def history(self) -> Iterator[HistoryRow]: ...
-    def pages(self) -> Iterator[PageRow]: ...
-    def proposals(self) -> Iterator[ProposalScan]: ...
-    def conflicts(self) -> Iterator[ConflictScan]: ...
-    def registrations(self) -> Iterator[RegistrationScan]: ...
-    def premises(self) -> Iterator[PremiseRow]: ...
-    def schema_problems(self) -> list[str]: ...
-    def text_problems(self) -> list[str]: ...
+    def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]:
+        """Yield the nodes from row `first` to `last`; all of them if `last` is None."""
+
+    def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]:
+        """Yield the edges from row `first` to `last`; all of them if `last` is None."""
+
+    def notes(self, first: int = 0, last: int | None = None) -> Iterator[NoteRow]:
+        """Yield the notes from row `first` to `last`; all of them if `last` is None."""
+
+    def history(self) -> Iterator[HistoryRow]:
+        """Yield all former values, by field, row and commit."""
+
+    def pages(self) -> Iterator[PageRow]:
+        """Yield all stored pages of sets, by world, kind and path."""
+
+    def proposals(self) -> Iterator[ProposalScan]:
+        """Yield all proposals, by edge."""
+
+    def conflicts(self) -> Iterator[ConflictScan]:
+        """Yield all conflicts, by edge."""
+
+    def registrations(self) -> Iterator[RegistrationScan]:
+        """Yield all custom edge types, by world and type."""
+
+    def premises(self) -> Iterator[PremiseRow]:
+        """Yield all premises of inferred edges, by premise and edge."""
+
+    def schema_problems(self) -> list[str]:
+        """Return where tables and indexes differ from those of a new store."""
+
+    def text_problems(self) -> list[str]:
+        """Return where the full-text index differs from one that is built anew."""

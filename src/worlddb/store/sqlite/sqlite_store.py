@@ -519,6 +519,13 @@ class SqliteStore:
         """Return the path for a file of derived data beside the store; None in memory."""
         return None if self.path == MEMORY else f"{self.path}{suffix}"
 
+    def size_bytes(self) -> int:
+        """Return the size of the file and its log; 0 in memory."""
+        if self.path == MEMORY:
+            return 0
+        files = (self._file, f"{os.path.realpath(self._file)}-wal")
+        return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
+
     def close(self) -> None:
         """Wait for what is under way, then close every connection. Twice does nothing."""
         left = self._gate.close()
