@@ -87,9 +87,6 @@ class KeyLookups(Protocol):
     def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
         """Return up to `most` nodes of each key, newest first; every key is in the answer."""
 
-    def count(self, key: int) -> int:
-        """Return how many nodes have a key, counted up to 1,000."""
-
     def counts(self, keys: Iterable[int]) -> dict[int, int]:
         """Return how many nodes have each key, each counted up to 1,000."""
 

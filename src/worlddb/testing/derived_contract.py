@@ -94,7 +94,6 @@ class DerivedContract:
             assert found == {9: [4], -7: [5, 3], 1: []}
             assert reader.lookups.find([], 2) == {}
             assert reader.lookups.counts([-7, 9, 1]) == {-7: 3, 9: 1, 1: 0}
-            assert reader.lookups.count(-7) == 3
 
     def test_the_lookup_index_knows_how_far_it_has_come(self, store: Store) -> None:
         with store.read() as reader:

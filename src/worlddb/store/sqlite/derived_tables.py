@@ -296,10 +296,6 @@ class LookupTable:
             nodes.reverse()  # The index has them oldest first.
         return found
 
-    def count(self, key: int) -> int:
-        """Return how many nodes have a key, counted up to 1,000."""
-        return self.counts([key])[key]
-
     def counts(self, keys: Iterable[int]) -> dict[int, int]:
         """Return how many nodes have each key, each counted up to 1,000."""
         wanted = dict.fromkeys(keys)
