@@ -17,7 +17,8 @@ from typing import NamedTuple
 from worlddb.language.calendar_periods import Period, day, month, season, week, weekend, year
 from worlddb.language.english.prose import STARTERS, Patterns, in_quotes
 from worlddb.language.language_reader import Dated
-from worlddb.language.ranking_features import MONTHS, NUMBERS, WEEKDAYS
+from worlddb.language.ranking_features import NUMBERS, WEEKDAYS
+from worlddb.language.text_tokens import MONTHS
 
 _P = Patterns("date_phrases")
 
