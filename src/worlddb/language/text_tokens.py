@@ -109,14 +109,6 @@ MONTHS = (
 _CHUNK = re.compile(r"\S+")
 _CAMEL = re.compile(r"(?<![A-Za-z])[a-z]{2,}+(?:[A-Z][a-z]++)+(?![A-Za-z])")
 _CAMEL_PART = re.compile(r"[A-Z]?[a-z]+")
-
-STOP = """
-a an the this that these those there
-i me my mine myself we us our ours you your yours he him his she her hers it its
-they them their theirs who whom whose what which when where why how
-be am do have can could would should shall
-and or but if so as than then of to in on at for from with by about into
-"""
 STOP = frozenset(map(stem, words_of("language", "common_words.txt", "stop")))
 
 
