@@ -53,36 +53,20 @@ class LateEmbedder:
             self.embed_weighed = first.embed_weighed
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per question, by the first model.
-
-        Raises:
-            ProviderError: the first model failed.
-        """
+        """Return one vector per question, by the first model."""
         return self._first.embed_queries(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text, by the first model.
-
-        Raises:
-            ProviderError: the first model failed.
-        """
+        """Return one vector per text, by the first model."""
         return self._first.embed_documents(texts)
 
     def read_question(self, text: str) -> Tokens:
-        """Return the token vectors of a question, one row each.
-
-        Raises:
-            ProviderError: the second model is not installed, or failed.
-        """
+        """Return the token vectors of a question, one row each."""
         _, vectors = self._second.embed_tokens([text], "query")[0]
         return projected(vectors, projection())
 
     def read_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the token vectors of each text; an empty text has none.
-
-        Raises:
-            ProviderError: the second model is not installed, or failed.
-        """
+        """Return the token vectors of each text; an empty text has none."""
         return [
             projected(
                 vectors[[place for place, piece in enumerate(pieces) if says(piece)]], projection()

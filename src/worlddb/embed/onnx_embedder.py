@@ -73,29 +73,17 @@ class OnnxEmbedder:
         self.batch_size = BATCH_SIZE
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per question, with the model's prefix for questions.
-
-        Raises:
-            ProviderError: onnxruntime or the model is not installed, or fails.
-        """
+        """Return one unit vector per question, with the model's prefix for questions."""
         return self.embed_documents([self._model.query_prefix + text for text in texts])
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text; a text is cut at the model's token limit.
-
-        Raises:
-            ProviderError: onnxruntime or the model is not installed, or fails.
-        """
+        """Return one unit vector per text; a text is cut at the model's token limit."""
         tokenizer, session = self._ready()
         ids = [tokenizer.encode(text) for text in texts]
         return unit(np.stack([states[0] for states in self._states(session, ids)]))
 
     def embed_tokens(self, texts: Sequence[str], kind: Kind) -> list[tuple[list[str], Vectors]]:
-        """Return the word pieces of each text, with one contextual vector for each piece.
-
-        Raises:
-            ProviderError: onnxruntime or the model is not installed, or fails.
-        """
+        """Return the word pieces of each text, with one contextual vector for each piece."""
         tokenizer, session = self._ready()
         prefix = self._model.query_prefix if kind == "query" else ""
         # Without the end token, which belongs neither to the prefix nor to the text.

@@ -73,19 +73,11 @@ class WordLlamaEmbedder:
     batch_size = BATCH_SIZE
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text.
-
-        Raises:
-            ProviderError: the files of the model are missing or not the pinned ones.
-        """
+        """Return one unit vector per text."""
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text.
-
-        Raises:
-            ProviderError: the files of the model are missing or not the pinned ones.
-        """
+        """Return one unit vector per text."""
         model = _model()
         sums = np.zeros((len(texts), DIM), dtype=np.float32)
         for place, text in enumerate(texts):
