@@ -29,13 +29,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPRedirectHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    build_opener,
-)
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from worlddb import __version__
 from worlddb.errors import InvalidInputError, ProviderError

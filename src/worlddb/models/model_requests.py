@@ -60,10 +60,7 @@ def ask_json(chat: Chat | ChatFunction, prompt: str, request: str, schema: JsonS
     Raises:
         ProviderError: the model failed, or gave no JSON object in two replies.
     """
-    messages = [
-        {"role": "system", "content": prompt},
-        {"role": "user", "content": request},
-    ]
+    messages = [{"role": "system", "content": prompt}, {"role": "user", "content": request}]
     reply = ask_text(chat, messages, schema)
     try:
         parsed = _parse_object(reply.text)
