@@ -7,11 +7,9 @@ J1  Errors that may pass (busy, overloaded, connection lost) are retried with gr
 J2  Errors that will not pass (wrong key, unknown model) are raised at once.
 J3  The key is sent in a header only. It is masked in errors and never follows a redirect.
 
-The client is built on `urllib`, the one HTTP client that every Python has. A third-party client
-would add packages to the base install (httpx brings five) and would be idle most of the time: a
-model takes seconds per request, so pooled connections and async gain nothing here. What `urllib`
-lacks is in this file: retries, a deadline for the whole response, no redirects, no proxy for this
-machine itself. Model downloads (`worlddb.embed.model_installation`) use `urllib` as well.
+The client is built on `urllib`, which every Python has: a model takes seconds per request, so the
+pooled connections and async of a third-party client gain nothing here. What `urllib` lacks is in
+this file: retries, a deadline for the whole response, no redirects, no proxy for this machine.
 """
 
 from __future__ import annotations
@@ -121,8 +119,8 @@ class JsonClient:
         `tries` is how often at most, if not as often as the server's settings say.
 
         Raises:
-            RefusedError: the server said no, and asking again will not change that.
-            UnavailableError: it was busy, broken or silent at every try.
+            EndpointRefusedError: the server said no, and asking again will not change that.
+            EndpointUnavailableError: it was busy, broken or silent at every try.
         """
         tries = tries or self._server.retries + 1
         for number in range(tries):

@@ -30,14 +30,6 @@ class Reply:
     output_tokens: int = 0
 
 
-class NoTextError(ValueError):
-    """A model replied without text, or refused; `reply` has the token counts."""
-
-    def __init__(self, reason: str, reply: Reply) -> None:
-        super().__init__(reason)
-        self.reply = reply
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """A request before it is written in a dialect; `left_out` names unsupported parts."""
@@ -181,9 +173,9 @@ def _text(value: Any) -> str:
 
 
 def _with_text(reply: Reply, refusal: str) -> Reply:
-    """Return the reply."""
+    """Return the reply, if it has a text."""
     if not reply.text.strip():
-        raise NoTextError(refusal or "the text is empty", reply)
+        raise ValueError(refusal or "the text is empty")
     return reply
 
 

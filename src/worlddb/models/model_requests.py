@@ -149,13 +149,12 @@ def in_halves(
 
 def as_lines(portion: Sequence[MessageLine], at: datetime | None = None) -> str:
     """Return a portion as text: one line per message, with its number, time and speaker."""
-    return "\n".join(_line(line, at) for line in portion)
-
-
-def _line(line: MessageLine, at: datetime | None) -> str:
-    said_at = line.message.at or at
-    time = "" if said_at is None else f" {said_at:%Y-%m-%d %H:%M}"
-    return f"[{line.number}]{time} {line.message.speaker}: {line.text}"
+    lines = []
+    for number, message, text in portion:
+        said_at = message.at or at
+        time = "" if said_at is None else f" {said_at:%Y-%m-%d %H:%M}"
+        lines.append(f"[{number}]{time} {message.speaker}: {text}")
+    return "\n".join(lines)
 
 
 def _pieces(text: str, chars_max: int) -> Iterator[str]:

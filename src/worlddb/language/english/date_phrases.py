@@ -135,14 +135,6 @@ def tense_around(low: str, start: int, end: int) -> str | None:
     return PAST if past else FUTURE
 
 
-def _iso(moment: DateMoment) -> Period:
-    return day(date.fromisoformat(moment.text))
-
-
-def _slashed(moment: DateMoment) -> Period:
-    return day(date(*map(int, moment.text.split("/"))))
-
-
 def _numeric(moment: DateMoment) -> Period | None:
     first, second, year_ = map(int, moment.text.replace(".", "/").replace("-", "/").split("/"))
     if first <= 12 and second <= 12 and first != second:
@@ -327,17 +319,9 @@ def _turned_season(kind: str, number: int, said: date) -> Period | None:
 
 
 _READERS: dict[str, Callable[[DateMoment], Period | None]] = {
-    "iso": _iso,
-    "slashed": _slashed,
-    "numeric": _numeric,
-    "day_month": _spelled,
-    "month_day": _spelled,
-    "month_year": _spelled,
-    "season_year": _season_year,
-    "turned": _turned,
-    "month": _month_alone,
-    "weekday": _weekday_alone,
-    "ago": _ago,
-    "near": _near,
-    "year": _year_alone,
+    "iso": lambda moment: day(date.fromisoformat(moment.text)),
+    "slashed": lambda moment: day(date(*map(int, moment.text.split("/")))),
+    **{"numeric": _numeric, "season_year": _season_year, "turned": _turned, "ago": _ago},
+    **dict.fromkeys(("day_month", "month_day", "month_year"), _spelled),
+    **{"month": _month_alone, "weekday": _weekday_alone, "near": _near, "year": _year_alone},
 }
