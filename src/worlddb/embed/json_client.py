@@ -78,11 +78,7 @@ class JsonServer:
 
 
 def check_model(model: str) -> None:
-    """Check the name of a model.
-
-    Raises:
-        InvalidInputError: it is empty or not text.
-    """
+    """Refuse the name of a model that is empty or not text."""
     if not isinstance(model, str) or not model.strip():
         raise InvalidInputError("model: give the name under which the server knows it")
 
@@ -194,11 +190,7 @@ def _reason(error: HTTPError) -> str:
 
 
 def error_message(error: Any) -> str:
-    """Return the message in the `error` member of a response.
-
-    Raises:
-        KeyError: it is an object without a message.
-    """
+    """Return the message in the `error` member of a response; a KeyError if it has none."""
     return str(error["message"] if isinstance(error, dict) else error)
 
 

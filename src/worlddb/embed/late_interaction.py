@@ -10,7 +10,7 @@ word in the text. Function words and punctuation of a text are left out; those o
 T1  Token vectors are whole numbers from -127 to 127, DIM of them. Products of two are exact in
     single precision, so equal texts score equally on every machine.
 T2  The projection is part of the model's name (`TOKENS`): another projection is another model. It
-    was fitted by `bench.projecting` to rank answers first, not to keep most of a vector.
+    was fitted by `bench.projection` to rank answers first, not to keep most of a vector.
 """
 
 from __future__ import annotations
@@ -88,6 +88,6 @@ def says(piece: str) -> bool:
 
 @cache
 def projection() -> Vectors:
-    """Return the projection matrix, fitted by `bench.projecting`."""
+    """Return the projection matrix, fitted by `bench.projection`."""
     matrix: Vectors = np.load(_PROJECTION, allow_pickle=False).astype(np.float32)
     return matrix

@@ -262,11 +262,7 @@ def _check_messages(messages: ChatMessages) -> None:
 def ask_text(
     chat: Chat | ChatFunction, messages: list[dict[str, str]], schema: JsonSchema | None = None
 ) -> Reply:
-    """Return the reply of an endpoint or of a caller's own function.
-
-    Raises:
-        ProviderError: the endpoint or the function failed.
-    """
+    """Return the reply of an endpoint or a caller's function; `ProviderError` if it failed."""
     if isinstance(chat, Chat):
         return chat.ask(messages, schema=schema)
     try:

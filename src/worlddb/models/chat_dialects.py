@@ -74,11 +74,7 @@ class OpenAi:
         return body
 
     def reply(self, response: Any) -> Reply:
-        """Return the reply in a response.
-
-        Raises:
-            ValueError, TypeError, KeyError, IndexError, AttributeError: it has another format.
-        """
+        """Return the reply in a response; any error of a lookup if it has another format."""
         choice = response["choices"][0]
         message = choice["message"]
         text = message.get("content")
@@ -139,7 +135,7 @@ class Anthropic:
         return body
 
     def reply(self, response: Any) -> Reply:
-        """Return the reply in a response; raises as `OpenAi.reply` does."""
+        """Return the reply in a response; errors as in `OpenAi.reply`."""
         blocks = response["content"]
         given = [block["input"] for block in blocks if block.get("type") == "tool_use"]
         words = [block["text"] for block in blocks if block.get("type") == "text"]

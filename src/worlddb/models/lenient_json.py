@@ -63,11 +63,7 @@ def without_thoughts(text: str) -> str:
 
 
 def parse(text: str) -> Parsed:
-    """Return the data in a reply.
-
-    Raises:
-        NotJsonError: the reply has no JSON.
-    """
+    """Return the data in a reply; a `NotJsonError` if there is none."""
     text = text.lstrip("\ufeff")
     try:
         return Parsed(json.loads(text), True)

@@ -34,11 +34,7 @@ Answer = TypeVar("Answer")
 
 
 def prompt_text(prompt: str | os.PathLike[str] | None, default: str) -> str:
-    """Return a prompt: the given text, the content of the given file, or the package's own.
-
-    Raises:
-        InvalidInputError: the prompt is empty, or its file cannot be read.
-    """
+    """Return a prompt: the given text, the content of the given file, or the package's own."""
     if prompt is None:
         return files("worlddb.models").joinpath("prompts", f"{default}.txt").read_text("utf-8")
     if isinstance(prompt, os.PathLike):
@@ -55,11 +51,7 @@ def prompt_text(prompt: str | os.PathLike[str] | None, default: str) -> str:
 
 
 def ask_json(chat: Chat | ChatFunction, prompt: str, request: str, schema: JsonSchema) -> Parsed:
-    """Return the JSON object in a model's reply.
-
-    Raises:
-        ProviderError: the model failed, or gave no JSON object in two replies.
-    """
+    """Return the JSON object in a model's reply; a `ProviderError` if two replies have none."""
     messages = [{"role": "system", "content": prompt}, {"role": "user", "content": request}]
     reply = ask_text(chat, messages, schema)
     try:

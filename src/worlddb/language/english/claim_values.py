@@ -41,7 +41,6 @@ JOB_TITLE = "job title"
 AGE = "age"
 
 _P = Patterns("claims")
-TITLE_WORDS_MAX = 8
 NAME_WORDS_MAX = 3
 NAME_CHARS_MIN = 3  # "Bi", "HR" are no names
 PHONE_DIGITS_MIN = 9  # fewer are the number of a locker or a ticket

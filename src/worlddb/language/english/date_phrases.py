@@ -2,7 +2,7 @@
 
     "we met last Friday"  ──(said on 2023-05-03)──▶  2023-04-28
 
-Not for questions: there a vague date is a welcome hint (`question_dates`), here it would be
+Not for questions: there a vague date is a welcome hint (`ranking_features`), here it would be
 a fact. So there must be one way to read it: "in March" needs a verb that says whether it is past,
 "next Friday" a day on which it cannot mean this week's, and "a few days ago" is nothing. A length
 of time ("for two weeks") is no date.

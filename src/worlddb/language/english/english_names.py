@@ -45,10 +45,12 @@ from worlddb.language.language_reader import Mention
 from worlddb.language.proper_names import PLACE_NAMES
 
 _P = Patterns("name_judgement")
+_RUNS = Patterns("name_runs")
 
 ACRONYM_MAX = 6
+TITLE_WORDS_MAX = 8
+RUN_WORDS_MAX = 8  # longer runs are headings or shouting
 _KNOWN = GIVEN | PLACE_NAMES | BRANDS
-
 _DOTTED_PLACES = frozenset(("U.S.", "U.K.", "U.S.A.", "D.C.", "U.N.", "E.U."))
 _NUMERALS = frozenset(("ii", "iii", "iv", "vi", "vii", "viii", "ix", "jr", "sr"))
 _PEOPLE_HEADS = listed("organisations", "people heads")
@@ -56,18 +58,11 @@ _NUMBERED = listed("organisations", "numbered")
 _OPENERS = listed("organisations", "openers")
 _BRANDS_PERHAPS = listed("organisations", "brands perhaps")
 _KINDS = listed("words", "kinds")
-TITLE_WORDS_MAX = 8
-
-_RUNS = Patterns("name_runs")
-
-RUN_WORDS_MAX = 8  # longer runs are headings or shouting
-
 _TRADES = listed("words", "trades")
 _INITIALISMS = listed("words", "initialisms")
 _OF_HEADS = listed("organisations", "of heads")
 _PAIRS = listed("organisations", "pairs")
 _OWN_POSSESSIVE = listed("organisations", "possessive")
-
 _DOTTED = TITLES_SHORT | {"st", "mt", "ft"}
 _CONTRACTED = frozenset(("m", "ll", "d", "re", "ve"))
 _POSSESSED = ("'s ", "’s ", "' ", "’ ")
