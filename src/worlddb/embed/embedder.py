@@ -1,13 +1,25 @@
-"""The embedder protocol, the function that calls any embedder, and one without a model.
+"""Embedders: the protocol, the function that calls any of them, one without a model, and pooling.
 
     texts ──checked(embedder, texts, kind)──▶ vectors: (n, dim), float32, unit length
+    content vector, children's vectors ──changed(), effective()──▶ the vector of a world
 
 An embedder may be a caller's own code. So everything that could damage an index is stopped here,
 for all of them: texts that are no text, vectors of the wrong shape, NaN.
 
+A world has a *content* vector, which never changes, and an *effective* vector, which search uses.
+The effective vector is composed from the content and the effective vectors of the children:
+
+    mean        norm(content + Σ child)
+    attention   norm(content + Σ aᵢ·childᵢ / Σ aᵢ),   aᵢ = exp(content · childᵢ / √dim)
+
+Both need two running sums per world, Σ aᵢ and Σ aᵢ·childᵢ, so the change of a child costs the same
+in a world of ten and of a million. The anchor is always the content vector: with the composed one,
+each update would pull a world further towards its own last value.
+
 E1  A text that is empty or white space never reaches a model; its vector is zero.
 E2  Every other vector has unit length, unless the model itself returned zero.
-E3  Every failure of an embedder becomes a ProviderError that names its model.
+E3  Every failure of an embedder becomes a ProviderError that names its model. Our own raise it
+    themselves where a library, a model or a server is missing or fails.
 """
 
 from __future__ import annotations
@@ -26,6 +38,9 @@ from worlddb.model.inputs import check_whole
 
 Vectors: TypeAlias = NDArray[np.float32]
 Kind: TypeAlias = Literal["query", "document"]
+Pooling = Literal["attention", "mean"]
+Vector = NDArray[np.float32]
+Sum = NDArray[np.float64]
 
 BATCH_SIZE = 256  # Large enough for a model's batch, small enough for a request.
 HASH_DIM = 64  # Enough to tell the texts of a test apart.
@@ -33,6 +48,7 @@ HASH_DIM_MAX = 4_096  # As many as large models have.
 HASH_WORD_WEIGHT = 2  # A whole word says more than a trigram.
 HASH_WORD_CHARS_MAX = 64
 HASH_WORDS_CACHED_MAX = 50_000  # 13 MB of vectors at 64 numbers each.
+LENGTH_MIN = 1e-9  # A shorter sum is the rounding error of vectors that cancel out.
 _HASH_WORD = re.compile(r"\w+")
 
 
@@ -219,26 +235,6 @@ def _hash_words(text: str) -> list[str]:
     # A text of symbols alone has no such words, but it is a text.
     found = _HASH_WORD.findall(folded) or folded.split()
     return [word[:HASH_WORD_CHARS_MAX] for word in found]
-
-
-# Composition: one vector for a world and its interior, from sums that are cheap to update.
-#
-# A world has a *content* vector, which never changes, and an *effective* vector, which search uses.
-# The effective vector is composed from the content and the effective vectors of the children:
-#
-# mean        norm(content + Σ child)
-# attention   norm(content + Σ aᵢ·childᵢ / Σ aᵢ),   aᵢ = exp(content · childᵢ / √dim)
-#
-# Both need two running sums per world, Σ aᵢ and Σ aᵢ·childᵢ, so the change of a child costs the same
-# in a world of ten and of a million. The anchor is always the content vector: with the composed one,
-# each update would pull a world further towards its own last value.
-
-
-Pooling = Literal["attention", "mean"]
-Vector = NDArray[np.float32]
-Sum = NDArray[np.float64]
-
-LENGTH_MIN = 1e-9  # A shorter sum is the rounding error of vectors that cancel out.
 
 
 class Pool(NamedTuple):

@@ -195,11 +195,7 @@ def _endpoint(name: str) -> dict[str, Any]:
 
 
 def installable_model(name: str) -> InstallableModel:
-    """Return the installable model of a name.
-
-    Raises:
-        InvalidInputError: there is no such model.
-    """
+    """Return the installable model of a name; an `InvalidInputError` if there is none."""
     if name not in MODELS:
         raise InvalidInputError(
             f"model {name!r}: cannot be installed; available are {', '.join(MODELS)}"
@@ -228,11 +224,7 @@ def missing_files(model: InstallableModel, folder: str | os.PathLike[str]) -> li
 
 
 def installed(name: str, folder: str | os.PathLike[str]) -> bool:
-    """Return whether all files of a model are in a models folder.
-
-    Raises:
-        InvalidInputError: there is no such model.
-    """
+    """Return whether all files of a model are in a models folder."""
     return not missing_files(installable_model(name), folder)
 
 

@@ -87,30 +87,18 @@ class EndpointEmbedder:
 
     @property
     def dim(self) -> int:
-        """The requested dimension, or that of the first response; sends a request if needed.
-
-        Raises:
-            ProviderError: the server failed.
-        """
+        """The requested dimension, or that of the first response; sends a request if needed."""
         if self._dim is None:
             self._embed(["dimension"])
         assert self._dim is not None
         return self._dim
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per question.
-
-        Raises:
-            ProviderError: the server failed, or its response has no embeddings.
-        """
+        """Return one vector per question."""
         return self._embed([self._endpoint.query_prefix + text for text in texts])
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text.
-
-        Raises:
-            ProviderError: the server failed, or its response has no embeddings.
-        """
+        """Return one vector per text."""
         return self._embed([self._endpoint.document_prefix + text for text in texts])
 
     def _embed(self, texts: list[str]) -> Vectors:

@@ -7,11 +7,9 @@ J1  Errors that may pass (busy, overloaded, connection lost) are retried with gr
 J2  Errors that will not pass (wrong key, unknown model) are raised at once.
 J3  The key is sent in a header only. It is masked in errors and never follows a redirect.
 
-The client is built on `urllib`, the one HTTP client that every Python has. A third-party client
-would add packages to the base install (httpx brings five) and would be idle most of the time: a
-model takes seconds per request, so pooled connections and async gain nothing here. What `urllib`
-lacks is in this file: retries, a deadline for the whole response, no redirects, no proxy for this
-machine itself. Model downloads (`worlddb.embed.model_installation`) use `urllib` as well.
+The client is built on `urllib`, which every Python has: a model takes seconds per request, so the
+pooled connections and async of a third-party client gain nothing here. What `urllib` lacks is in
+this file: retries, a deadline for the whole response, no redirects, no proxy for this machine.
 """
 
 from __future__ import annotations
@@ -29,13 +27,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPRedirectHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    build_opener,
-)
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from worlddb import __version__
 from worlddb.errors import InvalidInputError, ProviderError
@@ -86,11 +78,7 @@ class JsonServer:
 
 
 def check_model(model: str) -> None:
-    """Check the name of a model.
-
-    Raises:
-        InvalidInputError: it is empty or not text.
-    """
+    """Refuse the name of a model that is empty or not text."""
     if not isinstance(model, str) or not model.strip():
         raise InvalidInputError("model: give the name under which the server knows it")
 
@@ -127,8 +115,8 @@ class JsonClient:
         `tries` is how often at most, if not as often as the server's settings say.
 
         Raises:
-            RefusedError: the server said no, and asking again will not change that.
-            UnavailableError: it was busy, broken or silent at every try.
+            EndpointRefusedError: the server said no, and asking again will not change that.
+            EndpointUnavailableError: it was busy, broken or silent at every try.
         """
         tries = tries or self._server.retries + 1
         for number in range(tries):
@@ -202,11 +190,7 @@ def _reason(error: HTTPError) -> str:
 
 
 def error_message(error: Any) -> str:
-    """Return the message in the `error` member of a response.
-
-    Raises:
-        KeyError: it is an object without a message.
-    """
+    """Return the message in the `error` member of a response; a KeyError if it has none."""
     return str(error["message"] if isinstance(error, dict) else error)
 
 

@@ -10,7 +10,7 @@ word in the text. Function words and punctuation of a text are left out; those o
 T1  Token vectors are whole numbers from -127 to 127, DIM of them. Products of two are exact in
     single precision, so equal texts score equally on every machine.
 T2  The projection is part of the model's name (`TOKENS`): another projection is another model. It
-    was fitted by `bench.projecting` to rank answers first, not to keep most of a vector.
+    was fitted by `bench.projection` to rank answers first, not to keep most of a vector.
 """
 
 from __future__ import annotations
@@ -53,36 +53,20 @@ class LateEmbedder:
             self.embed_weighed = first.embed_weighed
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per question, by the first model.
-
-        Raises:
-            ProviderError: the first model failed.
-        """
+        """Return one vector per question, by the first model."""
         return self._first.embed_queries(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text, by the first model.
-
-        Raises:
-            ProviderError: the first model failed.
-        """
+        """Return one vector per text, by the first model."""
         return self._first.embed_documents(texts)
 
     def read_question(self, text: str) -> Tokens:
-        """Return the token vectors of a question, one row each.
-
-        Raises:
-            ProviderError: the second model is not installed, or failed.
-        """
+        """Return the token vectors of a question, one row each."""
         _, vectors = self._second.embed_tokens([text], "query")[0]
         return projected(vectors, projection())
 
     def read_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the token vectors of each text; an empty text has none.
-
-        Raises:
-            ProviderError: the second model is not installed, or failed.
-        """
+        """Return the token vectors of each text; an empty text has none."""
         return [
             projected(
                 vectors[[place for place, piece in enumerate(pieces) if says(piece)]], projection()
@@ -104,6 +88,6 @@ def says(piece: str) -> bool:
 
 @cache
 def projection() -> Vectors:
-    """Return the projection matrix, fitted by `bench.projecting`."""
+    """Return the projection matrix, fitted by `bench.projection`."""
     matrix: Vectors = np.load(_PROJECTION, allow_pickle=False).astype(np.float32)
     return matrix

@@ -40,30 +40,18 @@ class LibraryEmbedder:
 
     @property
     def dim(self) -> int:
-        """The dimension of the first vector; loads the model if needed.
-
-        Raises:
-            ProviderError: the library is missing, or cannot load the model.
-        """
+        """The dimension of the first vector; loads the model if needed."""
         if self._dim is None:
             self.embed_documents(["dimension"])
         assert self._dim is not None
         return self._dim
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per question.
-
-        Raises:
-            ProviderError: the library is missing, or cannot load the model.
-        """
+        """Return one unit vector per question."""
         return self._array(self._ready().queries(list(texts)))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text.
-
-        Raises:
-            ProviderError: the library is missing, or cannot load the model.
-        """
+        """Return one vector per text."""
         return self._array(self._ready().documents(list(texts)))
 
     def _ready(self) -> _Calls:

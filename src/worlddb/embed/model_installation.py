@@ -239,12 +239,7 @@ def _make_durable(folder: Path) -> None:
 
 
 def download(
-    url: str,
-    part: IO[bytes],
-    size: int,
-    *,
-    on_bytes: Callable[[int], None],
-    timeout_s: float,
+    url: str, part: IO[bytes], size: int, *, on_bytes: Callable[[int], None], timeout_s: float
 ) -> None:
     """Fill `part` up to `size` bytes from `url`, resuming after the bytes it already holds.
 

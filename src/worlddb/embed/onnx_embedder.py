@@ -38,14 +38,8 @@ WORDS_CACHED_MAX = 50_000  # About 10 MB.
 _DROPPED = {"Cc", "Cf", "Co", "Cs", "Mn"}
 # Blocks in which each character is a word.
 _IDEOGRAPHS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
+    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
+    *((0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
 )
 _loading = threading.Lock()
 _loaded: dict[str, _Loaded] = {}
@@ -73,29 +67,17 @@ class OnnxEmbedder:
         self.batch_size = BATCH_SIZE
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per question, with the model's prefix for questions.
-
-        Raises:
-            ProviderError: onnxruntime or the model is not installed, or fails.
-        """
+        """Return one unit vector per question, with the model's prefix for questions."""
         return self.embed_documents([self._model.query_prefix + text for text in texts])
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text; a text is cut at the model's token limit.
-
-        Raises:
-            ProviderError: onnxruntime or the model is not installed, or fails.
-        """
+        """Return one unit vector per text; a text is cut at the model's token limit."""
         tokenizer, session = self._ready()
         ids = [tokenizer.encode(text) for text in texts]
         return unit(np.stack([states[0] for states in self._states(session, ids)]))
 
     def embed_tokens(self, texts: Sequence[str], kind: Kind) -> list[tuple[list[str], Vectors]]:
-        """Return the word pieces of each text, with one contextual vector for each piece.
-
-        Raises:
-            ProviderError: onnxruntime or the model is not installed, or fails.
-        """
+        """Return the word pieces of each text, with one contextual vector for each piece."""
         tokenizer, session = self._ready()
         prefix = self._model.query_prefix if kind == "query" else ""
         # Without the end token, which belongs neither to the prefix nor to the text.
@@ -191,7 +173,8 @@ class WordPiece:
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text between [CLS] and [SEP], cut to the token limit."""
         ids = [self._ids[CLS]]
-        for word in self._words(text):
+        plain = unicodedata.normalize("NFD", text).translate(self._folding)
+        for word in plain.split(" "):
             ids += self._pieces(word)
             if len(ids) >= self._tokens_max:
                 break
@@ -200,9 +183,6 @@ class WordPiece:
     def pieces_of(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of some ids."""
         return [self._vocabulary[number] for number in ids]
-
-    def _words(self, text: str) -> list[str]:
-        return unicodedata.normalize("NFD", text).translate(self._folding).split(" ")
 
     def _pieces(self, word: str) -> tuple[int, ...]:
         pieces = self._known.get(word)
@@ -243,18 +223,12 @@ class _Folding(dict[int, str]):
 def _folded(character: str) -> str:
     """Return a character in lower case, with spaces around it if it is a word by itself."""
     category = unicodedata.category(character)
-    if character in "\t\n\r":
-        return " "
-    if character in "\0\ufffd" or category in _DROPPED:
+    if character not in "\t\n\r" and (character in "\0\ufffd" or category in _DROPPED):
         return ""
     if character.isspace():
         return " "
     code = ord(character)
-    if _is_sign(character, category) or any(low <= code <= high for low, high in _IDEOGRAPHS):
+    is_sign = category.startswith("P") or ("!" <= character <= "~" and not character.isalnum())
+    if is_sign or any(low <= code <= high for low, high in _IDEOGRAPHS):
         return f" {character} "
     return character.lower()
-
-
-def _is_sign(character: str, category: str) -> bool:
-    """Return whether a character is punctuation or an ASCII symbol."""
-    return category.startswith("P") or ("!" <= character <= "~" and not character.isalnum())

@@ -1,4 +1,18 @@
-"""Messages: what a caller gives to remember, as messages, or why it is none."""
+"""Extractors: from what a caller gives to remember to a draft of what would be written.
+
+    text or chat ──messages_of──▶ messages ──Extractor.extract(messages, at)──▶ Draft(nodes, edges)
+
+    verbatim   a Memory, or a Session of Turns
+    rules      the same, and what a language reader surely reads in it: entities with their
+               aliases and relations, dates, claims
+
+The rules collect over all messages in a `DraftBuilder`: one node for one name, one edge for one
+pair, each with the spans it was read from. There is no model, store or clock here.
+
+X1  An extractor never makes up what the text does not say: everything it reads out of a text has
+    the spans it was read from, and where a rule is unsure it gives nothing.
+X2  Equal messages and an equal `at` give an equal draft.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +40,23 @@ from worlddb.language.language_reader import (
     StatedClaim,
 )
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor, Message, Span
-from worlddb.model.inputs import EPOCH, Instant, from_micros, to_micros
+from worlddb.model.inputs import EPOCH, from_micros, to_micros
 
 Chat = Sequence[Message | Mapping[str, Any]]
 Input = str | Message | Chat
+Spans = dict[tuple[int, int, int], Span]
+"""Spans by message, start and end: a stretch of text is evidence once."""
+
+DEFAULT = "rules"
+CHOICES = ("verbatim", "rules")
+MEMORY = "memory"
+SESSION = "session"
+USER = "user"
+_USERS = frozenset(("user", "human", "me"))
+# Speakers that are called by what they do.
+_NAMELESS = frozenset(
+    ("user", "assistant", "system", "human", "ai", "bot", "agent", "tool", "me", "model", "unknown")
+)
 
 
 def either(text: Input | None, messages: Chat | None) -> list[Message]:
@@ -73,11 +100,9 @@ def _message(item: Mapping[str, Any]) -> Message:
     if not isinstance(text, str) or not isinstance(speaker, str):
         raise InvalidInputError(f"a message has a role and text as its content, not {item!r:.100}")
     at = item.get("at")
-    return Message(text=text, speaker=speaker, at=None if at is None else _time(at))
-
-
-def _time(at: Instant) -> datetime:
-    return from_micros(to_micros(at, "at"))
+    return Message(
+        text=text, speaker=speaker, at=None if at is None else from_micros(to_micros(at, "at"))
+    )
 
 
 def dated(messages: Sequence[Message], at: datetime) -> list[Message]:
@@ -103,15 +128,6 @@ def same_text(one: str, other: str) -> bool:
 
 def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
-
-
-# Draft builder: entities, dates and what refers to them, over all messages of a draft.
-#
-# One node for one name, one edge for one pair; every one with the spans it was read from.
-
-
-Spans = dict[tuple[int, int, int], Span]
-"""Spans by message, start and end: a stretch of text is evidence once."""
 
 
 class ReadMessage(NamedTuple):
@@ -203,30 +219,27 @@ class DraftBuilder:
 
     def refer(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> None:
         """Record that a message speaks of an entity."""
-        span = turn.span(start, end)
-        entity.spans[_place(span)] = span
-        self._edge(turn.source, entity.key, "", span, {})
+        self._edge(turn.source, entity.key, "", self.note(turn, entity, start, end), {})
 
-    def note(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> None:
-        """Record where else the text speaks of an entity, though not by a mention."""
+    def note(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> Span:
+        """Record where the text speaks of an entity, by a mention or otherwise."""
         span = turn.span(start, end)
         entity.spans[_place(span)] = span
+        return span
 
     def relate(
         self, turn: ReadMessage, entity: Entity, owner: Entity, role: str, start: int, end: int
     ) -> None:
         """Record that an entity is its owner's sister, dog or company."""
-        span = turn.span(start, end)
-        for each in (entity, owner):
-            each.spans[_place(span)] = span
+        self.note(turn, entity, start, end)
+        span = self.note(turn, owner, start, end)
         self._edge(entity.key, owner.key, role, span, {"relation": role})
 
     def claim(
         self, turn: ReadMessage, subject: Entity, said: dict[str, Any], start: int, end: int
     ) -> None:
         """Record that a message states something of somebody that a later one may replace."""
-        span = turn.span(start, end)
-        subject.spans[_place(span)] = span
+        span = self.note(turn, subject, start, end)
         self._edge(turn.source, subject.key, f"{said['relation']}={said.get('value')}", span, said)
 
     def add_date(self, turn: ReadMessage, dated: Dated) -> None:
@@ -314,34 +327,6 @@ class DraftBuilder:
         )
 
 
-# Extractors: from what was said to a draft of what would be written. No model, store or clock.
-#
-# messages ── Extractor.extract(messages, at) ──▶ Draft(nodes, edges)
-#
-# messages ──verbatim──▶ memory or turns
-# └─ read by a language reader ─┬─▶ entities, aliases, relations
-# ├─▶ dates
-# └─▶ claims
-#
-# X1  An extractor never makes up what the text does not say: everything it reads out of a text has
-# the spans it was read from, and where a rule is unsure it gives nothing.
-# X2  Equal messages and an equal `at` give an equal draft.
-
-
-__all__ = ["CHOICES", "DEFAULT", "RulesExtractor", "VerbatimExtractor", "extractor_named"]
-
-DEFAULT = "rules"
-CHOICES = ("verbatim", "rules")
-MEMORY = "memory"
-SESSION = "session"
-USER = "user"
-_USERS = frozenset(("user", "human", "me"))
-# Speakers that are called by what they do.
-_NAMELESS = frozenset(
-    ("user", "assistant", "system", "human", "ai", "bot", "agent", "tool", "me", "model", "unknown")
-)
-
-
 def extractor_named(name: str) -> Extractor:
     """Return the extractor that `name` stands for.
 
@@ -355,13 +340,11 @@ def extractor_named(name: str) -> Extractor:
     """
     if not isinstance(name, str):
         raise InvalidInputError(f"extractor: give a name, not {type(name).__name__}")
-    if name == "verbatim":
-        return VerbatimExtractor()
-    if name == "rules":
-        return RulesExtractor()
-    raise InvalidInputError(
-        f"extractor {name!r:.200}: no such extractor; choose one of {', '.join(CHOICES)}"
-    )
+    if name not in CHOICES:
+        raise InvalidInputError(
+            f"extractor {name!r:.200}: no such extractor; choose one of {', '.join(CHOICES)}"
+        )
+    return VerbatimExtractor() if name == "verbatim" else RulesExtractor()
 
 
 class VerbatimExtractor:
@@ -375,12 +358,9 @@ class VerbatimExtractor:
             return Draft()
         if len(messages) == 1:
             said = messages[0].at or at
+            text = messages[0].text
             memory = DraftNode(
-                key=MEMORY,
-                type="Memory",
-                content=messages[0].text,
-                created_at=said,
-                valid_from=said,
+                key=MEMORY, type="Memory", content=text, created_at=said, valid_from=said
             )
             return Draft(nodes=(memory,))
         began = min(message.at or at for message in messages)

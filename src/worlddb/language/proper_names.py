@@ -1,7 +1,16 @@
-"""Sound: how a word is spoken, roughly, in English ears.
+"""Proper names: how names sound, which are known, and one name read into its parts.
 
-`spoken` respells a word so that spellings of one sound agree (Phillip and Filip, Knight and Nite).
-`sound_code` is a Soundex-style key of that: a first letter and up to four digits.
+    spoken("phillip") == spoken("filip")        sound_code("smith") == sound_code("smyth") == "s53"
+    is_nickname("bob", "robert")                are_two("mario", "maria")
+    read_name("Dr. Smith, John Jr.") ──▶ words john smith · title dr · generation jr
+
+The word lists are files beside this module. `known_names.txt` has the personal names that many
+people bear: two *different* ones are two people, however few letters lie between them; two
+spellings, or a name and its nickname, are one name. `place_names.txt` has towns, states and
+countries. `name_words.txt` has the small words in names that mean something of their own.
+
+A name is read without case, accents, script (Cyrillic and Greek), punctuation and the order around
+a comma. Numbers are kept apart from words: they must agree where words may differ a little.
 """
 
 from __future__ import annotations
@@ -15,6 +24,7 @@ from typing import NamedTuple
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold, sections, words_of
 
+TEXT_MAX = 400  # Of a longer text only the beginning is read: a longer text is no name.
 CODE_DIGITS_MAX = 4
 _CACHE_MAX = 1 << 15  # Names seen lately: enough for a large text.
 
@@ -29,18 +39,7 @@ _REWRITES = (
 )  # fmt: skip
 _DOUBLED = re.compile(r"(.)\1+")
 _PLAIN = re.compile("[a-z]+")
-_DIGITS = str.maketrans(
-    {
-        **dict.fromkeys("bpfv", "1"),
-        **dict.fromkeys("gjkszç", "2"),
-        **dict.fromkeys("dt", "3"),
-        "l": "4",
-        **dict.fromkeys("mn", "5"),
-        "r": "6",
-        **dict.fromkeys("aeiou", "0"),
-        "h": None,
-    }
-)
+_DIGITS = str.maketrans("bpfvgjkszçdtlmnraeiou", "111122222233455600000", "h")
 
 
 @lru_cache(maxsize=_CACHE_MAX)
@@ -73,14 +72,6 @@ def sound_code(word: str) -> str:
     if digits and digits[0] == said[0].translate(_DIGITS):
         digits = digits[1:]
     return first + digits.replace("0", "")[:CODE_DIGITS_MAX]
-
-
-# Known names: personal names that many people bear, with nicknames and spellings.
-#
-# The one list of personal names is `known_names.txt`. Two *different* well-known names are two
-# people, however few letters lie between them (Mario and Maria, Johnson and Johnston). Two spellings,
-# or a name and its nickname, are one name, however many letters differ (Youssef and Yusuf, Bob and
-# Robert). A reader of texts takes a known given name for a person.
 
 
 class Known(NamedTuple):
@@ -192,9 +183,6 @@ def are_two(one: str, other: str) -> bool:
     return not is_variant(one, other) and not is_nickname(one, other)
 
 
-# Places: which names are known as towns, states and countries, from `place_names.txt`.
-
-
 CITY, STATE, COUNTRY, CONTINENT = range(4)
 
 
@@ -232,134 +220,38 @@ def width_of(words: tuple[str, ...]) -> int:
     return _WIDTHS.get(" ".join(words), CITY)
 
 
-# Vocabulary: the small words in names that mean something of their own.
-#
-# Titles, legal forms and generations stand around a name; marks are words that must not differ.
+def _listed(section: str) -> frozenset[str]:
+    return words_of("language", "name_words.txt", section)
 
 
-TEXT_MAX = 400  # Of a longer text only the beginning is read: a longer text is no name.
+def _mapped(section: str) -> dict[str, str]:
+    """Return a section of rows: each further word of a row → its first word."""
+    rows = sections("language", "name_words.txt")[section]
+    return {word: first for first, *words in rows for word in words}
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
+TITLES = _mapped("titles of a gender") | dict.fromkeys(_listed("titles"), "")
+"""Title → the gender it tells, "m" or "f", if it tells one."""
+PLAIN_TITLES = _listed("plain titles")
+SAME_TITLE = _mapped("same titles")
+ALSO_WORDS = _listed("also words")
+LEGAL_FORMS = _listed("legal forms")
+GENERATIONS = _mapped("generations")
+ROMAN = _listed("roman numerals")
+SHORT_BEFORE = _mapped("short before")
+SHORT_AFTER = _mapped("short after")
+SHORT = _mapped("short")
+OWNERS = _listed("owners")
+ARTICLES = _listed("articles")
+JOINERS = _listed("joiners")
+ORDERING = _listed("ordering")
+MARKS = _listed("marks")
+NEGATING = _listed("negating")
+OPPOSED = sections("language", "name_words.txt")["opposed"]
+VERBS = _listed("verbs")
+SPEAKERS = _listed("speakers")
 
-
-_MEN = _set("mr mister sir lord uncle grandpa herr monsieur senor")
-_WOMEN = _set("mrs ms miss madam dame lady aunt auntie aunty grandma frau senora")
-_ANYBODY = _set(
-    """
-    dr doctor prof professor rev reverend captain capt colonel col general gen major lt lieutenant
-    sgt sergeant president senator governor judge justice coach chef hon mx
-    """
-)
-# Title → the gender it tells, if it tells one.
-TITLES = dict.fromkeys(_MEN, "m") | dict.fromkeys(_WOMEN, "f") | dict.fromkeys(_ANYBODY, "")
-# Titles that are hardly ever a part of the name itself, as in General Motors or Captain America.
-PLAIN_TITLES = frozenset({"mr", "mrs", "ms", "mx", "dr", "prof"})
-SAME_TITLE = {
-    "mister": "mr", "doctor": "dr", "professor": "prof", "reverend": "rev", "captain": "capt",
-    "colonel": "col", "general": "gen", "lieutenant": "lt", "sergeant": "sgt", "aunty": "aunt",
-    "auntie": "aunt",
-}  # fmt: skip
-
-# Given names that are also words, places or products: alone, they may be nobody's.
-ALSO_WORDS = _set(
-    """
-    alexa amber angel april art august aurora austin basil bill brooke carol carolina cat chad
-    charity charlotte chase chelsea claude clay cliff coral crystal daisy dakota dale dawn dean
-    dick dot earl eden em eve faith fern flora florence frank georgia glen grace grant guy
-    hazel heath heather herb holly hope hunter iris ivy jack jackson jade jan jasmine jasper
-    jean jesus jordan joy jun june kent kit lily lincoln madison marina mark max mercedes miles
-    myrtle olive opal orlando oscar paige paris pearl penny piper ray regina rich robin rocky
-    roman rose rosemary ruby rusty santiago savannah sly sol sterling summer sydney tabby
-    tiffany troy victoria violet virginia warren will win zara zelda
-    """
-)
-
-LEGAL_FORMS = _set(
-    """
-    inc incorporated corp corporation co company ltd limited llc llp plc gmbh ag sa srl bv nv oy
-    oyj pty
-    """
-)
-
-GENERATIONS = {
-    "jr": "jr", "jnr": "jr", "junior": "jr", "sr": "sr", "snr": "sr", "senior": "sr",
-}  # fmt: skip
-# Numerals that are nothing else however they are written; others count in capitals only.
-ROMAN = _set("ii iii iv vii viii ix xii xiii xiv xv xvi xvii xviii xix")
-
-# Written short: before other words, after them, anywhere.
-SHORT_BEFORE = {"st": "saint", "ste": "saint", "mt": "mount", "ft": "fort"}
-SHORT_AFTER = {"st": "street", "ave": "avenue", "rd": "road", "dr": "drive", "blvd": "boulevard"}
-SHORT = {
-    "univ": "university", "dept": "department", "intl": "international", "govt": "government",
-    "natl": "national", "assoc": "association", "bros": "brothers",
-}  # fmt: skip
-
-OWNERS = _set("my our your his her their its")
-ARTICLES = frozenset({"the", "a", "an"})
-JOINERS = frozenset({"and", "und", "et"})
-# With these inside, the order of the words is part of the name: University of Washington.
-ORDERING = _set("of for in at on to with from by vs versus not or")
-
-# A name with one of these and a name without it, or with another, are two names.
-MARKS = _set(
-    """
-    north south east west northern southern eastern western northeast northwest southeast
-    southwest upper lower left right inner outer new old young big little great small pro anti
-    non pre post ex former late vice deputy assistant acting interim step half foster male female
-    men women mens womens boys girls boy girl husband wife mother father mom dad mum son daughter
-    brother sister uncle aunt mini micro max plus ultra lite air se xl beta alpha gamma delta
-    nano turbo premium basic advanced indoor outdoor internal external public private import
-    export buy sell spring summer autumn fall winter morning evening night monday tuesday
-    wednesday thursday friday saturday sunday january february march april june july august
-    september october november december one two three four five six seven eight nine ten eleven
-    twelve first second third fourth fifth sixth seventh eighth ninth tenth no not never without
-    un
-    """
-)
-
-NEGATING = ("un", "non", "anti", "dis", "in", "im", "il", "ir", "a", "de", "counter", "ex")
-OPPOSED = (
-    ("hyper", "hypo"), ("inter", "intra"), ("micro", "macro"), ("pre", "post"), ("over", "under"),
-    ("im", "ex"), ("in", "ex"), ("in", "out"), ("in", "de"), ("homo", "hetero"), ("maxi", "mini"),
-    ("pro", "anti"), ("up", "down"), ("endo", "exo"), ("mono", "poly"),
-)  # fmt: skip
-
-# Written small inside a longer name, they make it a sentence.
-VERBS = _set(
-    """
-    am is are was were be been has have had do does did will would can could should must said
-    says told asked went goes likes liked loves loved wants wanted needs needed feels felt thinks
-    thought made makes took takes got gets moved bought lives lived works worked
-    """
-)
-SPEAKERS = _set("i we he she they you it i'm i've we're he's she's they're it's")
-
-# Cyrillic and Greek as they are commonly written in Latin letters.
-ROMANIZED = str.maketrans(
-    {
-        "а": "a", "б": "b", "в": "v", "г": "g", "ґ": "g", "д": "d", "е": "e", "ё": "yo", "є": "ye",
-        "ж": "zh", "з": "z", "и": "i", "і": "i", "ї": "yi", "й": "y", "к": "k", "л": "l", "м": "m",
-        "н": "n", "о": "o", "п": "p", "р": "r", "с": "s", "т": "t", "у": "u", "ў": "u", "ф": "f",
-        "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ы": "y", "ь": "",
-        "э": "e", "ю": "yu", "я": "ya", "ј": "j", "љ": "lj", "њ": "nj", "ћ": "c", "ђ": "dj",
-        "џ": "dz",
-        "α": "a", "β": "v", "γ": "g", "δ": "d", "ε": "e", "ζ": "z", "η": "i", "θ": "th", "ι": "i",
-        "κ": "k", "λ": "l", "μ": "m", "ν": "n", "ξ": "x", "ο": "o", "π": "p", "ρ": "r", "σ": "s",
-        "ς": "s", "τ": "t", "υ": "y", "φ": "f", "χ": "ch", "ψ": "ps", "ω": "o",
-    }
-)  # fmt: skip
-
-
-# Names: one name read into its parts.
-#
-# "Dr. Smith, John Jr." ──▶ words john smith · title dr · generation jr
-#
-# Case, accents, script (Cyrillic and Greek), punctuation and the order around a comma are folded
-# away. Numbers are set apart from words, because they must agree where words may differ a little.
-
+ROMANIZED = str.maketrans(_mapped("romanized") | {"ъ": "", "ь": ""})
 
 _L = "[^\\x00-@\\[-`{-\\x7f]"
 _TOKEN = re.compile(
@@ -438,6 +330,7 @@ def _assembled(
     rest = _in_full([word for word in rest if word not in JOINERS] or rest)
     genders = {TITLES[title] for title in titles} - {""}
     ends = (rest[0], rest[-1]) if rest else ()
+    has_initial = len(rest) > 1 and _INITIAL.search(text) is not None  # Lyndon B. Johnson
     return Name(
         text=text,
         key=folded(text[:TEXT_MAX]),
@@ -453,23 +346,16 @@ def _assembled(
         ordered=not ORDERING.isdisjoint(rest),
         sentence_words=count,
         speaks=_is_spoken(text, words),
-        person=bool(titles) or any(map(is_given, ends)) or _has_initial(text, rest),
+        person=bool(titles) or any(map(is_given, ends)) or has_initial,
     )
 
 
-def _has_initial(text: str, words: list[str]) -> bool:
-    """Tell whether a letter with a full stop stands before other words, as in Lyndon B. Johnson."""
-    return len(words) > 1 and _INITIAL.search(text) is not None
-
-
 def _after_articles(words: list[str], *, dotted: bool) -> tuple[list[str], str]:
-    owner = ""
     if len(words) > 1 and words[0] in OWNERS:
-        owner = words[0]
-        words = words[1:]
-    elif len(words) > 1 and words[0] in ARTICLES and not dotted:
-        words = words[1:]
-    return words, owner
+        return words[1:], words[0]
+    if len(words) > 1 and words[0] in ARTICLES and not dotted:
+        return words[1:], ""
+    return words, ""
 
 
 def _after_titles(words: list[str]) -> tuple[list[str], list[str]]:
@@ -493,14 +379,12 @@ def _before_suffixes(words: list[str], text: str) -> tuple[list[str], str, str, 
     if len(words) > 1 and words[-1] in GENERATIONS:
         generation = GENERATIONS[words[-1]]
         words = words[:-1]
-    elif len(words) > 1 and (words[-1] in ROMAN or _is_numeral(text.split()[-1], text)):
+    elif len(words) > 1 and (
+        words[-1] in ROMAN or (not text.isupper() and _NUMERAL.fullmatch(text.split()[-1]))
+    ):
         ordinal = words[-1]
         words = words[:-1]
     return words, generation, ordinal, legal
-
-
-def _is_numeral(last: str, text: str) -> bool:
-    return not text.isupper() and _NUMERAL.fullmatch(last) is not None
 
 
 def _in_full(words: list[str]) -> list[str]:

@@ -1,8 +1,15 @@
-"""Question dates: which days a question speaks of, as intervals with a tolerance.
+"""Ranking features: what the form of a question and of a text says, whatever they are about.
 
-A small grammar for English, on purpose: "three weeks ago", "last Friday", "in the past month",
-"May 2023", "the 3rd of June". A question's date is a hint about when something was said or
-happened, never a filter: people are wrong about dates, and so are we.
+    spans_of("What did I buy last Friday?", asked_on, years) ──▶ days, with a tolerance
+    speakers_of("What did you recommend?", "user")           ──▶ who said what is asked for
+    weights_of(["day", "ago", "run"], 0.2)                   ──▶ words that only frame count less
+    telling("I just finished a run of five miles.")          ──▶ DONE: it will be asked for
+
+The rules are a small grammar for English, on purpose. A date in a question ("three weeks ago",
+"May 2023", "the 3rd of June") is a hint about when something was said or happened, never a filter:
+people are wrong about dates, and so are we. "How many days ago did I mention…" is frame: it says
+what kind of answer is wanted, and would otherwise find every text that counts days. Of a text only
+the form of its sentences is looked at: subject, tense, and no question.
 """
 
 from __future__ import annotations
@@ -10,15 +17,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
+from functools import partial
 from typing import NamedTuple
 
-from worlddb.language.text_tokens import words
+from worlddb.language.text_tokens import COUNTED, MONTHS, words
+from worlddb.language.word_forms import any_of, words_of
 
-_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
-NUMBERS = {word: number for number, word in enumerate(_COUNTED.split())}
+_common = partial(words_of, "language", "common_words.txt")
+
+NUMBERS = {word: number for number, word in enumerate(COUNTED)}
 NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
-_YEAR = "january february march april may june july august september october november december"
-MONTHS = _YEAR.split()
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNIT_DAYS = {"day": 1.0, "week": 7.0, "weekend": 7.0, "month": 30.4, "year": 365.25}
 _VAGUE = frozenset({"few", "several"})
@@ -40,6 +48,37 @@ _IN_MONTH = re.compile(
 )
 _IN_MAY = re.compile(r"\b(?:in|of|since|during|until)\s+may\b", re.IGNORECASE)
 _ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+
+FRAME = frozenset(token for word in _common("frame") for token in words(word))
+_ME = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
+_YOU = frozenset({"you", "your", "yours", "yourself"})
+_WORD = re.compile(r"[^\W\d_]+")
+_ADVICE = re.compile(
+    r"\b(?:can|could|will) you (?:please )?(?:suggest|recommend|advise|help|give|find|share)\b"
+    r"|\b(?:do|would) you (?:have|know|think|suggest|recommend)\b",
+    re.IGNORECASE,
+)
+"""Asks the other for something new: the "you" in it is nobody who spoke."""
+
+NOTHING, OWN, DONE = 0, 1, 3
+"""Says nothing of the speaker; says something; says what they did or what happened to them."""
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_OWN = re.compile(r"\b(?:i|me|my|mine|we|our|ours)\b", re.IGNORECASE)
+_DONE = re.compile(
+    r"\b(?:i|we)(?:'ve| have|'d| had)?"
+    rf"(?: (?:{any_of(_common('before verbs'))}|ended up))*"
+    rf" (?:[a-z]{{2,}}ed|{any_of(_common('past tense'))})\b",
+    re.IGNORECASE,
+)
+# What one was after, too, is often known by a question alone: "What did I want to know?"
+_ASKS_FOR_A_QUESTION = re.compile(
+    r"\b(?:ask(?:ed|ing)?|questions?|wonder(?:ed|ing)?|curious|unsure|request(?:ed)?)\b"
+    r"|\b(?:did|was|were|had|have) (?:i|we|you|he|she|they|[a-z]+) (?:been )?"
+    r"(?:want(?:ed|ing)?|think(?:ing)?|consider(?:ed|ing)?|debat(?:ed|ing)|look(?:ed|ing)?|trying"
+    r"|deciding|plan(?:ned|ning)?)\b",
+    re.IGNORECASE,
+)
 
 
 class DaySpan(NamedTuple):
@@ -122,30 +161,6 @@ def _number(text: str) -> int:
     return int(text) if text.isdigit() else NUMBERS[text.lower()]
 
 
-# Question wording: what the words of a question say beside its topic.
-#
-# "How many days ago did I mention…" is frame: it says what kind of answer is wanted, and would
-# otherwise find every text that counts days.
-
-
-_FRAMING = """
-day week weekend month year time ago past last first earliest latest before after between since
-recent recently current currently today now many much long often total number different amount
-order pass happen take mention remind remember tell say previous previously conversation chat
-discuss talk wonder earlier follow
-"""
-FRAME = frozenset(token for word in _FRAMING.split() for token in words(word))
-_ME = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
-_YOU = frozenset({"you", "your", "yours", "yourself"})
-_WORD = re.compile(r"[^\W\d_]+")
-_ADVICE = re.compile(
-    r"\b(?:can|could|will) you (?:please )?(?:suggest|recommend|advise|help|give|find|share)\b"
-    r"|\b(?:do|would) you (?:have|know|think|suggest|recommend)\b",
-    re.IGNORECASE,
-)
-"""Asks the other for something new: the "you" in it is nobody who spoke."""
-
-
 def weights_of(asked: list[str], frame_weight: float) -> dict[str, float]:
     """Return how much each word of a question counts.
 
@@ -191,47 +206,6 @@ def question_parts(
         frame = min((weights[token] for token in tokens if token in weights), default=1.0)
         parts.append((part, frame * rare**rarity_power))
     return parts
-
-
-# Text features: what can be seen of a text whatever it is about, for the ranking of memories.
-#
-# - `telling`: whether somebody tells of themselves, and of what they did. "I just finished a run of
-# five miles" will be asked for; "Can you recommend shoes?" hardly, and "That sounds great!" never.
-# - `wants_question`: whether a question asks for what was asked.
-#
-# Only the form of English sentences is looked at: subject, tense, and no question.
-
-
-NOTHING, OWN, DONE = 0, 1, 3
-"""Says nothing of the speaker; says something; says what they did or what happened to them."""
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_OWN = re.compile(r"\b(?:i|me|my|mine|we|our|ours)\b", re.IGNORECASE)
-_IRREGULAR = """
-ate became began bought broke brought built came caught chose cost cut did drank drew drove fell
-felt flew forgot found gave got grew had heard held hit hung hurt kept knew led left lent let lit
-lost made meant met paid put quit ran read rode rose sang sat saw sent set shook shot shut slept
-sold spent spoke stole stood stuck swam swore taught threw told took thought understood was went
-were woke won wore wrote
-"""
-_BETWEEN = """
-actually already also always both even finally first just last never once only really recently
-still then
-"""
-_DONE = re.compile(
-    r"\b(?:i|we)(?:'ve| have|'d| had)?"
-    rf"(?: (?:{'|'.join(_BETWEEN.split())}|ended up))*"
-    rf" (?:[a-z]{{2,}}ed|{'|'.join(_IRREGULAR.split())})\b",
-    re.IGNORECASE,
-)
-# What one was after, too, is often known by a question alone: "What did I want to know?"
-_ASKS_FOR_A_QUESTION = re.compile(
-    r"\b(?:ask(?:ed|ing)?|questions?|wonder(?:ed|ing)?|curious|unsure|request(?:ed)?)\b"
-    r"|\b(?:did|was|were|had|have) (?:i|we|you|he|she|they|[a-z]+) (?:been )?"
-    r"(?:want(?:ed|ing)?|think(?:ing)?|consider(?:ed|ing)?|debat(?:ed|ing)|look(?:ed|ing)?|trying"
-    r"|deciding|plan(?:ned|ning)?)\b",
-    re.IGNORECASE,
-)
 
 
 def telling(text: str) -> int:

@@ -38,9 +38,13 @@ from collections.abc import Callable, Iterator, Set
 from functools import cache
 from itertools import chain
 
-from worlddb.language.word_forms import CURRENCY, EMOJI, aligned, fold, folded, stem
+from worlddb.language.word_forms import CURRENCY, EMOJI, aligned, fold, folded, stem, words_of
+
+__all__ = ["COUNTED", "MONTHS", "STOP", "Piece", "asked", "folded", "indexed", "spans", "words"]
 
 TOKEN_MAX = 64
+CACHE_MAX = 1 << 16
+CHUNK_KEPT_MAX = 48  # Longer chunks hardly ever occur again.
 
 # (token, start, end): the token stands for the characters from start to end.
 Piece = tuple[str, int, int]
@@ -93,14 +97,63 @@ _SIGNS = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupe
 _POWERS = {"k": 3, "m": 6, "b": 9, "bn": 9}
 _ORDINALS = ("st", "nd", "rd", "th")
 _NEGATED = {"wo": "will", "ca": "can", "sha": "shall", "ai": "be"}
-_NUMERALS = {
-    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
-    "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
-}  # fmt: skip
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september",
-    "october", "november", "december",
-)  # fmt: skip
+COUNTED = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve"),
+)
+_NUMERALS = {word: str(number) for number, word in enumerate(COUNTED) if number > 1}
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
+    *("october", "november", "december"),
+)
+_CHUNK = re.compile(r"\S+")
+_CAMEL = re.compile(r"(?<![A-Za-z])[a-z]{2,}+(?:[A-Z][a-z]++)+(?![A-Za-z])")
+_CAMEL_PART = re.compile(r"[A-Z]?[a-z]+")
+STOP = frozenset(map(stem, words_of("language", "common_words.txt", "stop")))
+
+
+def words(text: str) -> list[str]:
+    """Return every token of `text` in order, stop words included."""
+    return list(chain.from_iterable(map(_TOKENS.__getitem__, text.split())))
+
+
+def indexed(text: str) -> str:
+    """Return the tokens of `text` joined by a space: what the full-text index is given."""
+    joined = " ".join(map(_JOINED.__getitem__, text.split()))
+    # Chunks without any token, such as a dash between two spaces, have left a gap.
+    return " ".join(joined.split()) if "  " in joined or joined[:1] in " " else joined.rstrip()
+
+
+def asked(text: str) -> list[str]:
+    """Return the distinct tokens a question asks for, in order.
+
+    Stop words are dropped if anything else remains; single characters of a script without spaces
+    are dropped where a pair holds them.
+    """
+    tokens = list(dict.fromkeys(words(text)))
+    if not text.isascii():
+        pairs = [parts for parts in map(units, tokens) if len(parts) > 1]
+        covered = {unit for parts in pairs for unit in parts}
+        tokens = [word for word in tokens if word not in covered]
+    return [word for word in tokens if word not in STOP] or tokens
+
+
+def spans(text: str, only: Set[str] | None = None) -> Iterator[Piece]:
+    """Yield (token, start, end) for each token: it stands for `text[start:end]`.
+
+    The tokens are those of `words(text)`, in the same order; with `only`, those of them that are
+    in it. Tokens of one chunk may overlap ("o'brien" is also "brien").
+    """
+    for match in _CHUNK.finditer(text):
+        chunk, at = match[0], match.start()
+        if only is not None and len(chunk) <= CHUNK_KEPT_MAX and only.isdisjoint(_TOKENS[chunk]):
+            continue
+        plain, starts, ends = aligned(chunk)
+        found = _parsed(chunk, plain)
+        if only is not None:
+            found = [piece for piece in found if piece[0] in only]
+        for name, start, end in found:
+            yield name, at + starts[start], at + ends[end - 1]
 
 
 def pieces(text: str) -> list[Piece]:
@@ -164,7 +217,7 @@ def _date(match: re.Match[str], found: list[Piece]) -> None:
     places = numbers[1:2] if numbers[0] > 31 else numbers[:2]
     months = {number for number in places if 1 <= number <= 12}
     if len(months) == 1:
-        found.append((stem(_MONTHS[months.pop() - 1]), *match.span()))
+        found.append((stem(MONTHS[months.pop() - 1]), *match.span()))
 
 
 def _plan(match: re.Match[str], found: list[Piece]) -> None:
@@ -272,72 +325,6 @@ _READERS: dict[str | None, Callable[[re.Match[str], list[Piece]], None]] = {
     "drop": _drop, "date": _date, "plan": _plan, "number": _number, "initials": _initials,
     "dotnet": _dotnet, "word": _word, "sign": _sign,
 }  # fmt: skip
-
-
-__all__ = ["STOP", "asked", "folded", "indexed", "spans", "words"]
-
-CACHE_MAX = 1 << 16
-CHUNK_KEPT_MAX = 48
-
-_CHUNK = re.compile(r"\S+")
-_CAMEL = re.compile(r"(?<![A-Za-z])[a-z]{2,}+(?:[A-Z][a-z]++)+(?![A-Za-z])")
-_CAMEL_PART = re.compile(r"[A-Z]?[a-z]+")
-
-# Function words that carry no signal in a question about what somebody said or did; short on
-# purpose. Not in it: "not" and "no"; "may" and "will" (a month and a name); "many", "last",
-# "first", "before", "after", "ago". As tokens are: "did" is in it as "do".
-_STOP = """
-a an the this that these those there
-i me my mine myself we us our ours you your yours he him his she her hers it its
-they them their theirs who whom whose what which when where why how
-be am do have can could would should shall
-and or but if so as than then of to in on at for from with by about into
-"""
-STOP = frozenset(map(stem, _STOP.split()))
-
-
-def words(text: str) -> list[str]:
-    """Return every token of `text` in order, stop words included."""
-    return list(chain.from_iterable(map(_TOKENS.__getitem__, text.split())))
-
-
-def indexed(text: str) -> str:
-    """Return the tokens of `text` joined by a space: what the full-text index is given."""
-    joined = " ".join(map(_JOINED.__getitem__, text.split()))
-    # Chunks without any token, such as a dash between two spaces, have left a gap.
-    return " ".join(joined.split()) if "  " in joined or joined[:1] in " " else joined.rstrip()
-
-
-def asked(text: str) -> list[str]:
-    """Return the distinct tokens a question asks for, in order.
-
-    Stop words are dropped if anything else remains; single characters of a script without spaces
-    are dropped where a pair holds them.
-    """
-    tokens = list(dict.fromkeys(words(text)))
-    if not text.isascii():
-        pairs = [parts for parts in map(units, tokens) if len(parts) > 1]
-        covered = {unit for parts in pairs for unit in parts}
-        tokens = [word for word in tokens if word not in covered]
-    return [word for word in tokens if word not in STOP] or tokens
-
-
-def spans(text: str, only: Set[str] | None = None) -> Iterator[Piece]:
-    """Yield (token, start, end) for each token: it stands for `text[start:end]`.
-
-    The tokens are those of `words(text)`, in the same order; with `only`, those of them that are
-    in it. Tokens of one chunk may overlap ("o'brien" is also "brien").
-    """
-    for match in _CHUNK.finditer(text):
-        chunk, at = match[0], match.start()
-        if only is not None and len(chunk) <= CHUNK_KEPT_MAX and only.isdisjoint(_TOKENS[chunk]):
-            continue
-        plain, starts, ends = aligned(chunk)
-        found = _parsed(chunk, plain)
-        if only is not None:
-            found = [piece for piece in found if piece[0] in only]
-        for name, start, end in found:
-            yield name, at + starts[start], at + ends[end - 1]
 
 
 class _Tokens(dict[str, tuple[str, ...]]):

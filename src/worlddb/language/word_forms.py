@@ -1,10 +1,27 @@
-"""Word lists: text files beside the code, in sections, each read once.
+"""Word forms: the word lists, text without case and accents, and the stems of English words.
 
-    # a comment
-    [section]
-    words, separated by white space; an underscore stands for a space
+    sections("language", "known_names.txt") ──▶ section → rows of words
+    fold("Zürich ＡＢＣ ٤٢") == "zurich abc 42"     for search: forgives much
+    folded("  “C++” ") == "c++"                    for names: forgives only what no reader sees
+    stem("moved") == stem("moving")                and "bought" has the stem of "buying"
 
-A section is a set of words, or a list of rows where its lines mean something together.
+A word list is a text file beside the code: `[section]` lines, comments with #, and words separated
+by white space, in which an underscore stands for a space. A section is a set of words, or a list of
+rows where its lines mean something together.
+
+F1  Text in ASCII folds to its lower case, character by character.
+F2  Elsewhere letters, marks, digits, emoji and currency signs are left; apostrophes and hyphens
+    become the ASCII ones; what is invisible goes; all else becomes a space.
+F3  A character folds together with the marks that follow it and with nothing else. That is what
+    lets `aligned` say where each folded character came from.
+S1  What is not made of the letters a to z alone, or of fewer than three (but for "is"), is its own
+    stem.
+S2  A stem is never longer than the word, but where a table says so; never empty.
+S3  The same word has the same stem in every process: no state but a bounded cache.
+
+The suffix rules are the published Porter2 ("Snowball English") algorithm. Around them lie three
+small tables of our own: irregular forms and British spellings (`common_words.txt`), and word
+beginnings that the rules would cut too far into (`_WHOLE`: "university" must not be "universe").
 """
 
 from __future__ import annotations
@@ -16,6 +33,9 @@ from functools import cache, lru_cache
 from importlib.resources import files
 
 Rows = tuple[tuple[str, ...], ...]
+
+CACHE_MAX = 1 << 16
+LETTERS_MAX = 32  # A longer word is no English one: the name of a file, a key or a blob.
 
 
 @cache
@@ -41,27 +61,6 @@ def any_of(words: frozenset[str] | tuple[str, ...]) -> str:
     """Return a pattern that matches any of the words, the longest first; a space is any space."""
     ordered = sorted(words, key=lambda word: (-len(word), word))
     return "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in ordered)
-
-
-# Word forms: text without case, accents and look-alikes, and the stems of English words.
-#
-# `fold` is for search and forgives much: Zürich is zurich, ＡＢＣ is abc, ٤٢ is 42. `folded` is for
-# names and forgives only what no reader sees. `stem` gives the common form of a word's inflections,
-# so that "moved" finds "moving", and "bought" finds "buying".
-#
-# F1  Text in ASCII folds to its lower case, character by character.
-# F2  Elsewhere letters, marks, digits, emoji and currency signs are left; apostrophes and hyphens
-# become the ASCII ones; what is invisible goes; all else becomes a space.
-# F3  A character folds together with the marks that follow it and with nothing else. That is what
-# lets `aligned` say where each folded character came from.
-# S1  What is not made of the letters a to z alone, or of fewer than three (but for "is"), is its own
-# stem.
-# S2  A stem is never longer than the word, but where a table says so; never empty.
-# S3  The same word has the same stem in every process: no state but a bounded cache.
-#
-# The suffix rules are the published Porter2 ("Snowball English") algorithm. Around them lie three
-# small tables of our own: irregular forms, British spellings, and word beginnings that the rules
-# would cut too far into (`_WHOLE`: "university" must not be "universe").
 
 
 # Pictures that can be looked for. Lines, boxes and arrows in between are drawing, not words.
@@ -208,50 +207,6 @@ def folded(text: str) -> str:
 def _outer(char: str) -> bool:
     return char == " " or (unicodedata.category(char)[0] == "P" and char not in "#&@%")
 
-
-CACHE_MAX = 1 << 16
-# Longer than any English word: left as it is, for it is a name of a file, a key or a blob.
-LETTERS_MAX = 32
-
-# A base form, then the forms that suffix rules do not lead to it. Left out on purpose: forms that
-# are more often another word: "rose", "ground", "bore", "wound", "bit", "lay", "shot", "bound", and
-# "am", which is also the morning.
-_IRREGULAR = """
-be are is was were been; do does did done; have has had; go goes went gone
-think thought thoughts; get got gotten; make made; take took taken; come came; become became
-give gave given; see saw seen; know knew known; tell told; say said; find found; feel felt
-leave left; keep kept; begin began begun; bring brought; buy bought; catch caught; teach taught
-fight fought; seek sought; run ran; sit sat; stand stood; understand understood; meet met
-lead led; feed fed; ski skis; eat ate eaten; drink drank drunk; drive drove driven
-ride rode ridden; write wrote written; speak spoke spoken; break broke broken; choose chose chosen
-freeze froze frozen; steal stole stolen; wake woke woken; wear wore worn; tear tore torn
-swear swore sworn; forget forgot forgotten; fly flew flown; grow grew grown; throw threw thrown
-draw drew drawn; blow blew blown; show shown; sing sang sung; ring rang rung; swim swam swum
-sink sank sunk; shrink shrank shrunk; win won; lose lost; send sent; spend spent; lend lent
-bend bent; build built; sleep slept; sweep swept; pay paid; sell sold; hold held; hear heard
-mean meant; deal dealt; learn learnt; burn burnt; dream dreamt; stick stuck; strike struck
-hang hung; dig dug; hide hid hidden; fall fell fallen; rise risen; bite bitten; shake shook shaken
-mistake mistook mistaken; forgive forgave forgiven; weave wove woven; flee fled; slide slid
-spin spun; man men; woman women; child children; foot feet; tooth teeth; goose geese; mouse mice
-wife wives; knife knives; wolf wolves; shelf shelves; half halves; thief thieves; loaf loaves
-grandchild grandchildren; die dying; lie lying; tie tying; vie vying; sky skies; january jan
-february feb; march mar; april apr; june jun; july jul; august aug; september sep sept
-october oct; november nov; december dec; tuesday tue tues; thursday thu thur thurs; friday fri
-"""
-
-# British, American: equal after stemming, so that one pair covers every inflection.
-_SPELLINGS = """
-colour color; favourite favorite; favour favor; flavour flavor; neighbour neighbor; honour honor
-labour labor; humour humor; rumour rumor; behaviour behavior; harbour harbor
-neighbourhood neighborhood; theatre theater; centre center; metre meter; litre liter; fibre fiber
-grey gray; programme program; jewellery jewelry; pyjamas pajamas; tyre tire; cheque check
-licence license; defence defense; catalogue catalog; dialogue dialog; organise organize
-organisation organization; realise realize; recognise recognize; apologise apologize
-analyse analyze; prioritise prioritize; summarise summarize; customise customize
-specialise specialize; minimise minimize; maximise maximize; optimise optimize; memorise memorize
-socialise socialize; finalise finalize; enrol enroll; fulfil fulfill; skilful skillful; mum mom
-aeroplane airplane; doughnut donut
-"""
 
 # Words that are stems already, though they end like an inflection.
 _FIXED = {
@@ -414,9 +369,6 @@ def _silent(word: str, r1: int, r2: int) -> str:
     return body if word.endswith("ll") and len(body) >= r2 else word
 
 
-def _pairs(table: str) -> list[list[str]]:
-    return [row.split() for row in table.replace("\n", ";").split(";") if row.strip()]
-
-
-_KNOWN = {form: _porter2(base) for base, *forms in _pairs(_IRREGULAR) for form in (base, *forms)}
-_SPELLED = {_porter2(british): _porter2(american) for british, american in _pairs(_SPELLINGS)}
+_COMMON = sections("language", "common_words.txt")
+_KNOWN = {form: _porter2(row[0]) for row in _COMMON["irregular"] for form in row}
+_SPELLED = {_porter2(british): _porter2(american) for british, american in _COMMON["spellings"]}

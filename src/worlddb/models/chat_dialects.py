@@ -30,14 +30,6 @@ class Reply:
     output_tokens: int = 0
 
 
-class NoTextError(ValueError):
-    """A model replied without text, or refused; `reply` has the token counts."""
-
-    def __init__(self, reason: str, reply: Reply) -> None:
-        super().__init__(reason)
-        self.reply = reply
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """A request before it is written in a dialect; `left_out` names unsupported parts."""
@@ -82,11 +74,7 @@ class OpenAi:
         return body
 
     def reply(self, response: Any) -> Reply:
-        """Return the reply in a response.
-
-        Raises:
-            ValueError, TypeError, KeyError, IndexError, AttributeError: it has another format.
-        """
+        """Return the reply in a response; any error of a lookup if it has another format."""
         choice = response["choices"][0]
         message = choice["message"]
         text = message.get("content")
@@ -147,7 +135,7 @@ class Anthropic:
         return body
 
     def reply(self, response: Any) -> Reply:
-        """Return the reply in a response; raises as `OpenAi.reply` does."""
+        """Return the reply in a response; errors as in `OpenAi.reply`."""
         blocks = response["content"]
         given = [block["input"] for block in blocks if block.get("type") == "tool_use"]
         words = [block["text"] for block in blocks if block.get("type") == "text"]
@@ -181,9 +169,9 @@ def _text(value: Any) -> str:
 
 
 def _with_text(reply: Reply, refusal: str) -> Reply:
-    """Return the reply."""
+    """Return the reply, if it has a text."""
     if not reply.text.strip():
-        raise NoTextError(refusal or "the text is empty", reply)
+        raise ValueError(refusal or "the text is empty")
     return reply
 
 

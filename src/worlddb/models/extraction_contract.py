@@ -95,11 +95,7 @@ class Extraction:
 
 
 def parse_extraction(data: Mapping[str, Any]) -> Extraction:
-    """Return a reply as values.
-
-    Raises:
-        NotJsonError: the reply has neither facts nor a summary.
-    """
+    """Return a reply as values; a `NotJsonError` if it has neither facts nor a summary."""
     if not isinstance(data.get("facts"), list) and not isinstance(data.get("summary"), str):
         keys = ", ".join(map(str, list(data)[:10])) or "nothing"
         raise NotJsonError(f"the reply has neither facts nor a summary; it has {keys:.200}")

@@ -218,11 +218,7 @@ class ExtractionDraft:
             target = source_key(self._messages, quote.message)
             metadata |= {"evidence": "quote", **_span_metadata(quote)}
         return DraftEdge(
-            type="derived_from",
-            source=node.key,
-            target=target,
-            metadata=metadata,
-            spans=node.spans,
+            type="derived_from", source=node.key, target=target, metadata=metadata, spans=node.spans
         )
 
     def _references(self, node: DraftNode, fact: ExtractedFact) -> Iterator[DraftEdge]:

@@ -31,6 +31,7 @@ _WORDS = {
 # Comments are bounded, so that no text takes quadratic time.
 _BLANK = re.compile(r"(?:\s+|(?://|#)[^\n]{0,300}(?=\n|\Z))*")
 _NUMBER = re.compile(r"[-+]?(?:\d{1,4000}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?(?![\w.])")
+_BRACKET = re.compile(r"[{\[]")
 _WORD = re.compile(r"[A-Za-z_$][\w$-]*")
 _TO_THE_END = re.compile(r"[\w$.+-]+\Z")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
@@ -62,11 +63,7 @@ def without_thoughts(text: str) -> str:
 
 
 def parse(text: str) -> Parsed:
-    """Return the data in a reply.
-
-    Raises:
-        NotJsonError: the reply has no JSON.
-    """
+    """Return the data in a reply; a `NotJsonError` if there is none."""
     text = text.lstrip("\ufeff")
     try:
         return Parsed(json.loads(text), True)
@@ -75,8 +72,9 @@ def parse(text: str) -> Parsed:
     reply = without_thoughts(text) or text
     best: tuple[int, Parsed] | None = None
     place = tried = 0
-    while tried < STARTS_MAX and (found := _first_bracket(reply, place)) >= 0:
+    while tried < STARTS_MAX and (bracket := _BRACKET.search(reply, place)):
         tried += 1
+        found = bracket.start()
         parsed, end = _from(reply, found)
         if parsed is not None and (best is None or end - found > best[0]):
             best = end - found, parsed
@@ -84,11 +82,6 @@ def parse(text: str) -> Parsed:
     if best is None:
         raise NotJsonError(f"there is no JSON in the reply: {' '.join(text.split())!r:.200}")
     return best[1]
-
-
-def _first_bracket(text: str, place: int) -> int:
-    found = [at for at in (text.find("{", place), text.find("[", place)) if at >= 0]
-    return min(found, default=-1)
 
 
 def _from(text: str, start: int) -> tuple[Parsed | None, int]:

@@ -34,11 +34,7 @@ Answer = TypeVar("Answer")
 
 
 def prompt_text(prompt: str | os.PathLike[str] | None, default: str) -> str:
-    """Return a prompt: the given text, the content of the given file, or the package's own.
-
-    Raises:
-        InvalidInputError: the prompt is empty, or its file cannot be read.
-    """
+    """Return a prompt: the given text, the content of the given file, or the package's own."""
     if prompt is None:
         return files("worlddb.models").joinpath("prompts", f"{default}.txt").read_text("utf-8")
     if isinstance(prompt, os.PathLike):
@@ -55,15 +51,8 @@ def prompt_text(prompt: str | os.PathLike[str] | None, default: str) -> str:
 
 
 def ask_json(chat: Chat | ChatFunction, prompt: str, request: str, schema: JsonSchema) -> Parsed:
-    """Return the JSON object in a model's reply.
-
-    Raises:
-        ProviderError: the model failed, or gave no JSON object in two replies.
-    """
-    messages = [
-        {"role": "system", "content": prompt},
-        {"role": "user", "content": request},
-    ]
+    """Return the JSON object in a model's reply; a `ProviderError` if two replies have none."""
+    messages = [{"role": "system", "content": prompt}, {"role": "user", "content": request}]
     reply = ask_text(chat, messages, schema)
     try:
         parsed = _parse_object(reply.text)
@@ -152,13 +141,12 @@ def in_halves(
 
 def as_lines(portion: Sequence[MessageLine], at: datetime | None = None) -> str:
     """Return a portion as text: one line per message, with its number, time and speaker."""
-    return "\n".join(_line(line, at) for line in portion)
-
-
-def _line(line: MessageLine, at: datetime | None) -> str:
-    said_at = line.message.at or at
-    time = "" if said_at is None else f" {said_at:%Y-%m-%d %H:%M}"
-    return f"[{line.number}]{time} {line.message.speaker}: {line.text}"
+    lines = []
+    for number, message, text in portion:
+        said_at = message.at or at
+        time = "" if said_at is None else f" {said_at:%Y-%m-%d %H:%M}"
+        lines.append(f"[{number}]{time} {message.speaker}: {text}")
+    return "\n".join(lines)
 
 
 def _pieces(text: str, chars_max: int) -> Iterator[str]:

@@ -51,10 +51,7 @@ OPTIONS_MAX = 10  # Matches come best first; the right one is hardly ever below 
 NAMES_MAX = 10  # Names and aliases shown per option.
 CHOICE_SCHEMA = {
     "type": "object",
-    "properties": {
-        "choice": {"type": ["integer", "null"]},
-        "reason": {"type": "string"},
-    },
+    "properties": {"choice": {"type": ["integer", "null"]}, "reason": {"type": "string"}},
     "required": ["choice", "reason"],
     "additionalProperties": False,
 }

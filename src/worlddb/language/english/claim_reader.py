@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from worlddb.language.english import claim_values as relations
+from worlddb.language.english import claim_values
 from worlddb.language.english.claim_values import (
     AGE,
     JOB_TITLE,
@@ -148,7 +148,7 @@ class ClaimReader:
             if role is not None:
                 place = ClaimPlace(sentence, begin, SPEAKER, role.end())
                 value, was = ("", mention.text) if role["gone"] else (mention.text, "")
-                relation = relations.thing_of(role["role"]).relation
+                relation = claim_values.thing_of(role["role"]).relation
                 yield from self._ended(place, role.end(), relation, value, was)
                 return
             yield from self._doing(ClaimPlace(sentence, begin, number, mention.end))
@@ -311,7 +311,7 @@ class ClaimReader:
 
     def _state(self, place: ClaimPlace) -> Iterator[StatedClaim]:
         """Read "I live in Rome", "I've worked at Tern since 2020", "I no longer live in Rome"."""
-        for frame in relations.STATES:
+        for frame in claim_values.STATES:
             match = self._match(getattr(_P, frame.pattern), place)
             read = partial(self._value, place, frame.relation)
             value = read(match.end()) if match is not None else None
@@ -355,7 +355,9 @@ class ClaimReader:
         if value is None or not fits(WORKS_AT, value):
             return
         work = _P.AS_WORK.match(self.plain, value.end, place.sentence.end)
-        if work is not None and relations.OCCUPATION_NOT.isdisjoint(work["work"].lower().split()):
+        if work is not None and claim_values.OCCUPATION_NOT.isdisjoint(
+            work["work"].lower().split()
+        ):
             yield from self._ended(place, work.end(), WORKS_AT, value.text)
 
     def _occupation(self, place: ClaimPlace) -> Iterator[StatedClaim]:
@@ -366,8 +368,8 @@ class ClaimReader:
         if match is None or (yields and match["one"] is None):
             return
         words = match["work"].lower().split()
-        beside = yields and words[-1] in relations.OCCUPATION_BESIDE
-        if beside or not relations.OCCUPATION_NOT.isdisjoint(words):
+        beside = yields and words[-1] in claim_values.OCCUPATION_BESIDE
+        if beside or not claim_values.OCCUPATION_NOT.isdisjoint(words):
             return
         at = _P.WORK_AT.match(self.plain, match.end(), place.sentence.end)
         where = self.values.named(at.end()) if at is not None else None
@@ -394,7 +396,7 @@ class ClaimReader:
         match = self._match(_P.GAVE_UP, place) or self._match(_P.HABIT, place)
         if match is None or not self._stands_alone(place):
             return
-        verb = relations.HABIT_OF[match["verb"].lower()]
+        verb = claim_values.HABIT_OF[match["verb"].lower()]
         at, what = self._object(match.end(), place.sentence.end)
         over = _P.ANY_MORE.match(self.plain, at, place.sentence.end)
         at = over.end() if over is not None else at
@@ -407,7 +409,7 @@ class ClaimReader:
             return
         if _P.SINCE.fullmatch(self.plain, at, place.sentence.end) is None:
             return
-        relation = " ".join(("habit of", relations.HABITS[verb], what)).strip()
+        relation = " ".join(("habit of", claim_values.HABITS[verb], what)).strip()
         value = f"{verb} {what}".strip()
         yield from self._ended(place, at, relation, *(("", value) if ends else (value, "")))
 
@@ -433,7 +435,7 @@ class ClaimReader:
         match = self._match(_P.PREFERS, place)
         if match is None or not self._stands_alone(place):
             return
-        preferred = relations.PREFERENCES.get((match["how"].lower(), match["what"].lower()))
+        preferred = claim_values.PREFERENCES.get((match["how"].lower(), match["what"].lower()))
         if preferred is None:
             return
         relation, value = preferred
@@ -476,7 +478,7 @@ class ClaimReader:
         match = self._match(_P.THING, place)
         if match is None:
             return
-        words, thing = match["thing"], relations.thing_of(match["thing"])
+        words, thing = match["thing"], claim_values.thing_of(match["thing"])
         # Who says "my name is" may have several; a note about the user tells the one.
         mine = _P.WHOSE.match(self.text, place.begin) is not None
         if mine and thing.relation in ("name", "first name"):
@@ -505,7 +507,7 @@ class ClaimReader:
         start, was = self._origin(place, at, lambda at: self.values.of_thing(words, at))
         value = self.values.of_thing(words, start) if start is not None else None
         if value is not None:
-            relation = relations.thing_of(words).relation
+            relation = claim_values.thing_of(words).relation
             yield from self._ended(place, value.end, relation, value.text, was)
 
     def _favourite(self, place: ClaimPlace, match: re.Match[str]) -> Iterator[StatedClaim]:
@@ -518,7 +520,7 @@ class ClaimReader:
             self.values.title(at),
             self.values.plain(kind, at, place.sentence.end),
         ):
-            relation = relations.favourite_of(kind)
+            relation = claim_values.favourite_of(kind)
             if named and (found := list(self._ended(place, named.end, relation, named.text))):
                 yield from found
                 return

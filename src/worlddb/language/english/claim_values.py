@@ -1,6 +1,15 @@
-"""Claim relations: what somebody has one of at a time, from `relations.txt`.
+"""Claim values: what somebody has one of at a time, the values a claim names, and questions for it.
 
-Each thing has a relation and a kind of value; several words may name one thing.
+    thing_of("phone number")                  ──▶ its relation and kind of value (`relations.txt`)
+    ClaimValues(text, prose, mentions).home(9, lower=False) ──▶ "Oslo" in "I live in Oslo."
+    asked_claims("Which company does Anna work for?")       ──▶ Anna, works at
+
+V1  A name is what the mentions say. A known town is one also where its name is a word (Nice), and
+    in lower case where everything is.
+V2  What one *moved* to is a place unless it is known as something else: a team, a tool, a company.
+V3  A title is every word with a capital, as long as the statement ends with it.
+V4  A question asks for the claim that stands, however it was put ("I moved to Paris"). One that
+    goes on otherwise ("Where do I live in summer?") asks for something else, and is left to search.
 """
 
 from __future__ import annotations
@@ -30,6 +39,38 @@ LIVES_IN = "lives in"
 WORKS_AT = "works at"
 JOB_TITLE = "job title"
 AGE = "age"
+
+_P = Patterns("claims")
+NAME_WORDS_MAX = 3
+NAME_CHARS_MIN = 3  # "Bi", "HR" are no names
+PHONE_DIGITS_MIN = 9  # fewer are the number of a locker or a ticket
+_SHOUTED_MIN = 6  # letters of a title in capitals that nobody writes for a name
+
+_PERHAPS_A_FIRM = listed("relations", "perhaps a firm")
+_STATES = listed("hedges", "states")
+_STATE_ENDINGS = tuple(listed("hedges", "state endings"))
+_NO_VALUE = listed("hedges", "no value") | DOUBTS
+_VALUES_ALIKE = listed("hedges", "values alike")
+_NO_VALUE_ENDINGS = tuple(listed("hedges", "no value endings"))
+_JOINED_FOR_ELSE = listed("organisations", "joined for else")
+_NO_TOWN = BRANDS.union(
+    *(listed("organisations", name) for name in ("no town", "brands perhaps", "numbered"))
+)
+
+_QUESTIONS = Patterns("claim_questions")
+BOSSES = ("manager", "boss", "supervisor")
+"""What one person may be called to whom one reports: who asks for one means any of them."""
+SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
+QUESTION_CHARS_MAX = 200
+_ASKED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    *((f"LIVES_{name}", (LIVES_IN,)) for name in ("WHERE", "WHICH", "HOME", "IN", "TOWN", "SAID")),
+    ("REPORTS", BOSSES),
+    *((f"WORKS_{name}", (WORKS_AT,)) for name in ("SAID", "WHERE", "WHICH", "FOR", "EMPLOYS")),
+    ("EMPLOYER", (WORKS_AT, "employer")),
+    ("DOES_WHAT", (JOB_TITLE, WORKS_AT)),
+    ("AGE_HOW", (AGE,)),
+    ("AGE_WHAT", (AGE,)),
+)
 
 
 class Thing(NamedTuple):
@@ -93,17 +134,13 @@ STATES = (
 )
 
 
-# Claim wording: what the words of a claim tell beside its value, by lists in `hedges.txt`.
-
-
-def hedge_pattern(section: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
-    """Return a pattern for the words and phrases of a section of `hedges.txt`."""
+def _hedges(section: str) -> re.Pattern[str]:
     words = words_of("language.english", "hedges.txt", section)
-    return re.compile(rf"\b(?:{any_of(words)})\b", flags)
+    return re.compile(rf"\b(?:{any_of(words)})\b", re.IGNORECASE)
 
 
-_CHANGE = hedge_pattern("change")
-_MOVING = hedge_pattern("moving")
+_CHANGE = _hedges("change")
+_MOVING = _hedges("moving")
 
 
 def tells_change(text: str) -> bool:
@@ -119,34 +156,6 @@ def tells_move(text: str) -> bool:
 def tells_promotion(text: str) -> bool:
     """Return whether the words of a claim tell of a promotion."""
     return "promoted" in text.lower()
-
-
-# Claim values: what stands where a claim expects a name, a place, a title or a number.
-#
-# V1  A name is what the mentions say. A known town is one also where its name is a word (Nice), and
-# in lower case where everything is.
-# V2  What one *moved* to is a place unless it is known as something else: a team, a tool, a company.
-# V3  A title is every word with a capital, as long as the statement ends with it.
-
-
-_P = Patterns("claims")
-
-TITLE_WORDS_MAX = 8
-NAME_WORDS_MAX = 3
-NAME_CHARS_MIN = 3  # "Bi", "HR" are no names
-PHONE_DIGITS_MIN = 9  # fewer are the number of a locker or a ticket
-_SHOUTED_MIN = 6  # letters of a title in capitals that nobody writes for a name
-
-_PERHAPS_A_FIRM = listed("relations", "perhaps a firm")
-_STATES = listed("hedges", "states")
-_STATE_ENDINGS = ("ese", "ish", "ist", "ian", "ean", "ing", "ful", "less", "ous", "ive", "ic")
-_NO_VALUE = listed("hedges", "no value") | DOUBTS
-_VALUES_ALIKE = listed("hedges", "values alike")
-_NO_VALUE_ENDINGS = ("ous", "ful", "able", "ible", "less", "ed", "ing", "ier", "iest")
-_JOINED_FOR_ELSE = listed("organisations", "joined for else")
-_NO_TOWN = BRANDS.union(
-    *(listed("organisations", name) for name in ("no town", "brands perhaps", "numbered"))
-)
 
 
 class ClaimValue(NamedTuple):
@@ -334,36 +343,6 @@ def _may_name(text: str) -> bool:
     if looks_ordinary(word) or of_a_people(word) or word.endswith(_STATE_ENDINGS):
         return False
     return not any(word in words for words in (_STATES, _NO_TOWN, PHRASES, NEVER, TOWNS))
-
-
-# Claim questions: which questions ask for what somebody has one of at a time.
-#
-# Where do I live?                 the asker   lives in
-# Which company does Anna work for Anna        works at
-# What's my favourite colour?      the asker   favorite color
-#
-# These are the claims of `claims`, from the other side: who asks so wants the one that stands,
-# however it was put ("I moved to Paris"). A question that goes on otherwise ("Where do I live in
-# summer?") asks for something else, and is left to the words in it.
-
-
-_QUESTIONS = Patterns("claim_questions")
-
-BOSSES = ("manager", "boss", "supervisor")
-"""What one person may be called to whom one reports: who asks for one means any of them."""
-SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
-QUESTION_CHARS_MAX = 200
-
-
-_ASKED: tuple[tuple[str, tuple[str, ...]], ...] = (
-    *((f"LIVES_{name}", (LIVES_IN,)) for name in ("WHERE", "WHICH", "HOME", "IN", "TOWN", "SAID")),
-    ("REPORTS", BOSSES),
-    *((f"WORKS_{name}", (WORKS_AT,)) for name in ("SAID", "WHERE", "WHICH", "FOR", "EMPLOYS")),
-    ("EMPLOYER", (WORKS_AT, "employer")),
-    ("DOES_WHAT", (JOB_TITLE, WORKS_AT)),
-    ("AGE_HOW", (AGE,)),
-    ("AGE_WHAT", (AGE,)),
-)
 
 
 def asked_claims(question: str) -> list[AskedClaim]:

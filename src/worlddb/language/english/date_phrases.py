@@ -2,7 +2,7 @@
 
     "we met last Friday"  ──(said on 2023-05-03)──▶  2023-04-28
 
-Not for questions: there a vague date is a welcome hint (`question_dates`), here it would be
+Not for questions: there a vague date is a welcome hint (`ranking_features`), here it would be
 a fact. So there must be one way to read it: "in March" needs a verb that says whether it is past,
 "next Friday" a day on which it cannot mean this week's, and "a few days ago" is nothing. A length
 of time ("for two weeks") is no date.
@@ -17,7 +17,8 @@ from typing import NamedTuple
 from worlddb.language.calendar_periods import Period, day, month, season, week, weekend, year
 from worlddb.language.english.prose import STARTERS, Patterns, in_quotes
 from worlddb.language.language_reader import Dated
-from worlddb.language.ranking_features import MONTHS, NUMBERS, WEEKDAYS
+from worlddb.language.ranking_features import NUMBERS, WEEKDAYS
+from worlddb.language.text_tokens import MONTHS
 
 _P = Patterns("date_phrases")
 
@@ -132,14 +133,6 @@ def tense_around(low: str, start: int, end: int) -> str | None:
     if past == future:
         return None
     return PAST if past else FUTURE
-
-
-def _iso(moment: DateMoment) -> Period:
-    return day(date.fromisoformat(moment.text))
-
-
-def _slashed(moment: DateMoment) -> Period:
-    return day(date(*map(int, moment.text.split("/"))))
 
 
 def _numeric(moment: DateMoment) -> Period | None:
@@ -326,17 +319,9 @@ def _turned_season(kind: str, number: int, said: date) -> Period | None:
 
 
 _READERS: dict[str, Callable[[DateMoment], Period | None]] = {
-    "iso": _iso,
-    "slashed": _slashed,
-    "numeric": _numeric,
-    "day_month": _spelled,
-    "month_day": _spelled,
-    "month_year": _spelled,
-    "season_year": _season_year,
-    "turned": _turned,
-    "month": _month_alone,
-    "weekday": _weekday_alone,
-    "ago": _ago,
-    "near": _near,
-    "year": _year_alone,
+    "iso": lambda moment: day(date.fromisoformat(moment.text)),
+    "slashed": lambda moment: day(date(*map(int, moment.text.split("/")))),
+    **{"numeric": _numeric, "season_year": _season_year, "turned": _turned, "ago": _ago},
+    **dict.fromkeys(("day_month", "month_day", "month_year"), _spelled),
+    **{"month": _month_alone, "weekday": _weekday_alone, "near": _near, "year": _year_alone},
 }

@@ -1,6 +1,10 @@
 """English names: which stretches of a text are names, by their words and their place.
 
-    text ──▶ titles in quotes ──▶ capitalised runs ──▶ judged ──▶ mentions
+    text ──▶ titles in quotes ──▶ runs of capitalised words ──▶ judged ──▶ mentions
+    "Thanks, Dr. Maya van der Berg's dog"  ──▶  [Thanks]  [Dr. Maya van der Berg]
+
+A run goes on over one space, a particle ("van der"), an ampersand, and "of" after a word such as
+"University". It ends at a possessive, and at a word that is never part of a name.
 
 J1  A known name is a name wherever it stands. A word that is also an ordinary one is a name inside
     a sentence if people bear it ("Will"), or if it is introduced as one ("a dog named Lucky").
@@ -41,10 +45,12 @@ from worlddb.language.language_reader import Mention
 from worlddb.language.proper_names import PLACE_NAMES
 
 _P = Patterns("name_judgement")
+_RUNS = Patterns("name_runs")
 
 ACRONYM_MAX = 6
+TITLE_WORDS_MAX = 8
+RUN_WORDS_MAX = 8  # longer runs are headings or shouting
 _KNOWN = GIVEN | PLACE_NAMES | BRANDS
-
 _DOTTED_PLACES = frozenset(("U.S.", "U.K.", "U.S.A.", "D.C.", "U.N.", "E.U."))
 _NUMERALS = frozenset(("ii", "iii", "iv", "vi", "vii", "viii", "ix", "jr", "sr"))
 _PEOPLE_HEADS = listed("organisations", "people heads")
@@ -52,7 +58,38 @@ _NUMBERED = listed("organisations", "numbered")
 _OPENERS = listed("organisations", "openers")
 _BRANDS_PERHAPS = listed("organisations", "brands perhaps")
 _KINDS = listed("words", "kinds")
-TITLE_WORDS_MAX = 8
+_TRADES = listed("words", "trades")
+_INITIALISMS = listed("words", "initialisms")
+_OF_HEADS = listed("organisations", "of heads")
+_PAIRS = listed("organisations", "pairs")
+_OWN_POSSESSIVE = listed("organisations", "possessive")
+_DOTTED = TITLES_SHORT | {"st", "mt", "ft"}
+_CONTRACTED = frozenset(("m", "ll", "d", "re", "ve"))
+_POSSESSED = ("'s ", "’s ", "' ", "’ ")
+_BEFORE_NAMES = frozenset(",;%$&")
+
+
+class NameToken(NamedTuple):
+    """A capitalised word, `word` in lower case; `ends`: a name does not go on after it."""
+
+    start: int
+    end: int
+    word: str
+    raised: bool  # all capitals
+    ends: bool = False
+    possessive: bool = False
+
+
+class NameRun(NamedTuple):
+    """Tokens that may be one name.
+
+    `owned`: they come right after a possessive. `partial`: "of" or "the" binds them to another
+    run, so that what they name alone is less than what is meant (Cliffs of Moher).
+    """
+
+    tokens: tuple[NameToken, ...]
+    owned: bool
+    partial: bool
 
 
 class Verdict(NamedTuple):
@@ -276,53 +313,6 @@ def _acronym(token: NameToken, scene: Scene) -> Verdict | None:
     if looks_ordinary(token.word) or not 2 <= len(written) <= ACRONYM_MAX:
         return None
     return found if _P.EMPLOYED.search(plain, max(0, start - 40), start) else None
-
-
-# Runs: capitalised words that stand together, and where in a sentence they stand.
-#
-# "Thanks, Dr. Maya van der Berg's dog"  ──▶  [Thanks]  [Dr. Maya van der Berg]
-#
-# A run goes on over one space, a particle ("van der"), an ampersand, and "of" after a word such as
-# "University". It ends at a possessive, and at a word that is never part of a name.
-
-
-_RUNS = Patterns("name_runs")
-
-RUN_WORDS_MAX = 8  # longer runs are headings or shouting
-
-_TRADES = listed("words", "trades")
-_INITIALISMS = listed("words", "initialisms")
-_OF_HEADS = listed("organisations", "of heads")
-_PAIRS = listed("organisations", "pairs")
-_OWN_POSSESSIVE = listed("organisations", "possessive")
-
-_DOTTED = TITLES_SHORT | {"st", "mt", "ft"}
-_CONTRACTED = frozenset(("m", "ll", "d", "re", "ve"))
-_POSSESSED = ("'s ", "’s ", "' ", "’ ")
-_BEFORE_NAMES = frozenset(",;%$&")
-
-
-class NameToken(NamedTuple):
-    """A capitalised word, `word` in lower case; `ends`: a name does not go on after it."""
-
-    start: int
-    end: int
-    word: str
-    raised: bool  # all capitals
-    ends: bool = False
-    possessive: bool = False
-
-
-class NameRun(NamedTuple):
-    """Tokens that may be one name.
-
-    `owned`: they come right after a possessive. `partial`: "of" or "the" binds them to another
-    run, so that what they name alone is less than what is meant (Cliffs of Moher).
-    """
-
-    tokens: tuple[NameToken, ...]
-    owned: bool
-    partial: bool
 
 
 def runs_in(plain: str) -> Iterator[NameRun]:

@@ -38,33 +38,25 @@ from worlddb.language.language_reader import (
     Self,
 )
 from worlddb.language.proper_names import PLACE_NAMES
+from worlddb.language.word_forms import sections
 
 _P = Patterns("name_roles")
 
 _OWNERS = {"my": SPEAKER, "our": SPEAKER, "your": LISTENER}
 _ASKED = frozenset(("is", "was", "are", "isn't", "wasn't"))
-_GIVEN_TO = {
-    *("told", "tell", "asked", "ask", "gave", "give", "showed", "show", "sent", "send", "bought"),
-    *("buy", "lent", "taught", "offered", "brought", "made", "got", "call", "called"),
-}
-_OF_PLACES = frozenset(("city", "hometown", "home-town", "town", "village", "state"))
-_RIDDEN = frozenset(("car", "truck", "van", "boat"))
+_GIVEN_TO = listed("roles", "given to")
+_OF_PLACES = listed("roles", "of places")
+_RIDDEN = listed("roles", "ridden")
+_QUALIFIERS = listed("roles", "qualifiers")
 _INTRODUCING = ("named ", "called ", 'named "', 'called "', "named “", "called “")
 _SELF_ENDS = ("name is ", "name's ", "name’s ", " me ")
 
 BEFORE_MAX = 80
 
-# Without these the role would be another one: a former manager is none.
-_QUALIFIERS = frozenset(
-    ("best", "ex", "foster", "former", "great", "guinea", "half", "old", "previous", "shih", "step")
-)
 _MODIFIERS = listed("roles", "modifiers")
 _LIVING = PERSONS | MANY | PETS
 _ROLES = _LIVING | THINGS
-_IRREGULAR = {"children": "child", "wives": "wife", "puppies": "puppy", "kitties": "kitty"}
-_IRREGULAR |= {"babies": "baby", "bunnies": "bunny", "ponies": "pony", "fiancés": "fiancé"}
-_IRREGULAR |= {"companies": "company", "countries": "country", "cities": "city"}
-_IRREGULAR |= {"grandchildren": "grandchild", "huskies": "husky", "churches": "church"}
+_IRREGULAR = {many: one for one, many in sections("language.english", "roles.txt")["plurals"]}
 
 
 class RolePhrase(NamedTuple):

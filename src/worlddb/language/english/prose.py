@@ -1,7 +1,21 @@
-"""Grammar: the patterns of the English reader, from `grammar.txt` and `frames.txt`.
+"""Prose: the English word lists, the grammar's patterns, running text, and what surrounds a claim.
 
-The modules of this pack hold the logic; what is English lies in the text files beside them. A
-pattern is compiled when it is first used.
+    listed("words", "never")       a section of one of the word lists beside this module
+    Patterns("claims").MOVED       a pattern of `grammar.txt`, compiled when it is first used
+    plain_prose(text)              the text with all that is no running text blotted out
+    sentences_in(plain, mentions)  the sentences, and where in each a claim may begin
+
+    "Actually, I now live in Oslo, and I love it."     I live in Rome. Just kidding!
+     opening   ╰─── the claim ───╯╰── the rest ──╯     ╰─ the claim ─╯╰ withdrawal ─╯
+
+The modules of this pack hold the logic; what is English lies in the text files.
+
+P1  Code, addresses, headings, tables, tags and labels hold capitals and numbers that mean something
+    else there. Each becomes as many `BLOT`s, so that offsets stay; nothing else changes.
+P2  A text in another language is not read at all: there a capital letter, or a word such as "die",
+    means something else. In doubt a text is foreign.
+P3  A sentence that asks, supposes, reports, plans, or says "sometimes" states nothing that is
+    surely so now; nor does one that goes on in an unknown way. `hedges.txt` has the words.
 """
 
 from __future__ import annotations
@@ -18,7 +32,8 @@ from typing import NamedTuple
 
 from worlddb.language.language_reader import Dated, Mention
 from worlddb.language.proper_names import known
-from worlddb.language.ranking_features import MONTHS, NUMBERS, WEEKDAYS
+from worlddb.language.ranking_features import NUMBERS, WEEKDAYS
+from worlddb.language.text_tokens import MONTHS
 from worlddb.language.word_forms import any_of, sections, words_of
 
 
@@ -38,6 +53,7 @@ VOCABULARY = listed("words", "vocabulary")
 ORDINARY = STARTERS | VOCABULARY
 SMALL = listed("words", "small")
 PEOPLES = listed("words", "peoples")
+_ENDINGS = tuple(listed("words", "endings"))
 
 BRANDS = listed("organisations", "brands")
 PHRASES = listed("organisations", "phrases")
@@ -52,26 +68,6 @@ BREEDS = listed("roles", "breeds")
 PETS = BREEDS | listed("roles", "pets")
 THINGS = listed("roles", "things")
 
-_SUFFIX = re.compile(
-    r"(?:ing|ings|tion|tions|sion|sions|ness|ment|ments|ism|isms|ology|ologist|ologists|graphy"
-    r"|ically|fully|ously|ively|ably|ibly|able|ible|less|ful|ous|ward|wards|wise|ship|hood"
-    r"|ist|ists|cian|cians|ity|ities|ance|ence|ally|edly|ingly|ified|ized|ised|ated|ted|ned|red"
-    r"|ssed|ched|shed|sted|lled|rred|pped|ked|ved|yed|sed|zed|ced|ged)$"
-)
-
-
-def looks_ordinary(word: str) -> bool:
-    """Return whether a word, in lower case, is an ordinary one: by the list or by its ending."""
-    if word in ORDINARY or (word.endswith("s") and word[:-1] in VOCABULARY):
-        return True
-    return len(word) > 5 and _SUFFIX.search(word) is not None
-
-
-def of_a_people(word: str) -> bool:
-    """Return whether a word, in lower case, says of what nation, language or faith."""
-    return word in PEOPLES or (word.endswith("s") and word[:-1] in PEOPLES)
-
-
 UPPER = "".join(chr(code) for code in range(0x41, 0x250) if chr(code).isupper())
 BLOT = "\x00"  # stands for each sign of what is no running text
 VAGUE = frozenset(("couple", "few", "several", "zero"))
@@ -80,6 +76,18 @@ _PACK = "language.english"
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
 _ENTRY = re.compile(r"(\w+) (?:([ims]+) )?= (.*)")
 _REFERENCE = re.compile(r"%((?:\w+/)?[A-Za-z_][\w ,-]*)%")
+
+
+def looks_ordinary(word: str) -> bool:
+    """Return whether a word, in lower case, is an ordinary one: by the list or by its ending."""
+    if word in ORDINARY or (word.endswith("s") and word[:-1] in VOCABULARY):
+        return True
+    return len(word) > 5 and word.endswith(_ENDINGS)
+
+
+def of_a_people(word: str) -> bool:
+    """Return whether a word, in lower case, says of what nation, language or faith."""
+    return word in PEOPLES or (word.endswith("s") and word[:-1] in PEOPLES)
 
 
 class Patterns:
@@ -170,17 +178,7 @@ def _computed() -> dict[str, str]:
     }
 
 
-# Prose: whether a text is English, and which parts of it are running text.
-#
-# Code, addresses, headings, tables, tags and labels hold capital letters and numbers that mean
-# something else there. Each becomes as many `BLOT`s, so that offsets stay; nothing else changes.
-# A text in another language is not read at all: there a capital letter, or a word such as "die",
-# means something else. In doubt a text is foreign.
-
-
 _P = Patterns("prose")
-
-
 # What is blotted out, and the signs without which it cannot be there: most texts have none of them.
 _NO_PROSE = (
     *(("FENCED", ("```", "~~~")), ("CODE", ("`",)), ("LINK", ("://", "www.")), ("HANDLE", ("@",))),
@@ -194,6 +192,14 @@ _FOREIGN = listed("words", "foreign")
 _LATIN_MAX = 0x250  # letters beyond are of another script
 _READ_MAX = 4_000  # so much of a text tells its language
 _SHORT = 10  # in fewer words, an English text may well lack all of the commonest
+
+_CONTEXT = Patterns("claim_context")
+SENTENCE_CHARS_MAX = 400  # longer ones are lists or lack their full stops
+
+DOUBTS = listed("hedges", "doubts")
+_FELT = listed("hedges", "felt")
+_REMARKS = _FELT | listed("hedges", "remarks")
+_BY_NAMES = frozenset(("by", "near", "off", "on", "with"))
 
 
 def reads_as_english(text: str) -> bool:
@@ -288,25 +294,6 @@ def _without_headings(match: re.Match[str]) -> str:
     return BLOT * len(line) if words >= least else line
 
 
-# Claim context: the sentences of a text, and whether what surrounds a claim leaves it standing.
-#
-# "Actually, I now live in Oslo, and I love it."     I live in Rome. Just kidding!
-# opening   ╰─── the claim ───╯╰── the rest ──╯      ╰─ the claim ─╯╰ withdrawal ─╯
-#
-# A sentence that asks, supposes, reports, plans, or says "sometimes" states nothing that is surely so
-# now; nor does one whose words go on in a way that is not known here. The words that decide are in
-# `hedges.txt`.
-
-
-_CONTEXT = Patterns("claim_context")
-
-SENTENCE_CHARS_MAX = 400  # longer ones are lists or lack their full stops
-
-DOUBTS = listed("hedges", "doubts")
-_FELT = listed("hedges", "felt")
-_REMARKS = _FELT | listed("hedges", "remarks")
-
-
 class ClaimSentence(NamedTuple):
     """A sentence from `start` to `end` of a masked text, and where claims may begin in it."""
 
@@ -358,19 +345,16 @@ def _sentence(plain: str, start: int, end: int) -> Iterator[ClaimSentence]:
 
 def is_doubtful(plain: str) -> bool:
     """Return whether words around a claim make it anything but what is so now."""
-    if BLOT in plain or '"' in plain or "“" in plain or _CONTEXT.NEGATED.search(plain):
+    if any(mark in plain for mark in (BLOT, '"', "“")) or _CONTEXT.CONDITION.match(plain):
         return True
-    if (
-        _CONTEXT.CONDITION.match(plain)
-        or _CONTEXT.PHRASES.search(plain)
-        or _CONTEXT.FOR_A_TIME.search(plain)
+    if any(
+        each.search(plain) for each in (_CONTEXT.NEGATED, _CONTEXT.PHRASES, _CONTEXT.FOR_A_TIME)
     ):
         return True
     # A capital makes a name of it: May, Will. But not of a first word before a comma: Sometimes.
     plain = _CONTEXT.FIRST_WORD.sub(lambda match: match[0].lower(), plain)
-    return not DOUBTS.isdisjoint(
-        _CONTEXT.WORDS.findall(_CONTEXT.MADE.sub(" ", plain).replace("’", "'"))
-    )
+    plain = _CONTEXT.MADE.sub(" ", plain).replace("’", "'")
+    return not DOUBTS.isdisjoint(_CONTEXT.WORDS.findall(plain))
 
 
 def is_doubtful_rest(plain: str) -> bool:
@@ -407,9 +391,8 @@ def sounds_passing(quote: str) -> bool:
 
 def is_over(plain: str) -> bool:
     """Return whether words say that something is no longer so, and nothing more doubtful."""
-    return _CONTEXT.OVER.search(plain) is not None and not is_doubtful(
-        _CONTEXT.OVER.sub(" ", plain)
-    )
+    rest, count = _CONTEXT.OVER.subn(" ", plain)
+    return count > 0 and not is_doubtful(rest)
 
 
 def rest_of(
@@ -463,9 +446,6 @@ def _is_remark(plain: str, at: int, end: int) -> bool:
             return False
         felt |= word.lower().rstrip(",") in _FELT
     return felt
-
-
-_BY_NAMES = frozenset(("by", "near", "off", "on", "with"))
 
 
 class Withdrawals:

@@ -11,7 +11,7 @@ from worlddb.language.english.prose import Patterns
 PACK = Path(worlddb.language.english.__file__).parent
 SECTION = re.compile(r"^\[(\w+)\]$")
 ENTRY = re.compile(r"^(\w+) (?:[ims]+ )?= ")
-USED = re.compile(r"_P\.([A-Z_]+)\b")
+PATTERNS = re.compile(r'^(_[A-Z]+) = Patterns\("(\w+)"\)$', re.MULTILINE)
 
 
 def entries() -> dict[str, list[str]]:
@@ -32,23 +32,31 @@ def test_every_entry_has_a_name_of_its_own_and_compiles() -> None:
             assert getattr(Patterns(section), name).pattern
 
 
+def used() -> set[tuple[str, str]]:
+    """Return the section and the name of each pattern that a module uses by its name."""
+    return {
+        (section, name)
+        for module in PACK.glob("*.py")
+        for text in [module.read_text(encoding="utf-8")]
+        for variable, section in PATTERNS.findall(text)
+        for name in re.findall(rf"\b{variable}\.([A-Z_]+)\b", text)
+    }
+
+
 def test_every_pattern_that_a_module_uses_is_there() -> None:
-    for module in PACK.glob("*.py"):
-        text = module.read_text(encoding="utf-8")
-        section = re.search(r'Patterns\("(\w+)"\)', text)
-        for name in USED.findall(text):
-            assert section is not None
-            assert name in entries()[section[1]], (module.name, name)
+    assert used()
+    for section, name in used():
+        assert name in entries()[section], (section, name)
 
 
 def test_every_entry_is_used_by_a_module_or_by_another_entry() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in PACK.glob("*.py"))
     grammar = (PACK / "grammar.txt").read_text(encoding="utf-8")
     frames = (PACK / "frames.txt").read_text(encoding="utf-8")
-    for names in entries().values():
+    for section, names in entries().items():
         for name in names:
             stem = name.split("_", 1)
             made = [f'"{stem[1]}"', "{kind}"] if len(stem) == 2 else []
-            uses = (f"_P.{name}", f'"{name}"', *made)
             in_text = f"%{name}%" in grammar or f"{{{name}}}" in frames
-            assert in_text or any(use in code for use in uses), name
+            in_code = (section, name) in used() or any(use in code for use in (f'"{name}"', *made))
+            assert in_text or in_code, name
