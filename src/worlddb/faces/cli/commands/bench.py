@@ -10,13 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    count,
-    wants_json,
-)
+from worlddb.faces.cli.command_options import EMBEDDER, command, number, option, wants_json
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import Cell, one_line, print_json, print_table
 
@@ -35,35 +29,26 @@ SHAPES = (
 )
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "bench",
-        summary="measure writes and recalls on this machine",
-        description=(
-            "Write made-up memories to a temporary store, one durable commit each, and recall\n"
-            "them. Your own store is not touched. The first recall embeds everything, so it has\n"
-            "a row of its own. --folder chooses the disk; in a folder in memory, writes look too\n"
-            "fast."
-        ),
-        examples=(
-            ("worlddb bench", "a thousand memories, a few seconds"),
-            ("worlddb bench --memories 10000 --folder ~", "more, on the disk of your home"),
-            ("worlddb bench --embedder none --json", "without vectors, for a script"),
-        ),
-    )
-    parser.add_argument(
-        "--memories", type=count, default=1_000, metavar="N", help="to write (1000)"
-    )
-    parser.add_argument("--recalls", type=count, default=200, metavar="N", help="to ask (200)")
-    parser.add_argument("--folder", metavar="PATH", help="where (default: for temporary files)")
-    add_embedder_option(parser)
-    parser.set_defaults(run=run)
-
-
+@command(
+    "bench",
+    number("--memories", "N", "to write (1000)", default=1_000),
+    number("--recalls", "N", "to ask (200)", default=200),
+    option("--folder", "PATH", "where (default: for temporary files)"),
+    EMBEDDER,
+)
 def run(args: argparse.Namespace) -> int:
-    """Measure, and print the figures."""
+    """Measure writes and recalls on this machine.
+
+    Write made-up memories to a temporary store, one durable commit each, and recall
+    them. Your own store is not touched. The first recall embeds everything, so it has
+    a row of its own. --folder chooses the disk; in a folder in memory, writes look too
+    fast.
+
+    Examples:
+      worlddb bench                              # a thousand memories, a few seconds
+      worlddb bench --memories 10000 --folder ~  # more, on the disk of your home
+      worlddb bench --embedder none --json       # without vectors, for a script
+    """
     import platform
     import tempfile
 

@@ -6,12 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    wants_json,
-)
+from worlddb.faces.cli.command_options import EMBEDDER, command, wants_json
 from worlddb.faces.cli.exit_codes import FOUND, OK
 from worlddb.faces.cli.terminal import one_line, paint, print_json
 
@@ -22,29 +17,22 @@ COLOURS = {"ok": "green", "warn": "bold", "fail": "red"}
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "doctor",
-        summary="examine store, index, embedder, model and clients",
-        description=(
-            "Examine the settings, the store and its indexes, the embedder, the language model\n"
-            "(without calling it), the server and the connected clients, and give advice about\n"
-            "each problem. Repairs nothing. The exit code is 1 if anything fails, not for a\n"
-            "warning. A store above 64 MB is opened but not checked: use 'worlddb check'."
-        ),
-        examples=(
-            ("worlddb doctor", "all of it"),
-            ("worlddb doctor --db work.db --json", "another store, for a script"),
-        ),
-    )
-    add_embedder_option(parser)
-    parser.set_defaults(run=run)
-
-
+@command(
+    "doctor",
+    EMBEDDER,
+)
 def run(args: argparse.Namespace) -> int:
-    """Examine, and print each finding as it comes."""
+    """Examine store, index, embedder, model and clients.
+
+    Examine the settings, the store and its indexes, the embedder, the language model
+    (without calling it), the server and the connected clients, and give advice about
+    each problem. Repairs nothing. The exit code is 1 if anything fails, not for a
+    warning. A store above 64 MB is opened but not checked: use 'worlddb check'.
+
+    Examples:
+      worlddb doctor                      # all of it
+      worlddb doctor --db work.db --json  # another store, for a script
+    """
     found = []
     for finding in _findings(args):
         found.append(finding)

@@ -6,13 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    count,
-    wants_json,
-)
+from worlddb.faces.cli.command_options import EMBEDDER, command, flag, number, option, wants_json
 from worlddb.faces.cli.command_store import chosen_embedder, open_to_read, store_path
 from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.terminal import iso, one_line, preview, print_json, print_table
@@ -24,37 +18,27 @@ if TYPE_CHECKING:
     from worlddb.world_db import WorldDB
 
 
-def add_extract(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "extract",
-        arguments="--pending",
-        summary="extract what a failing model left waiting",
-        description=(
-            "A text is written even if the language model that should read it fails; then its\n"
-            "facts wait. This asks the model again, memory by memory, each as one commit. The\n"
-            "model is the one that WORLDDB_LLM_PROVIDER (openai, anthropic, ollama, vllm,\n"
-            "llamacpp), WORLDDB_LLM_MODEL, WORLDDB_LLM_BASE_URL and WORLDDB_LLM_API_KEY describe."
-        ),
-        examples=(
-            ("worlddb extract --pending --dry-run", "what waits, and why"),
-            ("worlddb extract --pending", "all of it"),
-            ("worlddb extract --pending --limit 100 --prompt mine.txt", "some, in your words"),
-        ),
-    )
-    parser.add_argument(
-        "--pending", action="store_true", required=True, help="what waits in this store"
-    )
-    parser.add_argument("--limit", type=count, metavar="N", help="at most N memories")
-    parser.add_argument("--prompt", metavar="FILE", help="instructions in place of our own")
-    parser.add_argument("--dry-run", action="store_true", help="say what waits, ask no model")
-    parser.add_argument("--actor", default="extract", help="who extracts, for the journal")
-    parser.set_defaults(run=run_extract)
-
-
+@command(
+    "extract --pending",
+    flag("--pending", "what waits in this store", required=True),
+    number("--limit", "N", "at most N memories"),
+    option("--prompt", "FILE", "instructions in place of our own"),
+    flag("--dry-run", "say what waits, ask no model"),
+    option("--actor", None, "who extracts, for the journal", default="extract"),
+)
 def run_extract(args: argparse.Namespace) -> int:
-    """Extract what waits, or list it."""
+    """Extract what a failing model left waiting.
+
+    A text is written even if the language model that should read it fails; then its
+    facts wait. This asks the model again, memory by memory, each as one commit. The
+    model is the one that WORLDDB_LLM_PROVIDER (openai, anthropic, ollama, vllm,
+    llamacpp), WORLDDB_LLM_MODEL, WORLDDB_LLM_BASE_URL and WORLDDB_LLM_API_KEY describe.
+
+    Examples:
+      worlddb extract --pending --dry-run                      # what waits, and why
+      worlddb extract --pending                                # all of it
+      worlddb extract --pending --limit 100 --prompt mine.txt  # some, in your words
+    """
     if args.limit == 0:
         raise InvalidInputError("--limit: give at least 1")
     if args.dry_run:
@@ -124,29 +108,22 @@ def _report(args: argparse.Namespace, done: Extracted, chat: Chat) -> None:
 NO_EMBEDDER = "none"
 
 
-def add_reindex(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "reindex",
-        summary="embed the store's texts, or embed them anew",
-        description=(
-            "Embed every text that has no vector yet; a recall would do the same when it needs\n"
-            "them. With --embedder, embed everything by another model: the old vectors serve\n"
-            "until the new ones are complete, and a run that was stopped goes on where it was.\n"
-            "Words, vectors and keys that were deleted from the file are made again."
-        ),
-        examples=(
-            ("worlddb reindex", "after a large import"),
-            ("worlddb reindex --embedder arctic-embed-s", "change to a better model"),
-        ),
-    )
-    add_embedder_option(parser)
-    parser.set_defaults(run=run_reindex)
-
-
+@command(
+    "reindex",
+    EMBEDDER,
+)
 def run_reindex(args: argparse.Namespace) -> int:
-    """Embed, and say by what."""
+    """Embed the store's texts, or embed them anew.
+
+    Embed every text that has no vector yet; a recall would do the same when it needs
+    them. With --embedder, embed everything by another model: the old vectors serve
+    until the new ones are complete, and a run that was stopped goes on where it was.
+    Words, vectors and keys that were deleted from the file are made again.
+
+    Examples:
+      worlddb reindex                            # after a large import
+      worlddb reindex --embedder arctic-embed-s  # change to a better model
+    """
     embedder = chosen_embedder(args)
     with (
         open_to_read(args, embedder=NO_EMBEDDER if embedder == NO_EMBEDDER else None) as db,
