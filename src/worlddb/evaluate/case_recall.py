@@ -75,9 +75,6 @@ def write_case(
     """Write a conversation; `reader` is the model that reads it, where the settings say so.
 
     A session of whose reading no data can be made is written verbatim and counted.
-
-    Raises:
-        ProviderError: the model does not answer.
     """
     started = time.perf_counter()
     stored = StoredCase()

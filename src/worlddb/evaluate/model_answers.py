@@ -174,11 +174,7 @@ def answer(
     settings: RunSettings,
     roles: Roles,
 ) -> dict[str, Any]:
-    """Return everything about the answer to a question that is needed to audit it.
-
-    Raises:
-        ProviderError: a model failed.
-    """
+    """Return everything about the answer to a question that is needed to audit it."""
     at = case.asked_at(question)
     started = time.perf_counter()
     found = found_for(db, case, question, settings)
@@ -215,11 +211,7 @@ def answer(
 
 
 def found_for(db: WorldDB, case: Case, question: GoldQuestion, settings: RunSettings) -> Recall:
-    """Return the memories that the answerer is given, the best first.
-
-    Raises:
-        ProviderError: the embedder failed.
-    """
+    """Return the memories that the answerer is given, the best first."""
     return db.recall(
         question.text,
         k=settings.k,

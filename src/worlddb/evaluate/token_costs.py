@@ -144,9 +144,6 @@ def context_scale(data: str, settings: RunSettings, left: Sequence[PlannedQuesti
     Recall may prefer long or short turns, so a few questions are asked before anything is paid
     for. Nothing leaves this machine, and it has to be quick: an embedder behind an address, or a
     slow one, is replaced by the default, and turns stand for what a model would read in them.
-
-    Raises:
-        FormatError: the file is damaged.
     """
     local = replace(
         settings,

@@ -1,7 +1,7 @@
 """The `worlddb` command: parse, run one command, turn an error into an exit code.
 
-`COMMANDS` names the file of each command in `commands/`; `@command` there declares the function that
-runs it. Only the file of the invoked command is imported. These files import the engine inside
+`COMMANDS` names the file of each command in `commands/`; there `@command` declares the function
+that runs it. Only the file of the invoked command is imported. These files import the engine inside
 their functions, so that `--help` loads argparse and nothing else.
 """
 

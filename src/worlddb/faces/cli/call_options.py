@@ -110,12 +110,7 @@ def whole_number(least: int | None, most: int | None) -> Callable[[str], int]:
 def call_arguments(
     call: Call, args: argparse.Namespace, *, without: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the arguments that were given, as the call of Memory takes them.
-
-    Raises:
-        InvalidInputError: an argument is wrong; the message names its option.
-        StorageError: a file cannot be read.
-    """
+    """Return the arguments that were given, as the call of Memory takes them."""
     found: dict[str, Any] = {}
     for one in call.parameters:
         value = getattr(args, destination(one), None)
@@ -181,13 +176,7 @@ def run_call(call: Call, args: argparse.Namespace) -> int:
 
 
 def open_for(call: Call, args: argparse.Namespace) -> Memory:
-    """Open the store for a call: with the embedder and the extractor only where it needs them.
-
-    Raises:
-        StorageError, FormatError: there is no store, or it cannot be opened or made.
-        InvalidInputError: a setting is wrong.
-        ConflictError: the store's vectors are of another embedder.
-    """
+    """Open the store for a call: with the embedder and the extractor only where it needs them."""
     from worlddb.faces.cli.command_store import open_memories
 
     adds = call.effect == "add"

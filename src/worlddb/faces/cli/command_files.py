@@ -89,12 +89,7 @@ def _rename(temporary: str, path: str, target: str, replace: bool) -> None:
 
 
 def given_text(text: str) -> str:
-    """Return a text; '-' is stdin.
-
-    Raises:
-        InvalidInputError: stdin is not UTF-8.
-        StorageError: stdin is closed.
-    """
+    """Return a text; '-' is stdin."""
     if text != STDIN:
         return text
     with opened(STDIN) as file:

@@ -170,11 +170,7 @@ YES = flag("--yes", "do not ask for confirmation")
 
 
 def as_of(args: argparse.Namespace) -> AsOf:
-    """Return the two times that `--as-of` and `--known-at` give.
-
-    Raises:
-        InvalidInputError: one of them is not a time, or has no time zone.
-    """
+    """Return the two times that `--as-of` and `--known-at` give."""
     from worlddb.model.inputs import to_micros
     from worlddb.model.records import AsOf
 

@@ -37,12 +37,7 @@ FAILED_SHOWN = 3  # errors in the last line; all are in the folder
 
 
 def measure(args: argparse.Namespace) -> int:
-    """Run a benchmark once, and print its figures.
-
-    Raises:
-        InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
-        ProviderError: a model failed.
-    """
+    """Run a benchmark once, and print its figures."""
     from worlddb.evaluate.benchmark_run import left_of
     from worlddb.evaluate.run_folder import held
     from worlddb.evaluate.run_report import tables_of
@@ -75,12 +70,7 @@ def measure(args: argparse.Namespace) -> int:
 
 
 def ablate(args: argparse.Namespace) -> int:
-    """Run a benchmark once as asked for and once for each change of a knob; print the table.
-
-    Raises:
-        InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
-        ProviderError: a model failed.
-    """
+    """Run a benchmark once as asked for and once for each change of a knob; print the table."""
     from worlddb.evaluate.ablation import changes, table_of
     from worlddb.evaluate.benchmark_run import left_of
     from worlddb.evaluate.run_folder import held
@@ -203,11 +193,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
 
 
 def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
-    """Return where replies of models are kept; None if none is asked.
-
-    Raises:
-        InvalidInputError: --out is missing.
-    """
+    """Return where replies of models are kept; None if none is asked."""
     if not settings.asks_model:
         return None
     if args.out is None:

@@ -61,11 +61,7 @@ def model_settings(args: argparse.Namespace, reading: str) -> dict[str, dict[str
 
 
 def model_of(spec: str) -> tuple[str, str]:
-    """Return the name and the address of a model from `provider:model[@base_url]`.
-
-    Raises:
-        InvalidInputError: it is no model, or what should be an address is none.
-    """
+    """Return the name and the address of a model from `provider:model[@base_url]`."""
     from worlddb.models.chat_client import parse_model_name
 
     named = parse_model_name(spec)
@@ -91,11 +87,7 @@ def options_of_row(
 def make_roles(
     args: argparse.Namespace, settings: RunSettings, calls: Calls | None
 ) -> Roles | None:
-    """Return the models of a run, whose replies go to `calls`; None if it asks none.
-
-    Raises:
-        InvalidInputError: there is no answerer, or a model is badly named.
-    """
+    """Return the models of a run, whose replies go to `calls`; None if it asks none."""
     if calls is None:
         return None
     from worlddb.evaluate.model_answers import Roles, load_prompts
@@ -131,11 +123,7 @@ def _is_configured(args: argparse.Namespace) -> bool:
 
 
 def _chat_settings(args: argparse.Namespace, role: str, spec: str | None) -> ChatSettings:
-    """Return how to reach the model of a role.
-
-    Raises:
-        InvalidInputError: it is badly named.
-    """
+    """Return how to reach the model of a role."""
     from worlddb import chat_from
     from worlddb.faces.config import chat_of, settings_from
 

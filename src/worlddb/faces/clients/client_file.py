@@ -48,12 +48,7 @@ class ClientEdit:
 
 
 def servers_in(client: McpClient, path: str) -> dict[str, Any] | None:
-    """Return the table of servers in a client's file; None if there is no file.
-
-    Raises:
-        FormatError: the file cannot be parsed.
-        StorageError: the file cannot be read.
-    """
+    """Return the table of servers in a client's file; None if there is no file."""
     data = _read(path)
     if data is None:
         return None

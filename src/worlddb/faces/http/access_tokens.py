@@ -97,11 +97,7 @@ def token_digest(value: bytes) -> bytes:
 
 
 def admin_token(value: str) -> AccessToken:
-    """Return the one token that opens everything.
-
-    Raises:
-        InvalidInputError: a header cannot carry it.
-    """
+    """Return the one token that opens everything."""
     return AccessToken(name="admin", digest=token_digest(sendable(value)), admin=True)
 
 
@@ -203,12 +199,7 @@ def _same_host(allowed: str, host: str) -> bool:
 
 
 def access_of(settings: Settings) -> Access:
-    """Return the access rules that the settings describe.
-
-    Raises:
-        InvalidInputError: a setting is wrong, or a token or name is missing.
-        StorageError, FormatError: the tokens file cannot be read.
-    """
+    """Return the access rules that the settings describe."""
     tokens: list[AccessToken] = []
     if settings.token is not None:
         tokens.append(admin_token(settings.token))

@@ -89,10 +89,6 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
     """Serve until SIGTERM or SIGINT; then finish open requests and close the store.
 
     `announce` is called with the server's URL once it listens.
-
-    Raises:
-        InvalidInputError: a setting is wrong.
-        StorageError, FormatError, ConflictError: the store cannot be opened or the port is taken.
     """
     _set_up_logs(settings.log_level)
     _log_warnings(settings, access)

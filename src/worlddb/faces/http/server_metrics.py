@@ -77,11 +77,7 @@ class ServerMetrics:
             self._times.setdefault((route, method), _Histogram()).observe(seconds)
 
     def text(self, memory: Memory) -> str:
-        """Return all metrics, with those of the store.
-
-        Raises:
-            StorageError: the store cannot be read.
-        """
+        """Return all metrics, with those of the store."""
         newest = memory.db.log(limit=1, newest_first=True)
         gauges: dict[str, float] = {
             "worlddb_start_time_seconds": self._started,

@@ -160,11 +160,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 def _lines(file: BinaryIO, name: str, progress: Progress) -> Generator[str, None, None]:
-    """Yield the lines of an export, compressed or not.
-
-    Raises:
-        FormatError: the bytes are no text, or cut off.
-    """
+    """Yield the lines of an export, compressed or not."""
     import gzip
     import zlib
 
@@ -193,9 +189,6 @@ def _checked(lines: Iterator[str]) -> Iterator[str]:
     """Return all the lines, having seen that they begin an export.
 
     Otherwise a wrong file would be refused only after an empty store was made for it.
-
-    Raises:
-        FormatError: they do not.
     """
     from worlddb.world_db import open as open_store
 

@@ -105,11 +105,7 @@ def _write_line(
 
 
 def _lines(file: BinaryIO, name: str, progress: Progress) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, with their numbers.
-
-    Raises:
-        InvalidInputError: a line is not UTF-8.
-    """
+    """Yield the lines that are not blank, with their numbers."""
     for number, data in enumerate(file, 1):
         progress.done += len(data)
         try:
