@@ -216,11 +216,7 @@ def ask(
         },
         "recall_s": seconds,
         "hits": [
-            {
-                "turn": list(places[hit.node.id][0]),
-                **why(hit),
-                "text": hit.node.content[:TEXT_KEPT],
-            }
+            {"turn": list(places[hit.node.id][0]), **why(hit), "text": hit.node.content[:TEXT_KEPT]}
             for hit in found.hits[:HITS_KEPT]
         ],
         "evidence_ranks": {

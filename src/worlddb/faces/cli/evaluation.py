@@ -166,10 +166,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     lanes = [lane.strip() for lane in args.lanes.split(",")] if args.lanes else LANES
     models: dict[str, Any] = {}
     if args.mode != "retrieval":
-        models = {
-            **model_settings(args, reading),
-            "prompts": load_prompts(args.prompts).digests(),
-        }
+        models = {**model_settings(args, reading), "prompts": load_prompts(args.prompts).digests()}
     settings = RunSettings(
         benchmark=named or format_of(args.data),
         mode=args.mode,

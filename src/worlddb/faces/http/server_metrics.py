@@ -49,10 +49,7 @@ class ServerMetrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started = time.time()
-        self._counters = {
-            "worlddb_memories_written_total": 0,
-            "worlddb_memories_retired_total": 0,
-        }
+        self._counters = {"worlddb_memories_written_total": 0, "worlddb_memories_retired_total": 0}
         self._requests: dict[tuple[str, str, int], int] = {}
         self._times: dict[tuple[str, str], _Histogram] = {}
         self._in_progress = 0

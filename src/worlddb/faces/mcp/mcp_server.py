@@ -48,10 +48,7 @@ class MemoryServer(MCPServer):
 
 
 def make_server(
-    memory_for: MemorySource,
-    *,
-    search_fetch: bool = False,
-    log_level: LogLevel = "WARNING",
+    memory_for: MemorySource, *, search_fetch: bool = False, log_level: LogLevel = "WARNING"
 ) -> MCPServer:
     """Return a server over the memory that `memory_for` gives.
 

@@ -14,10 +14,7 @@ from worlddb.faces.cli.terminal import one_line, print_json
 from worlddb.faces.user_paths import IN_MEMORY, checked_path, creatable_store, existing_store
 
 
-@command(
-    "backup TARGET",
-    option("target", "TARGET", "the new file; it must not exist yet"),
-)
+@command("backup TARGET", option("target", "TARGET", "the new file; it must not exist yet"))
 def run_backup(args: argparse.Namespace) -> int:
     """Copy the store to a new file.
 

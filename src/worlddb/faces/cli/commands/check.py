@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from worlddb.world_db import WorldDB
 
 
-@command(
-    "check",
-)
+@command("check")
 def run_check(args: argparse.Namespace) -> int:
     """Check that the store is sound.
 

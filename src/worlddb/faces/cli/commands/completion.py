@@ -12,10 +12,7 @@ FILES = {"PATH", "FILE", "TARGET"}
 """The metavars of arguments that shells complete as file names."""
 
 
-@command(
-    "completion SHELL",
-    option("shell", "SHELL", ", ".join(SHELLS), choices=SHELLS),
-)
+@command("completion SHELL", option("shell", "SHELL", ", ".join(SHELLS), choices=SHELLS))
 def run(args: argparse.Namespace) -> int:
     """Print a script that completes commands in your shell.
 

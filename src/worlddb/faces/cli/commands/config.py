@@ -9,9 +9,7 @@ from worlddb.faces.cli.command_options import command, wants_json
 from worlddb.faces.cli.terminal import print_json, print_table
 
 
-@command(
-    "config",
-)
+@command("config")
 def run(args: argparse.Namespace) -> int:
     r"""Show each setting and where it comes from.
 

@@ -17,10 +17,7 @@ COLOURS = {"ok": "green", "warn": "bold", "fail": "red"}
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
-@command(
-    "doctor",
-    EMBEDDER,
-)
+@command("doctor", EMBEDDER)
 def run(args: argparse.Namespace) -> int:
     """Examine store, index, embedder, model and clients.
 

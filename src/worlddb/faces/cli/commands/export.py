@@ -118,10 +118,7 @@ def _followed(lines: Iterable[str], progress: Progress) -> Iterable[str]:
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-@command(
-    "import FILE",
-    option("file", "FILE", "the export; '-' is stdin"),
-)
+@command("import FILE", option("file", "FILE", "the export; '-' is stdin"))
 def run_import(args: argparse.Namespace) -> int:
     """Take in what 'export' wrote.
 

@@ -108,10 +108,7 @@ def _report(args: argparse.Namespace, done: Extracted, chat: Chat) -> None:
 NO_EMBEDDER = "none"
 
 
-@command(
-    "reindex",
-    EMBEDDER,
-)
+@command("reindex", EMBEDDER)
 def run_reindex(args: argparse.Namespace) -> int:
     """Embed the store's texts, or embed them anew.
 

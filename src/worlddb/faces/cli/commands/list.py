@@ -11,10 +11,7 @@ from worlddb.faces.cli.command_store import open_to_read
 from worlddb.faces.cli.terminal import iso, preview, print_json, print_table
 
 
-@command(
-    "list",
-    *call_options(call_named("list")),
-)
+@command("list", *call_options(call_named("list")))
 def run_list(args: argparse.Namespace) -> int:
     """List memories, the latest first.
 

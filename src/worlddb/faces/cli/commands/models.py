@@ -123,11 +123,7 @@ def _install(args: argparse.Namespace) -> int:
 
         try:
             path = install(
-                model,
-                _models_dir(args),
-                source=args.source,
-                hub=args.hub or HUB,
-                on_progress=show,
+                model, _models_dir(args), source=args.source, hub=args.hub or HUB, on_progress=show
             )
         except ProviderError as error:
             if args.source:

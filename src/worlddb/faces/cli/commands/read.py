@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 READ = call_named("read")
 
 
-@command(
-    "read ID",
-    *call_options(READ),
-    flag("--edges", "list its edges, too"),
-)
+@command("read ID", *call_options(READ), flag("--edges", "list its edges, too"))
 def run(args: argparse.Namespace) -> int:
     """Show one node.
 

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 WRITE, AMEND = call_named("write"), call_named("amend")
 
 
-@command(
-    "amend ID TEXT | -",
-    *call_options(AMEND),
-)
+@command("amend ID TEXT | -", *call_options(AMEND))
 def run_amend(args: argparse.Namespace) -> int:
     """Replace a memory by a new one; the old one ends.
 
