@@ -14,8 +14,6 @@ from typing import Any, BinaryIO
 from worlddb.errors import InvalidInputError, StorageError
 
 STDIN = "-"
-STORE_SUFFIXES = ("", "-wal", "-shm", "-journal", "-vectors")
-"""What the names of a store's files end in."""
 
 
 @contextmanager
@@ -52,8 +50,11 @@ def refuse_store(target: str, store: str) -> None:
     Raises:
         StorageError: `target` is one of them, by its name or through a link.
     """
+    from worlddb.index.store_search import SUFFIX
+    from worlddb.store.backends import FILE_ENDS
+
     real = os.path.realpath(store)
-    for end in STORE_SUFFIXES:
+    for end in (*FILE_ENDS, SUFFIX):
         # By name, too: SQLite would take such a file for its own, even one it has not made yet.
         if os.path.realpath(target) == real + end or _is_same(target, real + end):
             raise StorageError(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.terminal import one_line
+from worlddb.faces.cli.terminal import one_line, print_json
 
 if TYPE_CHECKING:
     from worlddb.model.records import AsOf
@@ -185,6 +185,15 @@ def wants_json(args: argparse.Namespace) -> bool:
     return getattr(args, "json", False)
 
 
+def report(args: argparse.Namespace, data: Any, text: str) -> int:
+    """Print what a command did, as JSON data if `--json` was given, else as text; return 0."""
+    if wants_json(args):
+        print_json(data)
+    else:
+        print(text)
+    return 0
+
+
 def confirmed(args: argparse.Namespace, what: str) -> bool:
     """Return whether `what` may be done: `--yes` was given, or a person at the terminal agrees.
 
@@ -193,12 +202,18 @@ def confirmed(args: argparse.Namespace, what: str) -> bool:
     """
     if args.yes:
         return True
-    asked = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-    if not asked:
+    agrees = agreed_at_terminal(what)
+    if agrees is None:
         raise InvalidInputError(f"{what}: there is no terminal to ask at; give --yes to confirm")
+    if not agrees:
+        print("nothing was changed", file=sys.stderr)
+    return agrees
+
+
+def agreed_at_terminal(what: str) -> bool | None:
+    """Ask a yes-or-no question; return None if there is no terminal to ask at."""
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        return None
     sys.stderr.write(f"{one_line(what)}? [y/N] ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().casefold() in AGREED:
-        return True
-    print("nothing was changed", file=sys.stderr)
-    return False
+    return sys.stdin.readline().strip().casefold() in AGREED

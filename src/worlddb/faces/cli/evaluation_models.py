@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
+from worlddb.faces.cli.command_options import agreed_at_terminal
 
 if TYPE_CHECKING:
     from worlddb import ChatSettings
@@ -196,11 +197,10 @@ def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
     # Only what leaves this machine has a line, and needs a yes.
     if args.yes or not told:
         return True
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+    agrees = agreed_at_terminal("ask them")
+    if agrees is None:
         raise InvalidInputError("this asks models: give --yes where nobody can be asked")
-    sys.stderr.write("ask them? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
+    return agrees
 
 
 def _cost_lines(args: argparse.Namespace, runs: Sequence[Rest]) -> list[str]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 from worlddb import __version__
+from worlddb.index.store_search import SUFFIX as VECTORS
 from worlddb.memory.memory import Memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -79,7 +80,7 @@ class ServerMetrics:
         gauges: dict[str, float] = {
             "worlddb_start_time_seconds": self._started,
             "worlddb_store_commits": newest[0].seq if newest else 0,
-            "worlddb_store_bytes": store_bytes(memory),
+            "worlddb_store_bytes": _store_bytes(memory),
         }
         with self._lock:
             gauges["worlddb_http_requests_in_progress"] = self._in_progress
@@ -96,11 +97,10 @@ class ServerMetrics:
         return "\n".join(lines) + "\n"
 
 
-def store_bytes(memory: Memory) -> int:
-    """Return the size of the store's files; 0 for a store in memory."""
-    path = memory.db.path
-    files = (path, f"{path}-wal", f"{path}-vectors")
-    return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
+def _store_bytes(memory: Memory) -> int:
+    vectors = memory.db.path + VECTORS
+    beside = os.path.getsize(vectors) if os.path.isfile(vectors) else 0
+    return memory.db.engine.store.size_bytes() + beside
 
 
 def _head(name: str) -> list[str]:

@@ -17,13 +17,6 @@ from worlddb.faces.mcp.search_fetch import search_fetch_tools
 NAME = "worlddb"
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
-LOG_LEVELS: dict[str, LogLevel] = {
-    "debug": "DEBUG",
-    "info": "INFO",
-    "warning": "WARNING",
-    "error": "ERROR",
-}
-"""The levels as settings spell them."""
 
 
 class MemoryServer(MCPServer):

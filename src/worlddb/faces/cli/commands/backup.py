@@ -7,10 +7,10 @@ import os
 
 from worlddb.errors import StorageError
 from worlddb.faces.cli.command_files import landing, refuse_store
-from worlddb.faces.cli.command_options import command, flag, option, wants_json
+from worlddb.faces.cli.command_options import command, flag, option, report
 from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.progress import Progress, amount
-from worlddb.faces.cli.terminal import one_line, print_json
+from worlddb.faces.cli.terminal import one_line
 from worlddb.faces.user_paths import IN_MEMORY, checked_path, creatable_store, existing_store
 
 
@@ -40,15 +40,13 @@ def run_backup(args: argparse.Namespace) -> int:
     # Read from the copy itself: what it holds is what was saved.
     with open_store(target, create=False) as copy:
         last = copy.log(limit=1, newest_first=True)[0]
-    if wants_json(args):
-        root = str(last.root_state)
-        print_json({"path": target, "bytes": size, "commit": last.seq, "root_state": root})
-    else:
-        print(
-            f"copied up to commit {last.seq} to {one_line(target)} "
-            f"({amount(size, 'bytes')}), root state {last.root_state}"
-        )
-    return 0
+    root = str(last.root_state)
+    return report(
+        args,
+        {"path": target, "bytes": size, "commit": last.seq, "root_state": root},
+        f"copied up to commit {last.seq} to {one_line(target)} "
+        f"({amount(size, 'bytes')}), root state {root}",
+    )
 
 
 def _size(path: str) -> int:
@@ -85,8 +83,6 @@ def run_restore(args: argparse.Namespace) -> int:
 
     with Progress("restoring"):
         last = restore(backup, creatable_store(path), replace=args.force)
-    if wants_json(args):
-        print_json({"path": path, "commit": last.seq, "root_state": str(last.root_state)})
-    else:
-        print(f"restored {one_line(path)} up to commit {last.seq}, root state {last.root_state}")
-    return 0
+    root = str(last.root_state)
+    done = f"restored {one_line(path)} up to commit {last.seq}, root state {root}"
+    return report(args, {"path": path, "commit": last.seq, "root_state": root}, done)

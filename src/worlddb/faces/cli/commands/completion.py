@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from worlddb.faces.cli.command_options import command, option, wants_json
-from worlddb.faces.cli.terminal import print_json
+from worlddb.faces.cli.command_options import command, option, report
 
 SHELLS = ("bash", "zsh", "fish")
 FILES = {"PATH", "FILE", "TARGET"}
@@ -31,11 +30,7 @@ def run(args: argparse.Namespace) -> int:
     parser = make_parser()
     _mark_files(parser, shtab.FILE)
     script = shtab.complete(parser, shell=args.shell)
-    if wants_json(args):
-        print_json({"shell": args.shell, "script": script})
-    else:
-        print(script)
-    return 0
+    return report(args, {"shell": args.shell, "script": script}, script)
 
 
 def _mark_files(parser: argparse.ArgumentParser, completer: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from worlddb.faces.cli.command_options import EMBEDDER, command, wants_json
@@ -37,15 +38,7 @@ def run(args: argparse.Namespace) -> int:
             _print(finding)
     failed = any(finding.verdict == "fail" for finding in found)
     if wants_json(args):
-        lines = [
-            {
-                "part": finding.part,
-                "verdict": finding.verdict,
-                "seen": finding.seen,
-                "advice": finding.advice or None,
-            }
-            for finding in found
-        ]
+        lines = [asdict(finding) | {"advice": finding.advice or None} for finding in found]
         print_json({"healthy": not failed, "findings": lines})
     return FOUND if failed else OK
 

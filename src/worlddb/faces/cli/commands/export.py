@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 
 from worlddb.errors import CorruptionError, FormatError, StorageError
 from worlddb.faces.cli.command_files import landing, opened, refuse_store
-from worlddb.faces.cli.command_options import command, flag, number, option, wants_json
+from worlddb.faces.cli.command_options import command, flag, number, option, report
 from worlddb.faces.cli.command_store import open_to_read, open_to_write, store_path
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import one_line, print_json
+from worlddb.faces.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from worlddb.world_db import WorldDB
@@ -54,11 +54,9 @@ def run_export(args: argparse.Namespace) -> int:
         with landing(args.file, replace=args.force) as temporary, _writing(temporary, args) as out:
             commits, lines = _export(db, out, args.after)
     size = os.path.getsize(args.file)
-    if wants_json(args):
-        print_json({"path": args.file, "commits": commits, "lines": lines, "bytes": size})
-    else:
-        print(f"exported {commits} commits in {lines} lines to {one_line(args.file)}")
-    return 0
+    found = {"path": args.file, "commits": commits, "lines": lines, "bytes": size}
+    text = f"exported {commits} commits in {lines} lines to {one_line(args.file)}"
+    return report(args, found, text)
 
 
 @contextmanager
@@ -144,16 +142,14 @@ def run_import(args: argparse.Namespace) -> int:
             last = db.log(limit=1, newest_first=True)[0]
     # Commit 0 is in every store, so it is not counted as skipped.
     skipped = sum(seq > 0 for seq in seen) - added
-    root = last.root_state
-    if wants_json(args):
-        found = {"path": path, "added": added, "skipped": skipped}
-        print_json(found | {"commit": last.seq, "root_state": str(root)})
-    else:
-        print(
-            f"added {added} commits to {one_line(path)}, {skipped} were there already; "
-            f"now at commit {last.seq}, root state {root}"
-        )
-    return 0
+    root = str(last.root_state)
+    found = {"path": path, "added": added, "skipped": skipped}
+    return report(
+        args,
+        found | {"commit": last.seq, "root_state": root},
+        f"added {added} commits to {one_line(path)}, {skipped} were there already; "
+        f"now at commit {last.seq}, root state {root}",
+    )
 
 
 def _lines(file: BinaryIO, name: str, progress: Progress) -> Generator[str, None, None]:

@@ -6,7 +6,15 @@ import argparse
 from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.command_options import EMBEDDER, command, flag, number, option, wants_json
+from worlddb.faces.cli.command_options import (
+    EMBEDDER,
+    command,
+    flag,
+    number,
+    option,
+    report,
+    wants_json,
+)
 from worlddb.faces.cli.command_store import chosen_embedder, open_to_read, store_path
 from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.terminal import iso, one_line, preview, print_json, print_table
@@ -52,7 +60,7 @@ def run_extract(args: argparse.Namespace) -> int:
             progress.done, progress.total = done, total
 
         done = db.extract_pending(extractor, limit=args.limit, actor=args.actor, on_progress=show)
-    _report(args, done, chat)
+    _show(args, done, chat)
     if done.failed:
         raise ProviderError(
             f"{len(done.failed)} could not be extracted and still wait: {done.failed[-1].error}"
@@ -89,19 +97,16 @@ def _text(db: WorldDB, item: Pending) -> str:
     return node.content or node.name
 
 
-def _report(args: argparse.Namespace, done: Extracted, chat: Chat) -> None:
+def _show(args: argparse.Namespace, done: Extracted, chat: Chat) -> None:
     usage = chat.usage
-    if wants_json(args):
-        used = {
-            "requests": usage.requests,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-        }
-        print_json({"path": store_path(args), **done.to_dict(), "usage": used})
-        return
-    print(
-        f"{one_line(store_path(args))}: {len(done.done)} extracted, {len(done.failed)} failed, "
-        f"{done.left} left; {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written"
+    names = ("requests", "input_tokens", "output_tokens")
+    used = {name: getattr(usage, name) for name in names}
+    path = store_path(args)
+    report(
+        args,
+        {"path": path, **done.to_dict(), "usage": used},
+        f"{one_line(path)}: {len(done.done)} extracted, {len(done.failed)} failed, {done.left} "
+        f"left; {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written",
     )
 
 
@@ -133,12 +138,9 @@ def run_reindex(args: argparse.Namespace) -> int:
         model = db.reindex(None if embedder == NO_EMBEDDER else embedder, on_progress=show)
         # Commit 0 made the root, which is never embedded.
         nodes = sum(commit.nodes for commit in db.log(after=0))
-    if wants_json(args):
-        print_json({"path": store_path(args), "model": model, "nodes": nodes})
-    elif model == NO_EMBEDDER:
-        print(
-            f"{one_line(store_path(args))}: no embedder is chosen; the rest of its indexes is there"
-        )
-    else:
-        print(f"{one_line(store_path(args))}: all {nodes} nodes are embedded by {model}")
-    return 0
+    path = store_path(args)
+    text = f"all {nodes} nodes are embedded by {model}"
+    if model == NO_EMBEDDER:
+        text = "no embedder is chosen; the rest of its indexes is there"
+    found = {"path": path, "model": model, "nodes": nodes}
+    return report(args, found, f"{one_line(path)}: {text}")

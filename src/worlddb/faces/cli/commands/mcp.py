@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+from typing import Any
 
 from worlddb.faces.cli.command_options import command, flag, option
 from worlddb.faces.cli.exit_codes import OK
@@ -45,11 +46,10 @@ def run(args: argparse.Namespace) -> int:
     with open_memory(settings, actor="mcp") as memory:
         # The garbage collector would take a tenth of the start-up time, for nothing.
         gc.disable()
-        from worlddb.faces.mcp.mcp_server import LOG_LEVELS
         from worlddb.faces.mcp.stdio_transport import serve_stdio
 
         gc.freeze()
         gc.enable()
-        level = LOG_LEVELS[settings.log_level]
+        level: Any = settings.log_level.upper()
         serve_stdio(memory, search_fetch=args.search_fetch, log_level=level)
     return OK

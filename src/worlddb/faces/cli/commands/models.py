@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.command_options import action_of, command, option, wants_json
+from worlddb.faces.cli.command_options import action_of, command, option, report, wants_json
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import one_line, print_json, print_table
 
@@ -129,8 +129,5 @@ def _install(args: argparse.Namespace) -> int:
             if args.source:
                 raise
             raise ProviderError(f"{error}. Or install files that you have: --from PATH") from None
-    if wants_json(args):
-        print_json({"name": model.name, "model_id": model.model_id, "path": str(path)})
-    else:
-        print(f"{model.name} is installed in {one_line(str(path))}")
-    return 0
+    found = {"name": model.name, "model_id": model.model_id, "path": str(path)}
+    return report(args, found, f"{model.name} is installed in {one_line(str(path))}")

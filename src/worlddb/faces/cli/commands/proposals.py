@@ -144,12 +144,9 @@ def _name(db: WorldDB, ident: bytes) -> str:
 def _row(db: WorldDB, item: Proposal) -> dict[str, Any]:
     sides = [db.get(side) for side in (item.left, item.right)]
     worlds = [db.get(node.parent) for node in sides if node.parent is not None]
-    names = {"left_name": _name(db, item.left), "right_name": _name(db, item.right)}
-    return (
-        item.to_dict()
-        | names
-        | {
-            "worlds": [str(world.id) for world in worlds],
-            "world_names": [world.name or world.id.short for world in worlds],
-        }
-    )
+    return item.to_dict() | {
+        "left_name": _name(db, item.left),
+        "right_name": _name(db, item.right),
+        "worlds": [str(world.id) for world in worlds],
+        "world_names": [world.name or world.id.short for world in worlds],
+    }

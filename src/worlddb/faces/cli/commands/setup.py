@@ -45,16 +45,13 @@ def run(args: argparse.Namespace) -> int:
       worlddb setup claude-code --project --write                # for this folder only (.mcp.json)
       worlddb setup vscode --http http://127.0.0.1:8765 --write  # a running server
     """  # noqa: E501
-    from worlddb.faces.clients.client_catalog import (
-        SERVER_REMEDY,
-        client_named,
-        is_server_installed,
-    )
+    from worlddb.faces.clients.client_catalog import client_named
     from worlddb.faces.clients.client_file import apply_edit, edit_for
+    from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
 
     client = client_named(args.client)
     entry = _entry(args, client)
-    if args.http is None and not is_server_installed():
+    if args.http is None and not is_installed():
         print(f"'worlddb mcp' is not installed yet; run: {SERVER_REMEDY}", file=sys.stderr)
     path = client.path(in_project=args.project)
     if not args.write and not args.dry_run:
@@ -63,16 +60,9 @@ def run(args: argparse.Namespace) -> int:
     edit = edit_for(client, path, entry)
     backup = apply_edit(edit) if args.write and not args.dry_run and edit.changes else None
     if wants_json(args):
-        print_json(
-            {
-                "client": client.name,
-                "path": path,
-                "entry": dict(edit.entry),
-                "changed": edit.changes,
-                "written": edit.changes and not args.dry_run,
-                "backup": backup,
-            }
-        )
+        written = edit.changes and not args.dry_run
+        found = {"client": client.name, "path": path, "entry": dict(edit.entry)}
+        print_json(found | {"changed": edit.changes, "written": written, "backup": backup})
     else:
         _print_result(args, client, edit, backup)
     return 0

@@ -12,9 +12,8 @@ from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import call_arguments, call_options, open_for, run_call
 from worlddb.faces.cli.command_files import opened
-from worlddb.faces.cli.command_options import command, option, wants_json
+from worlddb.faces.cli.command_options import command, option, report
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from worlddb.memory.memory import Memory
@@ -78,14 +77,8 @@ def _write_lines(args: argparse.Namespace) -> int:
         with open_for(WRITE, args) as memory:
             for number, line in _lines(file, args.lines, progress):
                 _write_line(memory, line, f"{args.lines}: line {number}", options, counts)
-    if wants_json(args):
-        print_json(counts)
-    else:
-        print(
-            f"{counts['lines']:,} lines: {counts['created']:,} remembered, "
-            f"{counts['known']:,} known already"
-        )
-    return 0
+    text = "{lines:,} lines: {created:,} remembered, {known:,} known already"
+    return report(args, counts, text.format(**counts))
 
 
 def _write_line(
