@@ -31,8 +31,7 @@ HITS_KEPT = 50  # in the record of a question, enough to audit turns@50
 TEXT_KEPT = 160  # characters of a hit in a record; its place says where the rest is
 SESSIONS_AT = (5, 10, 30)
 TURNS_AT = (5, 10, 20, 50)
-SAID = ("Turn", "Memory")
-"""The types of nodes that hold what was said, word for word."""
+SAID = ("Turn", "Memory")  # The types of nodes that hold what was said, word for word.
 SUMMARY = "Summary"
 ACTOR = "evaluation"
 RANK_DEFINITIONS = {

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_USER = "default"
 SCOPES_HINTED = 5  # As many as fit on a line.
 METAVARS = {"time": "TIME", "whole": "N", "object": "JSON", "messages": "FILE", "scope": "ID"}
-REPEATED = ("scope", "names", "texts")
-"""Types whose options may be given several times."""
+REPEATED = ("scope", "names", "texts")  # Types whose options may be given several times.
 
 
 def call_command(call: Call) -> Command:

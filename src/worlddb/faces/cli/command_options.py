@@ -101,8 +101,7 @@ class Command(NamedTuple):
         parser.set_defaults(run=self.run)
 
 
-DECLARED: dict[str, Command] = {}
-"""The commands of the files that are loaded."""
+DECLARED: dict[str, Command] = {}  # The commands of the files that are loaded.
 
 
 def command(usage: str, *options: Option) -> Callable[[Run], Run]:

@@ -15,8 +15,7 @@ from types import TracebackType
 from worlddb.faces.cli.terminal import fit
 
 REDRAW_S = 0.2
-TELL_S = 60.0
-"""How often a line is written where none can be drawn over."""
+TELL_S = 60.0  # How often a line is written where none can be drawn over.
 BAR_CELLS = 24
 
 

@@ -7,8 +7,7 @@ import argparse
 from worlddb.faces.cli.command_options import command, option, report
 
 SHELLS = ("bash", "zsh", "fish")
-FILES = {"PATH", "FILE", "TARGET"}
-"""The metavars of arguments that shells complete as file names."""
+FILES = {"PATH", "FILE", "TARGET"}  # The metavars of arguments that shells complete as file names.
 
 
 @command("completion SHELL", option("shell", "SHELL", ", ".join(SHELLS), choices=SHELLS))
