@@ -194,7 +194,7 @@ def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
     if not settings.asks_model:
         return None
     if args.out is None:
-        raise InvalidInputError("--out: say where to keep a run that costs something")
+        raise InvalidInputError("--out: give a folder; the replies of models are kept there")
     from worlddb.evaluate.reply_cache import Calls
     from worlddb.evaluate.run_folder import CALLS
 

@@ -105,7 +105,7 @@ def _specs(args: argparse.Namespace, reading: str) -> dict[str, str | None]:
     """Return the roles that take part, each with what was said of its model."""
     if args.answerer is None and not _is_configured(args):
         raise InvalidInputError(
-            "nobody answers: give --answerer provider:model, or set WORLDDB_LLM_PROVIDER and "
+            "no model answers: give --answerer provider:model, or set WORLDDB_LLM_PROVIDER and "
             "WORLDDB_LLM_MODEL"
         )
     specs: dict[str, str | None] = {"answerer": args.answerer}
@@ -199,7 +199,9 @@ def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
         return True
     agrees = agreed_at_terminal("ask them")
     if agrees is None:
-        raise InvalidInputError("this asks models: give --yes where nobody can be asked")
+        raise InvalidInputError(
+            "this run asks models: give --yes if there is no terminal to confirm at"
+        )
     return agrees
 
 

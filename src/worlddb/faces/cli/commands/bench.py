@@ -31,9 +31,9 @@ SHAPES = (
 
 @command(
     "bench",
-    number("--memories", "N", "to write (1000)", default=1_000),
-    number("--recalls", "N", "to ask (200)", default=200),
-    option("--folder", "PATH", "where (default: for temporary files)"),
+    number("--memories", "N", "memories to write (default: 1000)", default=1_000),
+    number("--recalls", "N", "recalls to measure (default: 200)", default=200),
+    option("--folder", "PATH", "folder of the temporary store (default: that of the system)"),
     EMBEDDER,
 )
 def run(args: argparse.Namespace) -> int:

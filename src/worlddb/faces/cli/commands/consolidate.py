@@ -30,26 +30,30 @@ TO_DO = {
 
 @command(
     "consolidate",
-    option("--world", "ID", "this world and those inside it"),
+    option("--world", "ID", "only this world and the worlds inside it"),
+    option("--only", None, "run only this part (may be repeated)", action="append", choices=PARTS),
+    number("--min-age", "SECONDS", "skip worlds younger than this (default: 0)", default=0),
+    number("--max-worlds", "N", "summarise at most N worlds (default: 1000)", default=1_000),
+    number("--max-edges", "N", "infer at most N edges (default: 1000)", default=1_000),
     option(
-        "--only", None, "this part; may be given more than once", action="append", choices=PARTS
+        "--summarizer",
+        None,
+        "what writes the summaries (default: extractive)",
+        choices=SUMMARIZERS,
+        default="extractive",
     ),
-    number("--min-age", "SECONDS", "leave younger worlds alone", default=0),
-    number("--max-worlds", "N", "at most N (default: 1000)", default=1_000),
-    number("--max-edges", "N", "at most N (default: 1000)", default=1_000),
+    flag("--dry-run", "show what would be done, and change nothing"),
     option(
-        "--summarizer", None, "who writes the summaries", choices=SUMMARIZERS, default="extractive"
+        "--actor", None, "the name in the journal (default: consolidator)", default="consolidator"
     ),
-    flag("--dry-run", "say what would be done"),
-    option("--actor", None, "who does it, for the journal", default="consolidator"),
 )
 def run_consolidate(args: argparse.Namespace) -> int:
     """Summarise worlds, infer edges, flag contradictions.
 
-    Give worlds a summary that stands for their details, or a newer one where these
-    have changed; write what follows from 'causes' and 'subtype_of'; flag sources with
-    several targets under an edge type that allows one. Nothing that was there is
-    deleted or closed. A run that was stopped is finished by the next one.
+    Write a summary of each world, or a newer one if the world has changed. Infer the
+    edges that follow from 'causes' and 'subtype_of'. Flag nodes with several edges of a
+    type that allows only one. Nothing is deleted or ended. If a run is stopped, the
+    next one finishes it.
 
     Examples:
       worlddb consolidate --dry-run                      # what there is to do
@@ -132,15 +136,15 @@ def _counted(report: ConsolidationReport) -> str:
 
 @command(
     "fading",
-    option("--world", "ID", "inside this world (default: everywhere)"),
-    option("--below", "SHARE", "of less than this (0.25)", default="0.25"),
-    number("--limit", "N", "at most (20)", default=20),
+    option("--world", "ID", "only memories inside this world (default: all)"),
+    option("--below", "SHARE", "only a retention below this (default: 0.25)", default="0.25"),
+    number("--limit", "N", "list at most N (default: 20)", default=20),
 )
 def run_fading(args: argparse.Namespace) -> int:
-    """List memories that are hardly kept any more.
+    """List memories that have faded.
 
-    List the memories of least retention: old, seldom recalled, hardly linked. Nothing
-    is ended by this; see 'worlddb retire'.
+    List the memories with the lowest retention: old, seldom recalled and hardly linked.
+    This ends nothing; see 'worlddb retire'.
 
     Examples:
       worlddb fading                            # the 20 that have faded most
@@ -169,5 +173,5 @@ def run_fading(args: argparse.Namespace) -> int:
     if rows:
         print_table(("id", "retention", "age", "recalls", "links", "text"), rows)
     else:
-        print("nothing is fading", file=sys.stderr)
+        print("no memory has faded that far", file=sys.stderr)
     return 0

@@ -44,14 +44,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _findings(args: argparse.Namespace) -> Iterator[DoctorFinding]:
+    from worlddb.faces import diagnosis
     from worlddb.faces.config import KINDS, config_path, origins, settings_from
-    from worlddb.faces.diagnosis import (
-        examine_clients,
-        examine_config,
-        examine_embedder,
-        examine_model,
-        examine_store,
-    )
 
     settings = settings_from(args)
     secrets = [
@@ -59,11 +53,11 @@ def _findings(args: argparse.Namespace) -> Iterator[DoctorFinding]:
         for one in origins(args)
         if KINDS[one.name].is_secret and one.origin.startswith("file")
     ]
-    yield from examine_config(config_path(), secrets)
-    yield from examine_store(settings)
-    yield from examine_embedder(settings)
-    yield from examine_model(settings)
-    yield from examine_clients()
+    yield from diagnosis.examine_config(config_path(), secrets)
+    yield from diagnosis.examine_store(settings)
+    yield from diagnosis.examine_embedder(settings)
+    yield from diagnosis.examine_model(settings)
+    yield from diagnosis.examine_clients()
 
 
 def _print(finding: DoctorFinding) -> None:

@@ -19,30 +19,55 @@ FOR_ANSWERS = (
     *("answerer", "judge", "prompts", "per_minute", "context_tokens", *DEFAULTS),
     *("no_summaries", "adversarial"),
 )
-"""Options that change nothing where nobody answers."""
+"""Options that have no effect without answers."""
 
 
 @command(
     "eval longmemeval|locomo|dmr|retrieval|ablate --data FILE",
     option("what", "WHAT", ", ".join(WHAT), choices=WHAT),
-    option("--data", "FILE", "JSON, JSON Lines; may be packed", required=True),
-    option("--mode", None, "default: retrieval", choices=MODES, default=MODES[0]),
-    option("--out", "FOLDER", "keep every question, and write reports"),
     option(
-        "--format", None, "of the file, for retrieval and ablate (default: seen)", choices=FORMATS
+        "--data", "FILE", "the benchmark file: JSON or JSON Lines, also compressed", required=True
     ),
-    number("--limit", "N", "only the first N questions; with --sample, of those"),
-    number("--sample", "N", "N questions, some of each category; more of them hold those of fewer"),
-    number("--seed", "N", "which ones --sample draws"),
-    flag("--adversarial", "answer LoCoMo's category 5, too"),
-    number("--workers", "N", "at once (default: 1; qa: 4)"),
-    option("--lanes", "LANES", "some of text,vector,graph"),
-    flag("--plain", "order by fused ranks alone"),
-    flag("--no-facts", "no facts and entities"),
-    flag("--no-summaries", "none of a model's summaries; both: flat"),
-    option("--pooling", None, "of worlds' vectors", choices=POOLINGS, default=POOLINGS[0]),
-    number("--k", "N", "memories for an answer (default: 50)"),
-    number("--context-tokens", "N", "together at most N tokens"),
+    option(
+        "--mode",
+        None,
+        "what to measure: ranks, answers or both (default: retrieval)",
+        choices=MODES,
+        default=MODES[0],
+    ),
+    option("--out", "FOLDER", "keep each question and reply, and write reports"),
+    option(
+        "--format",
+        None,
+        "format of FILE, for retrieval and ablate (default: recognised)",
+        choices=FORMATS,
+    ),
+    number("--limit", "N", "ask only the first N questions (with --sample, of the sample)"),
+    number(
+        "--sample",
+        "N",
+        "ask N questions, drawn from every category; a larger sample contains the smaller",
+    ),
+    number("--seed", "N", "seed of the random choice of --sample"),
+    flag("--adversarial", "also ask the adversarial questions of LoCoMo (category 5)"),
+    number("--workers", "N", "conversations at once (default: 1, with --mode qa 4)"),
+    option(
+        "--lanes",
+        "LANES",
+        "search only these lanes, such as text,vector (default: text,vector,graph)",
+    ),
+    flag("--plain", "rank by the fused ranks of the lanes only, without weighing"),
+    flag("--no-facts", "store no facts and entities"),
+    flag("--no-summaries", "store no summaries that a model wrote"),
+    option(
+        "--pooling",
+        None,
+        "how the vector of a world is made (default: attention)",
+        choices=POOLINGS,
+        default=POOLINGS[0],
+    ),
+    number("--k", "N", "memories given to the answerer (default: 50)"),
+    number("--context-tokens", "N", "limit these memories to N tokens together"),
     option(
         "--knob",
         "KNOB[=V,…]",
@@ -52,23 +77,23 @@ FOR_ANSWERS = (
         default=[],
     ),
     EMBEDDER,
-    option("--answerer", "MODEL", "who answers"),
-    option("--judge", "MODEL", "who judges; none: only scored"),
+    option("--answerer", "MODEL", "the model that answers the questions"),
+    option("--judge", "MODEL", "the model that judges the answers; none: score them by rules only"),
     option(
         "--extractor",
         "MODEL",
-        "who reads; or rules; or verbatim (default of retrieval)",
+        "the model that reads the conversations, or rules, or verbatim",
         dest="reader",
     ),
-    option("--prompts", "FOLDER", "extract.txt, answer.txt, judge.txt"),
-    number("--answer-tokens", "N", "of an answer (default: 512)"),
-    number("--judge-tokens", "N", "of a verdict (default: 8)"),
-    number("--extract-tokens", "N", "of a reading (default: 4096)"),
-    number("--per-minute", "N", "requests of each role"),
+    option("--prompts", "FOLDER", "a folder with your own extract.txt, answer.txt or judge.txt"),
+    number("--answer-tokens", "N", "limit of an answer (default: 512)"),
+    number("--judge-tokens", "N", "limit of a verdict (default: 8)"),
+    number("--extract-tokens", "N", "limit of an extraction (default: 4096)"),
+    number("--per-minute", "N", "limit of requests per minute to each model"),
     option(
         "--price",
         "ROLE=IN,OUT",
-        "for a million tokens, for the estimate; also embedder=IN",
+        "price of a million tokens, for the cost estimate; also embedder=IN",
         action="append",
         default=[],
     ),
@@ -79,9 +104,9 @@ def run(args: argparse.Namespace) -> int:
 
     Write each conversation of a benchmark file into a store in memory and ask its
     questions. --mode retrieval reports where the gold sessions and turns rank; no
-    language model takes part. --mode qa has one answer and another judge. 'retrieval'
-    takes any of the three formats; 'ablate' repeats a run with one knob turned at a
-    time. With --out, a run that was stopped goes on where it was.
+    language model takes part. With --mode qa one model answers and another judges.
+    'retrieval' takes any of the three formats. 'ablate' repeats the run with one
+    setting changed at a time. With --out, a run that was stopped can be continued.
 
     A model is provider:model or provider:model@base_url; by default each role is the
     one that WORLDDB_LLM_PROVIDER, _MODEL, _BASE_URL and _API_KEY describe. Keys of
@@ -107,11 +132,13 @@ def run(args: argparse.Namespace) -> int:
     if args.out == "":
         raise InvalidInputError("--out: give the name of a folder")
     if args.format is not None and args.what in FORMATS and args.format != args.what:
-        raise InvalidInputError(f"--format {args.format}: but {args.what} is what was asked for")
+        raise InvalidInputError(f"--format {args.format}: contradicts {args.what}; leave one out")
     if args.what == "retrieval" and args.mode != "retrieval":
-        raise InvalidInputError("retrieval: asks no model; name the benchmark to use --mode")
+        raise InvalidInputError(
+            "retrieval: asks no model; for --mode qa or both name the benchmark instead"
+        )
     if args.knob and args.what != "ablate":
-        raise InvalidInputError("--knob: is for ablate")
+        raise InvalidInputError("--knob: works only with ablate")
     if args.mode == "retrieval":
         _tell_idle(args)
     for name, usual in DEFAULTS.items():
@@ -121,11 +148,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell_idle(args: argparse.Namespace) -> None:
-    """Tell what somebody has given for answers where none are asked for: it does no harm."""
+    """Name the options that have no effect without answers; they do no harm."""
     given = [_option(name) for name in FOR_ANSWERS if getattr(args, name)]
     given += [f"--price {price}" for price in args.price if not price.startswith("embedder=")]
     if given:
-        print(f"{', '.join(given)}: changes nothing where nobody answers", file=sys.stderr)
+        print(
+            f"{', '.join(given)}: no effect with --mode retrieval, which asks for no answers",
+            file=sys.stderr,
+        )
 
 
 def _option(name: str) -> str:

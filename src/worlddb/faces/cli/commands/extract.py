@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @command(
     "extract --pending",
-    flag("--pending", "what waits in this store", required=True),
+    flag("--pending", "extract the memories that wait (required)", required=True),
     number("--limit", "N", "at most N memories"),
-    option("--prompt", "FILE", "instructions in place of our own"),
-    flag("--dry-run", "say what waits, ask no model"),
-    option("--actor", None, "who extracts, for the journal", default="extract"),
+    option("--prompt", "FILE", "your own instructions for the model"),
+    flag("--dry-run", "list what waits, and ask no model"),
+    option("--actor", None, "the name in the journal (default: extract)", default="extract"),
 )
 def run_extract(args: argparse.Namespace) -> int:
     """Extract what a failing model left waiting.
 
-    A text is written even if the language model that should read it fails; then its
-    facts wait. This asks the model again, memory by memory, each as one commit. The
+    A text is stored even if the language model that should read it fails; its facts then
+    wait. This command asks the model again, memory by memory, one commit each. The
     model is the one that WORLDDB_LLM_PROVIDER (openai, anthropic, ollama, vllm,
     llamacpp), WORLDDB_LLM_MODEL, WORLDDB_LLM_BASE_URL and WORLDDB_LLM_API_KEY describe.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @command(
     "log",
     number("--after", "SEQ", "only commits above this number", default=-1),
-    number("--limit", "N", "at most so many"),
+    number("--limit", "N", "list at most N commits"),
     flag("--newest-first", "begin with the last commit"),
 )
 def run_log(args: argparse.Namespace) -> int:
@@ -62,7 +62,7 @@ def run_log(args: argparse.Namespace) -> int:
 @command(
     "diff FROM [TO]",
     number("seq_a", "FROM", "a commit's number, see 'log'"),
-    number("seq_b", "TO", "a later one", nargs="?"),
+    number("seq_b", "TO", "the number of a later commit (default: the last)", nargs="?"),
 )
 def run_diff(args: argparse.Namespace) -> int:
     """Show what happened between two commits.

@@ -23,14 +23,18 @@ TIERS = ("exact", "fuzzy", "phonetic", "embedding", "tiebreaker", "given")
     "proposals [list | accept | reject | undo] [ID ...]",
     action_of(*ACTIONS, help=None),
     option("ids", "ID", "the proposal's edge, or its start", nargs="*"),
-    option("--status", None, "only these (default: pending)", choices=STATUSES),
-    option("--tier", "TIER", "only those that this tier found"),
-    option("--min-score", "X", "only those at least so sure", type=float),
-    option("--max-score", "X", "only those at most so sure", type=float),
-    option("--name", "TEXT", "only where one of the names has this text"),
-    flag("--dry-run", "say what would be decided"),
-    flag("--yes", "decide all that the filters choose"),
-    option("--actor", None, "who decides, for the journal", default="command line"),
+    option(
+        "--status", None, "only proposals with this status (default: pending)", choices=STATUSES
+    ),
+    option("--tier", "TIER", "only proposals that this tier found"),
+    option("--min-score", "X", "only a score of X or more", type=float),
+    option("--max-score", "X", "only a score of X or less", type=float),
+    option("--name", "TEXT", "only if one of the two names contains TEXT"),
+    flag("--dry-run", "show what would be decided, and change nothing"),
+    flag("--yes", "decide all proposals that the filters choose"),
+    option(
+        "--actor", None, "the name in the journal (default: command line)", default="command line"
+    ),
 )
 def run(args: argparse.Namespace) -> int:
     """Decide which nodes are the same.

@@ -23,10 +23,10 @@ CARRIED = ("path", "user_id", "embedder", "models_dir")
 @command(
     "setup CLIENT",
     option("client", "CLIENT", ", ".join(NAMES), choices=NAMES),
-    option("--user-id", "ID", "whose memory it is, unless a call says"),
+    option("--user-id", "ID", "the user whose memory it is where a call names none"),
     option("--http", "URL", "the address of a running 'worlddb serve'"),
     option("--token", "TEXT", "for --http (default: $WORLDDB_TOKEN)"),
-    flag("--project", "settings of the present folder"),
+    flag("--project", "use the settings of the current folder"),
     flag("--write", "write the client's settings"),
     flag("--dry-run", "show what --write would change"),
 )
