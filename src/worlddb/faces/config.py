@@ -26,6 +26,7 @@ from worlddb.faces.user_paths import (
     creatable_store,
     data_directory,
     existing_store,
+    toml_in,
 )
 
 if TYPE_CHECKING:
@@ -235,13 +236,7 @@ def _file(path: str) -> dict[str, Any]:
         return {}
     if len(data) > FILE_BYTES_MAX:
         raise FormatError(f"{path}: the settings file is larger than 1 MiB")
-    import tomllib
-
-    try:
-        content = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise FormatError(f"{path}: is not TOML: {reason}") from None
+    content = toml_in(data, path)
     if unknown := sorted(content.keys() - KINDS.keys()):
         raise InvalidInputError(
             f"{path}: {unknown[0]!r:.80} is not a setting; known are {', '.join(KINDS)}"

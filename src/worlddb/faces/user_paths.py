@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
-from worlddb.errors import InvalidInputError, StorageError
+from worlddb.errors import FormatError, InvalidInputError, StorageError
 
 APPLICATION = "worlddb"
 STORE = "memory.db"
@@ -45,6 +46,21 @@ def checked_path(path: str) -> str:
     except UnicodeEncodeError:
         raise InvalidInputError(f"{path!r}: the path of a store must be UTF-8 text") from None
     return path
+
+
+def toml_in(data: bytes, path: str) -> dict[str, Any]:
+    """Return the data of a TOML file.
+
+    Raises:
+        FormatError: it is not TOML.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise FormatError(f"{path}: is not TOML: {reason}") from None
 
 
 def existing_store(path: str) -> str:

@@ -87,18 +87,23 @@ def fit(text: str, cells: int) -> str:
     return kept + "…"
 
 
-def print_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+def print_table(
+    headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, is_figures: bool = False
+) -> None:
     """Print rows under their headers, columns aligned, numbers to the right.
 
-    On a terminal the last column is cut to fit; in a pipe nothing is.
+    On a terminal the last column is cut to fit; in a pipe nothing is. In a table of figures all
+    but the first column stand to the right, and nothing is ever cut.
     """
     shown = [[one_line(str(cell)) for cell in row] for row in rows]
-    to_right = [isinstance(cell, int) for cell in rows[0]] if rows else [False] * len(headers)
+    to_right = [bool(place) and is_figures for place in range(len(headers))]
+    if rows and not is_figures:
+        to_right = [isinstance(cell, int) for cell in rows[0]]
     widths = [
         max([width(header), *(width(row[place]) for row in shown)])
         for place, header in enumerate(headers)
     ]
-    if sys.stdout is not None and sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty() and not is_figures:
         room = shutil.get_terminal_size().columns - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
         widths[-1] = min(widths[-1], max(room, COLUMN_CELLS_MIN))
     print(paint(_line(list(headers), widths, to_right), "dim"))

@@ -20,7 +20,6 @@ import ipaddress
 import os
 import re
 import socket
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from urllib.parse import urlsplit
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.config import Settings
+from worlddb.faces.user_paths import toml_in
 from worlddb.model.records import KINDS, groups_of
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -252,11 +252,7 @@ def _parsed(path: str) -> list[dict[str, Any]]:
         raise StorageError(f"{path}: cannot read the tokens file: {told}") from None
     if len(data) > FILE_BYTES_MAX:
         raise FormatError(f"{path}: is too large for a tokens file")
-    try:
-        held = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        told = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise FormatError(f"{path}: is not TOML: {told}") from None
+    held = toml_in(data, path)
     listed = held.pop("token", [])
     if held or not isinstance(listed, list) or any(not isinstance(one, dict) for one in listed):
         raise InvalidInputError(f"{path}: begin each token with a line [[token]]")

@@ -55,11 +55,9 @@ def run_extract(args: argparse.Namespace) -> int:
         return 0
     extractor, chat = _extractor(args)
     with open_to_read(args) as db, Progress("extracting", unit="memories") as progress:
-
-        def show(done: int, total: int) -> None:
-            progress.done, progress.total = done, total
-
-        done = db.extract_pending(extractor, limit=args.limit, actor=args.actor, on_progress=show)
+        done = db.extract_pending(
+            extractor, limit=args.limit, actor=args.actor, on_progress=progress.show
+        )
     _show(args, done, chat)
     if done.failed:
         raise ProviderError(
@@ -131,11 +129,7 @@ def run_reindex(args: argparse.Namespace) -> int:
         open_to_read(args, embedder=NO_EMBEDDER if embedder == NO_EMBEDDER else None) as db,
         Progress("embedding", unit="texts") as progress,
     ):
-
-        def show(done: int, total: int) -> None:
-            progress.done, progress.total = done, total
-
-        model = db.reindex(None if embedder == NO_EMBEDDER else embedder, on_progress=show)
+        model = db.reindex(None if embedder == NO_EMBEDDER else embedder, on_progress=progress.show)
         # Commit 0 made the root, which is never embedded.
         nodes = sum(commit.nodes for commit in db.log(after=0))
     path = store_path(args)

@@ -117,13 +117,13 @@ def _install(args: argparse.Namespace) -> int:
         raise InvalidInputError("models install: give either --from PATH or --hub URL")
     model = installable_model(args.name)
     with Progress("installing", unit="bytes", total=model.size) as progress:
-
-        def show(done: int) -> None:
-            progress.done = done
-
         try:
             path = install(
-                model, _models_dir(args), source=args.source, hub=args.hub or HUB, on_progress=show
+                model,
+                _models_dir(args),
+                source=args.source,
+                hub=args.hub or HUB,
+                on_progress=progress.show,
             )
         except ProviderError as error:
             if args.source:
