@@ -81,11 +81,13 @@ def load_prompts(folder: str | None = None) -> Prompts:
         raise InvalidInputError(f"prompts: {folder} is no folder")
     texts = {}
     for name in Prompts.__slots__:
-        own = Path(folder, f"{name}.txt") if folder is not None else None
-        if own is not None and own.exists():
-            texts[name] = _prompt_in(own)
+        if folder is not None and Path(folder, f"{name}.txt").exists():
+            texts[name] = _prompt_in(Path(folder, f"{name}.txt"))
+        elif name == "extract":
+            texts[name] = _extract_prompt()
         else:
-            texts[name] = _extract_prompt() if name == "extract" else _default_prompt(name)
+            own = files("worlddb.evaluate").joinpath("prompts", f"{name}.txt")
+            texts[name] = own.read_text("utf-8")
         there = {SAME.get(field, field) for field in _FIELD.findall(texts[name])}
         missing = set(FIELDS.get(name, ())) - there
         if missing:
@@ -101,10 +103,6 @@ def _prompt_in(path: Path) -> str:
     if not text.strip():
         raise InvalidInputError(f"prompt: {path}: is empty; give its text, or remove the file")
     return text
-
-
-def _default_prompt(name: str) -> str:
-    return files("worlddb.evaluate").joinpath("prompts", f"{name}.txt").read_text("utf-8")
 
 
 def _extract_prompt() -> str:

@@ -233,8 +233,9 @@ def _locked(path: Path) -> IO[bytes]:
         try:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_there(file, path):
-                return file
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
         except BlockingIOError:
             file.close()
             raise ConflictError(
@@ -246,13 +247,6 @@ def _locked(path: Path) -> IO[bytes]:
             raise
         # Whoever held it has removed it in the meantime: what we locked is no file any more.
         file.close()
-
-
-def _is_there(file: IO[bytes], path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:

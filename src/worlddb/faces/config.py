@@ -154,7 +154,8 @@ KINDS: Mapping[str, _SettingKind] = {one.name: one.metadata["kind"] for one in f
 def settings_from(args: argparse.Namespace) -> Settings:
     """Return the settings from flags, environment and file. Flags are attributes of `args`."""
     values = {name: value for name, value, _ in _given(args)}
-    return Settings(**({"path": _default_path()} | values))
+    own = checked_path(os.path.join(data_directory(), STORE))
+    return Settings(**({"path": own} | values))
 
 
 def origins(args: argparse.Namespace) -> list[Origin]:
@@ -207,10 +208,6 @@ def _made(kind: _SettingKind, given: object, where: str, folder: str = "") -> An
         return value
     # No shell expands the values in a file. A relative path in it starts from its folder.
     return checked_path(os.path.join(folder, os.path.expanduser(value)))
-
-
-def _default_path() -> str:
-    return checked_path(os.path.join(data_directory(), STORE))
 
 
 def _shown(kind: _SettingKind, value: Any) -> Any:

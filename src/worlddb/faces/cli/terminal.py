@@ -14,7 +14,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TextIO
+from typing import Any
 
 Cell = str | int
 GAP = "  "
@@ -46,16 +46,10 @@ def iso(time: datetime | None) -> str:
     return "" if time is None else time.isoformat().replace("+00:00", "Z")
 
 
-def has_colour(stream: TextIO) -> bool:
-    """Return whether to colour what goes to `stream` (see no-color.org)."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return stream.isatty()
-
-
 def paint(text: str, style: str) -> str:
-    """Return `text` in a style if stdout shows colours."""
-    if sys.stdout is None or not has_colour(sys.stdout):
+    """Return `text` in a style if stdout shows colours (see no-color.org)."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if is_plain or sys.stdout is None or not sys.stdout.isatty():
         return text
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 

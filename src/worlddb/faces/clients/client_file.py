@@ -208,12 +208,8 @@ def _trailing_trivia(table: Any) -> list[Any]:
 
     if not isinstance(table, Table):
         return []
-    items = [item for _, item in takewhile(_is_trivia, reversed(_last_table(table).value.body))]
-    return items[::-1]
-
-
-def _is_trivia(member: tuple[Any, Any]) -> bool:
-    return member[0] is None
+    members = reversed(_last_table(table).value.body)
+    return [item for _, item in takewhile(lambda member: member[0] is None, members)][::-1]
 
 
 def _last_table(table: Any) -> Any:

@@ -96,11 +96,6 @@ def token_digest(value: bytes) -> bytes:
     return hashlib.sha256(value).digest()
 
 
-def admin_token(value: str) -> AccessToken:
-    """Return the one token that opens everything."""
-    return AccessToken(name="admin", digest=token_digest(sendable(value)), admin=True)
-
-
 def sendable(value: str) -> bytes:
     """Return a token as it is sent in a header.
 
@@ -202,7 +197,8 @@ def access_of(settings: Settings) -> Access:
     """Return the access rules that the settings describe."""
     tokens: list[AccessToken] = []
     if settings.token is not None:
-        tokens.append(admin_token(settings.token))
+        digest = token_digest(sendable(settings.token))
+        tokens.append(AccessToken(name="admin", digest=digest, admin=True))
     if settings.tokens_file is not None:
         tokens += read_tokens(settings.tokens_file)
     return make_access(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -99,30 +99,23 @@ def _measure(args: argparse.Namespace, path: str) -> tuple[dict[str, dict[str, f
         Progress("measuring", unit="calls", total=total) as progress,
         Memory(path, embedder=embedder, user_id="bench", recluster="off") as memory,
     ):
-        timed = _Timed(progress)
+
+        def timed(work: Callable[[], Any]) -> float:
+            began = time.perf_counter()
+            work()
+            took = time.perf_counter() - began
+            progress.done += 1
+            return took
+
         texts = [_sentence(chance) for _ in range(args.memories)]
         writes = [timed(partial(memory.write, text)) for text in texts]
-        questions = list(_questions(chance, args.recalls + 1))
+        questions = [_question(chance) for _ in range(args.recalls + 1)]
         first = timed(partial(memory.recall, questions[0]))
         recalls = [timed(partial(memory.recall, query)) for query in questions[1:]]
         model = "no embedder" if embedder == "none" else memory.db.reindex()
     size = os.path.getsize(path)  # Once it is closed, and what was beside it is in it.
     found = {"write": writes, "first recall": [first], "recall": recalls}
     return {name: _figures(times) for name, times in found.items()}, size, model
-
-
-class _Timed:
-    """Calls something, and returns how many seconds that took."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def __call__(self, work: Callable[[], Any]) -> float:
-        began = time.perf_counter()
-        work()
-        took = time.perf_counter() - began
-        self._progress.done += 1
-        return took
 
 
 def _sentence(chance: random.Random) -> str:
@@ -137,10 +130,9 @@ def _sentence(chance: random.Random) -> str:
     )
 
 
-def _questions(chance: random.Random, many: int) -> Iterator[str]:
-    for _ in range(many):
-        person, thing = chance.choice(PEOPLE), chance.choice(THINGS)
-        yield chance.choice((f"Where does {person} live?", f"Who likes {thing}?", f"{thing} when?"))
+def _question(chance: random.Random) -> str:
+    person, thing = chance.choice(PEOPLE), chance.choice(THINGS)
+    return chance.choice((f"Where does {person} live?", f"Who likes {thing}?", f"{thing} when?"))
 
 
 def _figures(times: list[float]) -> dict[str, float]:
