@@ -12,6 +12,7 @@ APPLICATION = "worlddb"
 STORE = "memory.db"
 CONFIG = "config.toml"
 IN_MEMORY = ":memory:"
+VECTORS_END = "-vectors"  # The name of the file of vectors is that of the store with this end.
 
 
 def data_directory() -> str:

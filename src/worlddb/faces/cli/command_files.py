@@ -12,8 +12,10 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from worlddb.errors import InvalidInputError, StorageError
+from worlddb.faces.user_paths import VECTORS_END
 
 STDIN = "-"
+STORE_ENDS = ("", "-wal", "-shm", "-journal", VECTORS_END)  # Ends of the names of a store's files.
 
 
 @contextmanager
@@ -50,11 +52,8 @@ def refuse_store(target: str, store: str) -> None:
     Raises:
         StorageError: `target` is one of them, by its name or through a link.
     """
-    from worlddb.index.store_search import SUFFIX
-    from worlddb.store.backends import FILE_ENDS
-
     real = os.path.realpath(store)
-    for end in (*FILE_ENDS, SUFFIX):
+    for end in STORE_ENDS:
         # By name, too: SQLite would take such a file for its own, even one it has not made yet.
         if os.path.realpath(target) == real + end or _is_same(target, real + end):
             raise StorageError(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from worlddb import __version__
-from worlddb.index.store_search import SUFFIX as VECTORS
+from worlddb.faces.user_paths import VECTORS_END
 from worlddb.memory.memory import Memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -98,7 +98,7 @@ class ServerMetrics:
 
 
 def _store_bytes(memory: Memory) -> int:
-    vectors = memory.db.path + VECTORS
+    vectors = memory.db.path + VECTORS_END
     beside = os.path.getsize(vectors) if os.path.isfile(vectors) else 0
     return memory.db.engine.store.size_bytes() + beside
 
