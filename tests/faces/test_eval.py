@@ -156,7 +156,7 @@ def test_without_an_embedder_words_alone_are_measured(data: Path) -> None:
         (("--limit", "-3"), 2, "not a whole number"),
         (("--format", "squad"), 2, "invalid choice"),
         (("--format", "locomo"), 6, "is no locomo file"),
-        (("--mode", "qa"), 2, "name the benchmark to use --mode"),
+        (("--mode", "qa"), 2, "for --mode qa or both name the benchmark"),
         (("--knob", "k"), 2, "--knob: works only with ablate"),
         (("--k", "0"), 2, "--k: give at least 1"),
         (("--extractor", "openai:m"), 2, "a model reads only with --mode qa or both"),

@@ -79,9 +79,9 @@ def _facts(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
         yield "turns alone (flat)", replace(base, facts=False, summaries=False)
 
 
-def _fixed(title: str, **changed: Any) -> Knob:
-    """Return a knob that has one other position."""
-    return Knob(lambda base, values: iter([(title, replace(base, **changed))]))
+def _fixed(title: str, **changed: Any) -> Callable[[RunSettings, Sequence[str]], Iterator[Change]]:
+    """Return what turns a knob that has only one other position."""
+    return lambda base, values: iter([(title, replace(base, **changed))])
 
 
 def _k(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
@@ -99,11 +99,11 @@ def _embedder(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
 KNOBS: Mapping[str, Knob] = {
     "lanes": Knob(_lanes),
     "facts": Knob(_facts, "reading"),
-    "summaries": _fixed("no summaries", summaries=False)._replace(needs="model"),
+    "summaries": Knob(_fixed("no summaries", summaries=False), "model"),
     "k": Knob(_k, "answers"),
     "embedder": Knob(_embedder),
-    "pooling": _fixed("mean pooling", pooling="mean"),
-    "weighing": _fixed("fused ranks alone", weighed=False),
+    "pooling": Knob(_fixed("mean pooling", pooling="mean")),
+    "weighing": Knob(_fixed("fused ranks alone", weighed=False)),
 }
 
 
