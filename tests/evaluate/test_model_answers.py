@@ -197,8 +197,8 @@ def test_a_sample_is_the_same_every_time(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--mode", "qa", "--out", "x"), "nobody answers: give --answerer"),
-        (("--mode", "qa", "--answerer", "openai:m"), "--out: say where to keep"),
+        (("--mode", "qa", "--out", "x"), "no model answers: give --answerer"),
+        (("--mode", "qa", "--answerer", "openai:m"), "--out: give a folder"),
         (("--mode", "qa", "--answerer", "m", "--out", "x"), "give provider:model"),
         (("--mode", "qa", "--answerer", "gopher:m", "--out", "x"), "use one of openai"),
         (("--mode", "qa", "--answerer", "openai:m", "--prompts", "y"), "y is no folder"),

@@ -29,7 +29,7 @@ def test_the_cost_is_told_first_and_nobody_is_asked_without_yes(data: Path, tmp_
         assert "answerer answers: about 5 requests" in done.err
         assert "judge judges: about 5 requests" in done.err
         assert "no price given" in done.err
-        assert "give --yes where nobody can be asked" in done.err
+        assert "give --yes if there is no terminal" in done.err
         assert server.seen == []
 
 
@@ -149,7 +149,7 @@ def test_an_embedder_behind_an_address_is_not_asked_without_a_yes(
         assert server.seen == []
     assert done.code == 2
     assert "embedder m: about 8 requests" in done.err
-    assert "give --yes where nobody can be asked" in done.err
+    assert "give --yes if there is no terminal" in done.err
     assert not out.exists()
 
 

@@ -49,7 +49,7 @@ def test_a_fresh_installation_is_healthy_and_told_what_to_do_next(tmp_path: Path
 
 
 def test_without_the_extra_the_server_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "is_server_installed", lambda: False)
+    monkeypatch.setattr(diagnosis, "is_installed", lambda: False)
     first = next(diagnosis.examine_clients())
     assert (first.part, first.verdict) == ("server", "warn")
     assert first.advice == 'pip install "worlddb[server]"'

@@ -29,5 +29,5 @@ def test_what_is_old_and_never_recalled_is_listed_with_the_reasons(path: Path) -
 
 def test_nothing_below_the_share_is_said_and_a_bad_share_refused(path: Path) -> None:
     done = worlddb("--db", path, "fading", "--below", "1e-30")
-    assert (done.code, done.out, "nothing is fading" in done.err) == (0, "", True)
+    assert (done.code, done.out, "no memory has faded" in done.err) == (0, "", True)
     assert worlddb("--db", path, "fading", "--below", "x").code == 2

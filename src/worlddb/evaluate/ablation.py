@@ -79,8 +79,9 @@ def _facts(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
         yield "turns alone (flat)", replace(base, facts=False, summaries=False)
 
 
-def _summaries(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
-    yield "no summaries", replace(base, summaries=False)
+def _fixed(title: str, **changed: Any) -> Callable[[RunSettings, Sequence[str]], Iterator[Change]]:
+    """Return what turns a knob that has only one other position."""
+    return lambda base, values: iter([(title, replace(base, **changed))])
 
 
 def _k(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
@@ -95,22 +96,14 @@ def _embedder(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
         yield f"embedder {value}", replace(base, embedder=value)
 
 
-def _pooling(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
-    yield "mean pooling", replace(base, pooling="mean")
-
-
-def _weighing(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
-    yield "fused ranks alone", replace(base, weighed=False)
-
-
 KNOBS: Mapping[str, Knob] = {
     "lanes": Knob(_lanes),
     "facts": Knob(_facts, "reading"),
-    "summaries": Knob(_summaries, "model"),
+    "summaries": Knob(_fixed("no summaries", summaries=False), "model"),
     "k": Knob(_k, "answers"),
     "embedder": Knob(_embedder),
-    "pooling": Knob(_pooling),
-    "weighing": Knob(_weighing),
+    "pooling": Knob(_fixed("mean pooling", pooling="mean")),
+    "weighing": Knob(_fixed("fused ranks alone", weighed=False)),
 }
 
 
@@ -236,9 +229,6 @@ def _cell(
         return f"{row[name]:,.0f}"
     if name not in first:
         return f"{row[name]:.3f}"
-    star = "*" if changed is not None and _is_borne_out(changed) else ""
+    is_sure = changed is not None and changed.n >= STAR_QUESTIONS_MIN
+    star = "*" if changed and is_sure and (changed.low > 0 or changed.high < 0) else ""
     return f"{row[name]:.3f} ({row[name] - first[name]:+.3f}){star}"
-
-
-def _is_borne_out(changed: Mean) -> bool:
-    return changed.n >= STAR_QUESTIONS_MIN and (changed.low > 0 or changed.high < 0)

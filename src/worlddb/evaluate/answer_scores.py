@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 SHARE_OF_WORDS = 0.6
-ABOUT = 0.1
-"""How far off a number may be where the reference is vague."""
+ABOUT = 0.1  # How far off a number may be where the reference is vague.
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
@@ -75,8 +74,7 @@ _RANGE = re.compile(
 )
 NAMED_CHARS_MAX = 1_000
 """A longer reference explains, and is not looked through for what else it takes."""
-RANGE_MAX = 100
-"""A range of more whole numbers than this is not spelled out."""
+RANGE_MAX = 100  # A range of more whole numbers than this is not spelled out.
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 Date = tuple[int | None, int, int]

@@ -62,12 +62,7 @@ class Finished:
 def left_of(
     data: str, settings: RunSettings, *, plan: QuestionPlan, out: str | None
 ) -> list[PlannedQuestion]:
-    """Return the questions of a plan that the folder of a run has no answer to yet.
-
-    Raises:
-        ConflictError: the folder holds a run with other settings.
-        FormatError: what the folder holds is damaged.
-    """
+    """Return the questions of a plan that the folder of a run has no answer to yet."""
     done = RunFolder(out, settings, data).done
     return [one for one in plan.questions if one.id not in done]
 
@@ -87,11 +82,6 @@ def run_benchmark(
     """Ask the questions of a plan that are not answered yet; report on all of them.
 
     `out` is the folder of the run; `more` is told in the report beside the settings.
-
-    Raises:
-        ConflictError: the folder holds a run with other settings.
-        FormatError: the file, or what the folder holds, is damaged.
-        ProviderError: the embedder failed, or models failed too often in a row.
     """
     folder = RunFolder(out, settings, data)
     ids = [one.id for one in plan.questions]

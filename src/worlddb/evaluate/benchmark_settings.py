@@ -53,11 +53,7 @@ class RunSettings:
     embedder_key: str | None = field(default=None, repr=False, metadata={"aside": True})
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run.
-
-        Raises:
-            InvalidInputError: one of the values is wrong.
-        """
+        """Refuse what cannot be run."""
         for name, known in (("mode", MODES), ("reading", READINGS), ("pooling", POOLINGS)):
             if getattr(self, name) not in known:
                 raise InvalidInputError(f"{name}: use one of {', '.join(known)}")
@@ -77,22 +73,14 @@ class RunSettings:
         return self.mode != "qa"
 
     def recall_settings(self) -> RecallSettings:
-        """Return how questions are recalled.
-
-        Raises:
-            InvalidInputError: there is no such lane.
-        """
+        """Return how questions are recalled."""
         settings = RecallSettings(weights=dict.fromkeys(self.lanes, 1.0))
         if self.weighed:
             return settings
         return RecallSettings(weights=settings.weights, weighing=None)
 
     def make_embedder(self) -> Embedder | str | None:
-        """Return the embedder that is meant; None for the default.
-
-        Raises:
-            InvalidInputError: there is no such embedder.
-        """
+        """Return the embedder that is meant; None for the default."""
         if self.embedder is None or self.embedder == "none":
             return self.embedder
         return embedder_named(self.embedder, models_dir=self.models_dir, api_key=self.embedder_key)

@@ -31,8 +31,7 @@ HITS_KEPT = 50  # in the record of a question, enough to audit turns@50
 TEXT_KEPT = 160  # characters of a hit in a record; its place says where the rest is
 SESSIONS_AT = (5, 10, 30)
 TURNS_AT = (5, 10, 20, 50)
-SAID = ("Turn", "Memory")
-"""The types of nodes that hold what was said, word for word."""
+SAID = ("Turn", "Memory")  # The types of nodes that hold what was said, word for word.
 SUMMARY = "Summary"
 ACTOR = "evaluation"
 RANK_DEFINITIONS = {
@@ -75,9 +74,6 @@ def write_case(
     """Write a conversation; `reader` is the model that reads it, where the settings say so.
 
     A session of whose reading no data can be made is written verbatim and counted.
-
-    Raises:
-        ProviderError: the model does not answer.
     """
     started = time.perf_counter()
     stored = StoredCase()
@@ -219,11 +215,7 @@ def ask(
         },
         "recall_s": seconds,
         "hits": [
-            {
-                "turn": list(places[hit.node.id][0]),
-                **why(hit),
-                "text": hit.node.content[:TEXT_KEPT],
-            }
+            {"turn": list(places[hit.node.id][0]), **why(hit), "text": hit.node.content[:TEXT_KEPT]}
             for hit in found.hits[:HITS_KEPT]
         ],
         "evidence_ranks": {

@@ -81,11 +81,13 @@ def load_prompts(folder: str | None = None) -> Prompts:
         raise InvalidInputError(f"prompts: {folder} is no folder")
     texts = {}
     for name in Prompts.__slots__:
-        own = Path(folder, f"{name}.txt") if folder is not None else None
-        if own is not None and own.exists():
-            texts[name] = _prompt_in(own)
+        if folder is not None and Path(folder, f"{name}.txt").exists():
+            texts[name] = _prompt_in(Path(folder, f"{name}.txt"))
+        elif name == "extract":
+            texts[name] = _extract_prompt()
         else:
-            texts[name] = _extract_prompt() if name == "extract" else _default_prompt(name)
+            own = files("worlddb.evaluate").joinpath("prompts", f"{name}.txt")
+            texts[name] = own.read_text("utf-8")
         there = {SAME.get(field, field) for field in _FIELD.findall(texts[name])}
         missing = set(FIELDS.get(name, ())) - there
         if missing:
@@ -101,10 +103,6 @@ def _prompt_in(path: Path) -> str:
     if not text.strip():
         raise InvalidInputError(f"prompt: {path}: is empty; give its text, or remove the file")
     return text
-
-
-def _default_prompt(name: str) -> str:
-    return files("worlddb.evaluate").joinpath("prompts", f"{name}.txt").read_text("utf-8")
 
 
 def _extract_prompt() -> str:
@@ -174,11 +172,7 @@ def answer(
     settings: RunSettings,
     roles: Roles,
 ) -> dict[str, Any]:
-    """Return everything about the answer to a question that is needed to audit it.
-
-    Raises:
-        ProviderError: a model failed.
-    """
+    """Return everything about the answer to a question that is needed to audit it."""
     at = case.asked_at(question)
     started = time.perf_counter()
     found = found_for(db, case, question, settings)
@@ -215,11 +209,7 @@ def answer(
 
 
 def found_for(db: WorldDB, case: Case, question: GoldQuestion, settings: RunSettings) -> Recall:
-    """Return the memories that the answerer is given, the best first.
-
-    Raises:
-        ProviderError: the embedder failed.
-    """
+    """Return the memories that the answerer is given, the best first."""
     return db.recall(
         question.text,
         k=settings.k,

@@ -59,13 +59,7 @@ class RunFolder:
     """The records of a run: in a folder, or only in memory if there is none."""
 
     def __init__(self, folder: str | None, settings: RunSettings, data: str) -> None:
-        """Read what the folder of a run holds; nothing is written before `begin`.
-
-        Raises:
-            ConflictError: the folder holds another run.
-            FormatError: what it holds is damaged.
-            OSError: it cannot be read.
-        """
+        """Read what the folder of a run holds; nothing is written before `begin`."""
         self.path = Path(folder) if folder is not None else None
         self.run = {
             "data": Path(data).name,
@@ -92,9 +86,6 @@ class RunFolder:
 
         Of fewer than the folder has a report of already, nothing is written down: `run.json` goes
         with the report.
-
-        Raises:
-            OSError: the folder cannot be written.
         """
         names = "\n".join(ids).encode("utf-8", "replace")
         self.run["questions"] = questions
@@ -215,10 +206,6 @@ def held(folder: str | None) -> Iterator[None]:
     """Lock a folder while the block runs; a folder that stays empty is removed again.
 
     The lock is the operating system's, so a crash leaves none behind.
-
-    Raises:
-        ConflictError: another run is at work in it.
-        OSError: it cannot be made or written.
     """
     if folder is None:
         yield
@@ -246,8 +233,9 @@ def _locked(path: Path) -> IO[bytes]:
         try:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_there(file, path):
-                return file
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
         except BlockingIOError:
             file.close()
             raise ConflictError(
@@ -259,13 +247,6 @@ def _locked(path: Path) -> IO[bytes]:
             raise
         # Whoever held it has removed it in the meantime: what we locked is no file any more.
         file.close()
-
-
-def _is_there(file: IO[bytes], path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -192,12 +192,11 @@ def _long_table(
     if not rows:
         return []
     more = f", the first {WRONG_MAX} of {len(rows)}" if len(rows) > WRONG_MAX else ""
-    shown = [[_short(cell) for cell in row] for row in rows[:WRONG_MAX]]
+    shown = [
+        [cell if len(cell) <= TEXT_CHARS_MAX else f"{cell[:TEXT_CHARS_MAX]}…" for cell in row]
+        for row in rows[:WRONG_MAX]
+    ]
     return [Table(title=f"{title} ({len(rows)}{more})", headers=headers, rows=shown, notes=notes)]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= TEXT_CHARS_MAX else f"{text[:TEXT_CHARS_MAX]}…"
 
 
 def _wrong(records: Sequence[Mapping[str, Any]]) -> list[Table]:

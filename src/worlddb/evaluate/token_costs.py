@@ -52,11 +52,6 @@ class Estimate(NamedTuple):
         return self.role != "extractor"
 
 
-def is_far(embedder: str | None) -> bool:
-    """Return whether an embedder is behind an address, so that texts leave this machine."""
-    return embedder is not None and embedder.startswith(("http://", "https://"))
-
-
 def context_tokens(one: PlannedQuestion, settings: RunSettings) -> int:
     """Return what the memories for a question take if those found are as long as all others."""
     turns = min(settings.k, one.tokens / max(one.turn_tokens, 1.0))
@@ -85,7 +80,7 @@ def estimates(
     count = len(chosen)
     cases = {one.case: one for one in chosen}.values()
     said = sum(one.tokens for one in cases)
-    if settings.embedder is not None and is_far(settings.embedder):
+    if settings.embedder is not None and settings.embedder.startswith(("http://", "https://")):
         model = settings.embedder.partition("#")[2].partition("?")[0]
         add("embedder", model, len(cases) + count, said + count * QUESTION_TOKENS, 0)
     if roles is None:
@@ -144,9 +139,6 @@ def context_scale(data: str, settings: RunSettings, left: Sequence[PlannedQuesti
     Recall may prefer long or short turns, so a few questions are asked before anything is paid
     for. Nothing leaves this machine, and it has to be quick: an embedder behind an address, or a
     slow one, is replaced by the default, and turns stand for what a model would read in them.
-
-    Raises:
-        FormatError: the file is damaged.
     """
     local = replace(
         settings,

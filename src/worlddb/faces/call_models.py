@@ -81,11 +81,7 @@ def _text_or_messages(given: Any) -> Any:
 
 
 def arguments_model(
-    name: str,
-    parameters: Sequence[Parameter],
-    *,
-    base: type[BaseModel],
-    for_model: bool = False,
+    name: str, parameters: Sequence[Parameter], *, base: type[BaseModel], for_model: bool = False
 ) -> type[BaseModel]:
     """Return a model of arguments; `base` has the settings it is checked by.
 

@@ -26,6 +26,7 @@ from worlddb.faces.user_paths import (
     creatable_store,
     data_directory,
     existing_store,
+    toml_in,
 )
 
 if TYPE_CHECKING:
@@ -151,23 +152,14 @@ KINDS: Mapping[str, _SettingKind] = {one.name: one.metadata["kind"] for one in f
 
 
 def settings_from(args: argparse.Namespace) -> Settings:
-    """Return the settings from flags, environment and file. Flags are attributes of `args`.
-
-    Raises:
-        InvalidInputError: a value is wrong, or the file has an unknown key.
-        FormatError: the file is not TOML.
-        StorageError: WORLDDB_CONFIG names a file that cannot be read.
-    """
+    """Return the settings from flags, environment and file. Flags are attributes of `args`."""
     values = {name: value for name, value, _ in _given(args)}
-    return Settings(**({"path": _default_path()} | values))
+    own = checked_path(os.path.join(data_directory(), STORE))
+    return Settings(**({"path": own} | values))
 
 
 def origins(args: argparse.Namespace) -> list[Origin]:
-    """Return every setting with its origin; secrets and passwords in addresses are hidden.
-
-    Raises:
-        InvalidInputError, FormatError, StorageError: as `settings_from`.
-    """
+    """Return every setting with its origin; secrets and passwords in addresses are hidden."""
     given = {name: origin for name, _, origin in _given(args)}
     settings = settings_from(args)
     return [
@@ -218,10 +210,6 @@ def _made(kind: _SettingKind, given: object, where: str, folder: str = "") -> An
     return checked_path(os.path.join(folder, os.path.expanduser(value)))
 
 
-def _default_path() -> str:
-    return checked_path(os.path.join(data_directory(), STORE))
-
-
 def _shown(kind: _SettingKind, value: Any) -> Any:
     if kind.is_secret and value is not None:
         return HIDDEN
@@ -245,13 +233,7 @@ def _file(path: str) -> dict[str, Any]:
         return {}
     if len(data) > FILE_BYTES_MAX:
         raise FormatError(f"{path}: the settings file is larger than 1 MiB")
-    import tomllib
-
-    try:
-        content = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise FormatError(f"{path}: is not TOML: {reason}") from None
+    content = toml_in(data, path)
     if unknown := sorted(content.keys() - KINDS.keys()):
         raise InvalidInputError(
             f"{path}: {unknown[0]!r:.80} is not a setting; known are {', '.join(KINDS)}"
@@ -263,13 +245,7 @@ def _file(path: str) -> dict[str, Any]:
 
 
 def open_memory(settings: Settings, *, create: bool = True, actor: str) -> Memory:
-    """Open the store as `worlddb.Memory`; without `create` it must exist.
-
-    Raises:
-        StorageError, FormatError: the store cannot be opened or created.
-        InvalidInputError: the embedder, the extractor or the chat model is unknown.
-        ConflictError: the vectors of the store come from another embedder.
-    """
+    """Open the store as `worlddb.Memory`; without `create` it must exist."""
     from worlddb.memory.memory import Memory
 
     path = creatable_store(settings.path) if create else existing_store(settings.path)
@@ -285,11 +261,7 @@ def open_memory(settings: Settings, *, create: bool = True, actor: str) -> Memor
 
 
 def embedder_of(settings: Settings) -> Embedder | str | None:
-    """Return the configured embedder; None stands for the store's own.
-
-    Raises:
-        InvalidInputError: there is no such embedder.
-    """
+    """Return the configured embedder; None stands for the store's own."""
     if settings.embedder is None or settings.embedder == "none":
         return settings.embedder
     from worlddb.embed.embedder_catalog import embedder_named
@@ -300,11 +272,7 @@ def embedder_of(settings: Settings) -> Embedder | str | None:
 
 
 def extractor_of(settings: Settings) -> Extractor | str:
-    """Return the configured extractor.
-
-    Raises:
-        InvalidInputError: the extractor is a chat model, and no chat model is configured.
-    """
+    """Return the configured extractor."""
     if settings.extractor != "llm":
         return settings.extractor
     from worlddb.models.model_tasks import LlmExtractor

@@ -19,12 +19,11 @@ from worlddb.errors import CorruptionError, InvalidInputError, WorldDBError
 from worlddb.faces.clients.client_catalog import (
     CLIENTS,
     SERVER,
-    SERVER_REMEDY,
     McpClient,
-    is_server_installed,
 )
 from worlddb.faces.clients.client_file import servers_in
 from worlddb.faces.config import chat_of, embedder_of
+from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
 from worlddb.faces.user_paths import IN_MEMORY, data_directory
 
 if TYPE_CHECKING:
@@ -123,8 +122,7 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
         f"{path}: format {_format(path)}, {amount(size, 'bytes')}, commit {last.seq} "
         f"of {last.time:%Y-%m-%d %H:%M}Z",
     )
-    log = f"{path}-wal"
-    log_size = os.path.getsize(log) if os.path.exists(log) else 0
+    log_size = db.engine.store.size_bytes() - size
     if log_size > WAL_BYTES_MAX:
         yield warn(
             "write-ahead log",
@@ -271,7 +269,7 @@ def examine_model(settings: Settings) -> Iterator[DoctorFinding]:
 
 def examine_clients() -> Iterator[DoctorFinding]:
     """Yield whether MCP can be served, and what each client's settings say about this memory."""
-    if is_server_installed():
+    if is_installed():
         yield ok("server", "MCP and REST are installed")
     else:
         yield warn("server", "MCP and REST are not installed; clients need them", SERVER_REMEDY)

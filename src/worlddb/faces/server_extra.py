@@ -9,21 +9,24 @@ from worlddb.errors import InvalidInputError
 SERVER_PACKAGES = ("mcp", "pydantic", "starlette", "uvicorn")
 
 
+SERVER_REMEDY = 'pip install "worlddb[server]"'
+
+
 def require_server_extra(command: str) -> None:
     """Check that the packages of a server are installed, before any of them is imported.
 
     Raises:
         InvalidInputError: some are missing; the message says how to install them.
     """
-    missing = [name for name in SERVER_PACKAGES if not _is_installed(name)]
+    missing = [name for name in SERVER_PACKAGES if not is_installed(name)]
     if missing:
         raise InvalidInputError(
-            f"{command}: needs {', '.join(missing)}, which is not installed; run: "
-            'pip install "worlddb[server]"'
+            f"{command}: needs {', '.join(missing)}, which is not installed; run: {SERVER_REMEDY}"
         )
 
 
-def _is_installed(name: str) -> bool:
+def is_installed(name: str = "mcp") -> bool:
+    """Return whether a package of the extra is installed."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):

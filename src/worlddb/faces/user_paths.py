@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
-from worlddb.errors import InvalidInputError, StorageError
+from worlddb.errors import FormatError, InvalidInputError, StorageError
 
 APPLICATION = "worlddb"
 STORE = "memory.db"
 CONFIG = "config.toml"
 IN_MEMORY = ":memory:"
+VECTORS_END = "-vectors"  # The name of the file of vectors is that of the store with this end.
 
 
 def data_directory() -> str:
@@ -45,6 +47,21 @@ def checked_path(path: str) -> str:
     except UnicodeEncodeError:
         raise InvalidInputError(f"{path!r}: the path of a store must be UTF-8 text") from None
     return path
+
+
+def toml_in(data: bytes, path: str) -> dict[str, Any]:
+    """Return the data of a TOML file.
+
+    Raises:
+        FormatError: it is not TOML.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise FormatError(f"{path}: is not TOML: {reason}") from None
 
 
 def existing_store(path: str) -> str:

@@ -1,9 +1,8 @@
 """The `worlddb` command: parse, run one command, turn an error into an exit code.
 
-`COMMANDS` names the file of each command in `commands/`. The file has `add_parser(subparsers)`, or
-`add_NAME(subparsers)` for each of several commands, and sets `run(args) -> int` as the default of
-the parsed arguments. Only the file of the invoked command is imported. These files import the
-engine inside their functions, so that `--help` loads argparse and nothing else.
+`COMMANDS` names the file of each command in `commands/`; there `@command` declares the function
+that runs it. Only the file of the invoked command is imported. These files import the engine inside
+their functions, so that `--help` loads argparse and nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from importlib import import_module
 from worlddb import __version__
 from worlddb.errors import InvalidInputError, WorldDBError
 from worlddb.faces.calls import CALLS
-from worlddb.faces.cli.command_options import Parser, Subparsers, add_shared_options, examples_text
+from worlddb.faces.cli.command_options import DECLARED, Parser, Subparsers, add_shared_options
 from worlddb.faces.cli.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, exit_code
 from worlddb.faces.cli.terminal import one_line
 
@@ -60,15 +59,17 @@ DESCRIPTION = """\
 A memory engine for AI agents, in one file. Each command works on one store:
 --db PATH, else $WORLDDB_PATH, else memory.db in your data directory."""
 
-EXAMPLES = (
-    ('worlddb write "Sarah likes green tea"', "remember something"),
-    ('worlddb recall "What does Sarah like?"', "and find it again"),
-    ("worlddb setup claude --write", "let Claude use this memory"),
-    ("worlddb read 3f2a", "one node, by the start of its id"),
-    ("worlddb log", "what was written, commit by commit"),
-    ("worlddb --db work.db check", "is the store sound?"),
-    ("worlddb doctor", "is everything installed and working?"),
-)
+EXAMPLES = """\
+examples:
+  worlddb write "Sarah likes green tea"   # remember something
+  worlddb recall "What does Sarah like?"  # and find it again
+  worlddb setup claude --write            # let Claude use this memory
+  worlddb read 3f2a                       # one node, by the start of its id
+  worlddb log                             # what was written, commit by commit
+  worlddb --db work.db check              # is the store sound?
+  worlddb doctor                          # is everything installed and working?
+
+Run 'worlddb COMMAND --help' for each command."""
 
 __all__ = ["COMMANDS", "command_names", "make_parser", "run"]
 
@@ -84,7 +85,7 @@ def make_parser(only: str | None = None) -> Parser:
         prog="worlddb",
         usage="worlddb [options] COMMAND ...",
         description=DESCRIPTION,
-        epilog=examples_text(EXAMPLES) + "\n\nRun 'worlddb COMMAND --help' for each command.",
+        epilog=EXAMPLES,
     )
     parser.add_argument("--version", action="version", version=f"worlddb {__version__}")
     add_shared_options(parser)
@@ -97,15 +98,13 @@ def make_parser(only: str | None = None) -> Parser:
 
 
 def _add_command(subparsers: Subparsers, name: str) -> None:
-    if name not in COMMANDS:
-        from worlddb.faces.cli.call_options import add_call_command
+    if name in COMMANDS:
+        import_module(f"worlddb.faces.cli.commands.{COMMANDS[name]}")
+        DECLARED[name].add_to(subparsers)
+    else:
+        from worlddb.faces.cli.call_options import call_command
 
-        add_call_command(subparsers, next(call for call in CALLS if call.command == name))
-        return
-    module = import_module(f"worlddb.faces.cli.commands.{COMMANDS[name]}")
-    # A file that holds several commands has a function for each.
-    add = getattr(module, f"add_{name}", None) or module.add_parser
-    add(subparsers)
+        call_command(next(call for call in CALLS if call.command == name)).add_to(subparsers)
 
 
 def _command_in(argv: Sequence[str]) -> str | None:

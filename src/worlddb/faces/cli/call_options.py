@@ -1,26 +1,25 @@
 """Memory commands, generated from the declared calls: their options, their run, their output.
 
-A call with a command name and no file in `commands/` gets the command of `add_call_command`.
+A call with a command name and no file in `commands/` gets the command of `call_command`.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter
 from worlddb.faces.cli.command_options import (
-    Examples,
-    Parser,
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    add_extractor_option,
-    add_yes_option,
+    EMBEDDER,
+    EXTRACTOR,
+    YES,
+    Command,
+    Option,
     confirmed,
+    option,
     wants_json,
 )
 from worlddb.faces.cli.exit_codes import FOUND
@@ -32,70 +31,52 @@ if TYPE_CHECKING:
 DEFAULT_USER = "default"
 SCOPES_HINTED = 5  # As many as fit on a line.
 METAVARS = {"time": "TIME", "whole": "N", "object": "JSON", "messages": "FILE", "scope": "ID"}
-REPEATED = ("scope", "names", "texts")
-"""Types whose options may be given several times."""
+REPEATED = ("scope", "names", "texts")  # Types whose options may be given several times.
 
 
-def add_call_command(
-    subparsers: Subparsers,
-    call: Call,
-    *,
-    arguments: str = "",
-    summary: str = "",
-    description: str = "",
-    examples: Examples = (),
-) -> Parser:
-    """Add the command of a call; what is not given here comes from the declaration."""
+def call_command(call: Call) -> Command:
+    """Return the command of a call that has no file in `commands/`."""
     names = [one.name.upper() for one in call.parameters if one.positional]
-    parser = add_command(
-        subparsers,
-        call.command,
-        arguments=arguments or " ".join(names),
-        summary=summary or _lower(call.summary),
-        description=description or call.help_with(lambda other: f"'worlddb {other.command}'"),
-        examples=examples,
+    text = call.help_with(lambda other: f"'worlddb {other.command}'")
+    return Command(
+        " ".join([call.command, *names]),
+        f"{call.summary}.\n\n{text}",
+        call_options(call),
+        partial(run_call, call),
     )
-    add_call_options(parser, call)
+
+
+def call_options(call: Call) -> list[Option]:
+    """Return an option or argument for each parameter of a call, and those its effect asks for."""
+    found = [made for one in call.parameters if one.in_command for made in _options(one)]
     if call.effect == "search":
-        add_embedder_option(parser)
+        found.append(EMBEDDER)
     elif call.effect == "add":
-        add_extractor_option(parser)
-    if call.question:
-        add_yes_option(parser)
-    parser.set_defaults(run=partial(run_call, call))
-    return parser
+        found.append(EXTRACTOR)
+    return [*found, YES] if call.question else found
 
 
-def add_call_options(
-    parser: argparse.ArgumentParser, call: Call, *, without: Iterable[str] = ()
-) -> None:
-    """Add an option or argument for each parameter of a call."""
-    for one in call.parameters:
-        if one.in_command and one.name not in without:
-            _add_option(parser, one)
-
-
-def _add_option(parser: argparse.ArgumentParser, one: Parameter) -> None:
+def _options(one: Parameter) -> Iterator[Option]:
     if one.positional:
         nargs = None if one.required else "?"
-        parser.add_argument(one.name, metavar=one.name.upper(), nargs=nargs, help=_help(one))
+        yield option(one.name, one.name.upper(), _help(one), nargs=nargs)
         return
     flags = one.flags or (option_of(one),)
-    options: dict[str, Any] = {"dest": destination(one), "help": _help(one)}
+    settings: dict[str, Any] = {"dest": destination(one), "help": _help(one)}
     if one.type == "flag":
-        options["action"] = "store_true"
+        settings["action"] = "store_true"
     elif one.type == "choice":
-        options["choices"] = one.choices
+        settings["choices"] = one.choices
     else:
-        options["metavar"] = METAVARS.get(one.type, flags[-1].rpartition("-")[2].upper())
+        settings["metavar"] = METAVARS.get(one.type, flags[-1].rpartition("-")[2].upper())
     if one.type in REPEATED:
-        options["action"] = "append"
+        settings["action"] = "append"
     if one.type == "whole":
-        options["type"] = whole_number(one.least, one.most)
-        options["default"] = one.default
-    parser.add_argument(*flags, **options)
-    for flag in one.hidden_flags:
-        parser.add_argument(flag, **options | {"help": argparse.SUPPRESS})
+        settings["type"] = whole_number(one.least, one.most)
+        settings["default"] = one.default
+    yield Option(flags, settings)
+    for name in one.hidden_flags:
+        yield Option((name,), settings | {"help": argparse.SUPPRESS})
 
 
 def destination(one: Parameter) -> str:
@@ -128,12 +109,7 @@ def whole_number(least: int | None, most: int | None) -> Callable[[str], int]:
 def call_arguments(
     call: Call, args: argparse.Namespace, *, without: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the arguments that were given, as the call of Memory takes them.
-
-    Raises:
-        InvalidInputError: an argument is wrong; the message names its option.
-        StorageError: a file cannot be read.
-    """
+    """Return the arguments that were given, as the call of Memory takes them."""
     found: dict[str, Any] = {}
     for one in call.parameters:
         value = getattr(args, destination(one), None)
@@ -199,13 +175,7 @@ def run_call(call: Call, args: argparse.Namespace) -> int:
 
 
 def open_for(call: Call, args: argparse.Namespace) -> Memory:
-    """Open the store for a call: with the embedder and the extractor only where it needs them.
-
-    Raises:
-        StorageError, FormatError: there is no store, or it cannot be opened or made.
-        InvalidInputError: a setting is wrong.
-        ConflictError: the store's vectors are of another embedder.
-    """
+    """Open the store for a call: with the embedder and the extractor only where it needs them."""
     from worlddb.faces.cli.command_store import open_memories
 
     adds = call.effect == "add"

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from worlddb.errors import InvalidInputError, StorageError
+from worlddb.faces.user_paths import VECTORS_END
 
 STDIN = "-"
-STORE_SUFFIXES = ("", "-wal", "-shm", "-journal", "-vectors")
-"""What the names of a store's files end in."""
+STORE_ENDS = ("", "-wal", "-shm", "-journal", VECTORS_END)  # Ends of the names of a store's files.
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def refuse_store(target: str, store: str) -> None:
         StorageError: `target` is one of them, by its name or through a link.
     """
     real = os.path.realpath(store)
-    for end in STORE_SUFFIXES:
+    for end in STORE_ENDS:
         # By name, too: SQLite would take such a file for its own, even one it has not made yet.
         if os.path.realpath(target) == real + end or _is_same(target, real + end):
             raise StorageError(
@@ -89,12 +89,7 @@ def _rename(temporary: str, path: str, target: str, replace: bool) -> None:
 
 
 def given_text(text: str) -> str:
-    """Return a text; '-' is stdin.
-
-    Raises:
-        InvalidInputError: stdin is not UTF-8.
-        StorageError: stdin is closed.
-    """
+    """Return a text; '-' is stdin."""
     if text != STDIN:
         return text
     with opened(STDIN) as file:

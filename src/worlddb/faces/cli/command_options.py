@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.terminal import one_line
+from worlddb.faces.cli.terminal import one_line, print_json
 
 if TYPE_CHECKING:
     from worlddb.model.records import AsOf
 
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
-Examples: TypeAlias = Sequence[tuple[str, str]]
+Run: TypeAlias = Callable[[argparse.Namespace], int]
 HELP_COLUMNS_MAX = 100  # Wider lines are hard to read.
 COUNT_MAX = 2**63 - 1  # The largest number that a store can hold.
-YES = {"y", "yes"}
+AGREED = {"y", "yes"}
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
@@ -47,29 +47,71 @@ class Parser(argparse.ArgumentParser):
         raise InvalidInputError(f"{message}; see '{self.prog} --help'")
 
 
-def add_command(
-    subparsers: Subparsers,
-    name: str,
-    *,
-    arguments: str = "",
-    summary: str,
-    description: str,
-    examples: Examples = (),
-) -> Parser:
-    """Add a command with the options that all of them have, and return its parser.
+def count(text: str) -> int:
+    """Return a whole number of 0 or more; for use as an argument's `type`."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= COUNT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return number
 
-    `arguments` are the positional ones as the usage line shows them: argparse would wrap and order
-    that line differently in each version of Python.
+
+class Option(NamedTuple):
+    """One option or argument of a command, as `argparse` takes it."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add the option to a parser."""
+        parser.add_argument(*self.flags, **self.settings)
+
+
+class Command(NamedTuple):
+    """One command: what it is called and takes, what `--help` says, and what it runs.
+
+    `usage` is the name and the arguments as the usage line shows them: argparse would wrap and
+    order that line differently in each version of Python.
     """
-    parser = subparsers.add_parser(
-        name,
-        usage=f"worlddb {name} [options] {arguments}".rstrip(),
-        help=summary,
-        description=description,
-        epilog=examples_text(examples),
-    )
-    add_shared_options(parser)
-    return parser
+
+    usage: str
+    help: str
+    options: Sequence[Option]
+    run: Run
+
+    def add_to(self, subparsers: Subparsers) -> None:
+        """Add the command, with the options that all of them have."""
+        # Python 3.13 removes the indentation of docstrings, older versions do not.
+        lines = [line.removeprefix("    ") for line in self.help.splitlines()]
+        summary, _, rest = "\n".join(lines).partition("\n\n")
+        description, _, examples = rest.partition("\n\nRaises:")[0].partition("\n\nExamples:\n")
+        name, _, arguments = self.usage.partition(" ")
+        parser = subparsers.add_parser(
+            name,
+            usage=f"worlddb {name} [options] {arguments}".rstrip(),
+            help=summary[:1].lower() + summary[1:].removesuffix("."),
+            description=description.rstrip(),
+            epilog=f"examples:\n{examples.rstrip()}" if examples else "",
+        )
+        add_shared_options(parser)
+        for one in self.options:
+            one.add_to(parser)
+        parser.set_defaults(run=self.run)
+
+
+DECLARED: dict[str, Command] = {}  # The commands of the files that are loaded.
+
+
+def command(usage: str, *options: Option) -> Callable[[Run], Run]:
+    """Declare a command; the docstring of the function that runs it is its help text."""
+
+    def declare(run: Run) -> Run:
+        DECLARED[usage.split()[0]] = Command(usage, run.__doc__ or "", options, run)
+        return run
+
+    return declare
 
 
 def add_shared_options(parser: argparse.ArgumentParser) -> None:
@@ -77,50 +119,57 @@ def add_shared_options(parser: argparse.ArgumentParser) -> None:
 
     They have no default: a subcommand's default would overwrite what was given before its name.
     """
-    option = partial(parser.add_argument, default=argparse.SUPPRESS)
-    option("--db", metavar="PATH", help="the store (default: $WORLDDB_PATH, then your memory.db)")
-    option("--json", action="store_true", help="print JSON, with whole ids and times")
+    add = partial(parser.add_argument, default=argparse.SUPPRESS)
+    add("--db", metavar="PATH", help="the store (default: $WORLDDB_PATH, then your memory.db)")
+    add("--json", action="store_true", help="print JSON, with whole ids and times")
 
 
-def examples_text(examples: Examples) -> str:
-    """Return examples as the last part of a help text."""
-    if not examples:
-        return ""
-    width = max(len(line) for line, _ in examples)
-    return "\n".join(["examples:", *(f"  {line:<{width}}  # {why}" for line, why in examples)])
+def option(name: str, metavar: str | None, help: str, **settings: Any) -> Option:
+    """Return an option or argument that takes a value."""
+    named = {} if metavar is None else {"metavar": metavar}
+    return Option((name,), {**named, "help": help, **settings})
 
 
-def add_as_of_options(parser: argparse.ArgumentParser) -> None:
-    """Add the two times, for commands that read nodes or edges."""
-    parser.add_argument("--as-of", metavar="TIME", help="what was true at this time (ISO-8601)")
-    parser.add_argument("--known-at", metavar="TIME", help="as far as was known at this time")
+def flag(name: str, help: str, **settings: Any) -> Option:
+    """Return an option without a value."""
+    return Option((name,), {"action": "store_true", "help": help, **settings})
+
+
+def number(name: str, metavar: str, help: str, **settings: Any) -> Option:
+    """Return an option that takes a whole number."""
+    return option(name, metavar, help, type=count, **settings)
+
+
+def action_of(*actions: str, help: str | None = "what to do (default: list)") -> Option:
+    """Return the argument that chooses one of several actions; the first is the default."""
+    return Option(
+        ("action",),
+        {
+            "metavar": " | ".join(actions),
+            "nargs": "?",
+            "choices": actions,
+            "default": actions[0],
+            "help": help,
+        },
+    )
+
+
+AS_OF = (
+    option("--as-of", "TIME", "what was true at this time (ISO-8601)"),
+    option("--known-at", "TIME", "as far as was known at this time"),
     # Their old names, which scripts may still use.
-    parser.add_argument("--valid", dest="as_of", metavar="TIME", help=argparse.SUPPRESS)
-    parser.add_argument("--known", dest="known_at", metavar="TIME", help=argparse.SUPPRESS)
-
-
-def add_embedder_option(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of an embedder, for commands that search by meaning."""
-    parser.add_argument(
-        "--embedder",
-        metavar="NAME",
-        help="see 'worlddb models' (default: $WORLDDB_EMBEDDER, then the store's own)",
-    )
-
-
-def add_extractor_option(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of an extractor, for commands that write texts."""
-    parser.add_argument(
-        "--extractor", metavar="NAME", help="what reads the text: rules (default), verbatim or llm"
-    )
+    option("--valid", "TIME", argparse.SUPPRESS, dest="as_of"),
+    option("--known", "TIME", argparse.SUPPRESS, dest="known_at"),
+)
+EMBEDDER = option(
+    "--embedder", "NAME", "see 'worlddb models' (default: $WORLDDB_EMBEDDER, then the store's own)"
+)
+EXTRACTOR = option("--extractor", "NAME", "what reads the text: rules (default), verbatim or llm")
+YES = flag("--yes", "do not ask for confirmation")
 
 
 def as_of(args: argparse.Namespace) -> AsOf:
-    """Return the two times that `--as-of` and `--known-at` give.
-
-    Raises:
-        InvalidInputError: one of them is not a time, or has no time zone.
-    """
+    """Return the two times that `--as-of` and `--known-at` give."""
     from worlddb.model.inputs import to_micros
     from worlddb.model.records import AsOf
 
@@ -135,20 +184,13 @@ def wants_json(args: argparse.Namespace) -> bool:
     return getattr(args, "json", False)
 
 
-def count(text: str) -> int:
-    """Return a whole number of 0 or more; for use as an argument's `type`."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= COUNT_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
-    return number
-
-
-def add_yes_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that answers the question in advance."""
-    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+def report(args: argparse.Namespace, data: Any, text: str) -> int:
+    """Print what a command did, as JSON data if `--json` was given, else as text; return 0."""
+    if wants_json(args):
+        print_json(data)
+    else:
+        print(text)
+    return 0
 
 
 def confirmed(args: argparse.Namespace, what: str) -> bool:
@@ -159,12 +201,18 @@ def confirmed(args: argparse.Namespace, what: str) -> bool:
     """
     if args.yes:
         return True
-    asked = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-    if not asked:
+    agrees = agreed_at_terminal(what)
+    if agrees is None:
         raise InvalidInputError(f"{what}: there is no terminal to ask at; give --yes to confirm")
+    if not agrees:
+        print("nothing was changed", file=sys.stderr)
+    return agrees
+
+
+def agreed_at_terminal(what: str) -> bool | None:
+    """Ask a yes-or-no question; return None if there is no terminal to ask at."""
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        return None
     sys.stderr.write(f"{one_line(what)}? [y/N] ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().casefold() in YES:
-        return True
-    print("nothing was changed", file=sys.stderr)
-    return False
+    return sys.stdin.readline().strip().casefold() in AGREED

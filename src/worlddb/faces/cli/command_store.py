@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def store_path(args: argparse.Namespace) -> str:
-    """Return the store's path: `--db`, else what the configuration says, else the user's own.
-
-    Raises:
-        InvalidInputError: `--db` is empty or no text, or the configuration is wrong.
-    """
+    """Return the store's path: `--db`, else what the configuration says, else the user's own."""
     from worlddb.faces.config import settings_from
 
     return settings_from(args).path
@@ -26,9 +22,6 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
     """Open an existing store; a typo in its path makes no file.
 
     Not read-only in SQLite's sense: such a connection leaves its `-wal` and `-shm` files behind.
-
-    Raises:
-        StorageError, FormatError: there is none, or it cannot be read.
     """
     from worlddb.faces.config import settings_from
     from worlddb.faces.user_paths import existing_store
@@ -40,11 +33,7 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
 
 
 def open_to_write(args: argparse.Namespace) -> WorldDB:
-    """Open a store, making it if it is new, and the user's data directory with it.
-
-    Raises:
-        StorageError, FormatError: it cannot be opened or made.
-    """
+    """Open a store, making it if it is new, and the user's data directory with it."""
     from worlddb.faces.user_paths import creatable_store
     from worlddb.world_db import open as open_store
 
@@ -58,11 +47,6 @@ def open_memories(
 
     The embedder is that of the settings only for a command that `asks` questions or `reads` texts,
     the extractor only for one that `reads` texts: no other has to mind what is wrong with them.
-
-    Raises:
-        StorageError, FormatError: there is none, or it cannot be opened or made.
-        InvalidInputError: the configuration is wrong.
-        ConflictError: the store's vectors are of another embedder.
     """
     from dataclasses import replace
 
@@ -77,11 +61,7 @@ def open_memories(
 
 
 def chosen_embedder(args: argparse.Namespace) -> Embedder | str | None:
-    """Return the embedder of `--embedder` or the configuration; None if neither says one.
-
-    Raises:
-        InvalidInputError: there is no such embedder.
-    """
+    """Return the embedder of `--embedder` or the configuration; None if neither says one."""
     from worlddb.faces.config import embedder_of, settings_from
 
     return embedder_of(settings_from(args))

@@ -22,7 +22,7 @@ from worlddb.faces.cli.evaluation_models import (
     reading_of,
 )
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import GAP, paint, print_json, width
+from worlddb.faces.cli.terminal import print_json, print_table
 
 if TYPE_CHECKING:
     from worlddb.evaluate.benchmark_run import Finished
@@ -37,12 +37,7 @@ FAILED_SHOWN = 3  # errors in the last line; all are in the folder
 
 
 def measure(args: argparse.Namespace) -> int:
-    """Run a benchmark once, and print its figures.
-
-    Raises:
-        InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
-        ProviderError: a model failed.
-    """
+    """Run a benchmark once, and print its figures."""
     from worlddb.evaluate.benchmark_run import left_of
     from worlddb.evaluate.run_folder import held
     from worlddb.evaluate.run_report import tables_of
@@ -63,7 +58,7 @@ def measure(args: argparse.Namespace) -> int:
         print_json(told | finished.summary.to_dict() | failed)
     else:
         for table in tables:
-            _print_rows(table.headers, table.means)
+            print_table(table.headers, table.means, is_figures=True)
             print(f"\n  95 % intervals of all: {table.intervals}")
             _print_notes(table)
             print()
@@ -75,12 +70,7 @@ def measure(args: argparse.Namespace) -> int:
 
 
 def ablate(args: argparse.Namespace) -> int:
-    """Run a benchmark once as asked for and once for each change of a knob; print the table.
-
-    Raises:
-        InvalidInputError: an option is wrong, or nobody was there to confirm the cost.
-        ProviderError: a model failed.
-    """
+    """Run a benchmark once as asked for and once for each change of a knob; print the table."""
     from worlddb.evaluate.ablation import changes, table_of
     from worlddb.evaluate.benchmark_run import left_of
     from worlddb.evaluate.run_folder import held
@@ -116,7 +106,7 @@ def ablate(args: argparse.Namespace) -> int:
     if wants_json(args):
         _print_differences(args, finished, plan)
     else:
-        _print_rows(table.headers, table.rows)
+        print_table(table.headers, table.rows, is_figures=True)
         print()
         _print_notes(table)
     _complain(list(finished.values()), plan)
@@ -157,11 +147,9 @@ def _plan(args: argparse.Namespace, settings: RunSettings) -> QuestionPlan:
     from worlddb.evaluate.question_plan import plan_of
 
     with Progress("looking for questions", unit="questions", tells=True) as progress:
-
-        def show(found: int) -> None:
-            progress.done = found
-
-        return plan_of(args.data, settings, sample=args.sample, limit=args.limit, on_found=show)
+        return plan_of(
+            args.data, settings, sample=args.sample, limit=args.limit, on_found=progress.show
+        )
 
 
 def _settings(args: argparse.Namespace) -> RunSettings:
@@ -176,10 +164,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     lanes = [lane.strip() for lane in args.lanes.split(",")] if args.lanes else LANES
     models: dict[str, Any] = {}
     if args.mode != "retrieval":
-        models = {
-            **model_settings(args, reading),
-            "prompts": load_prompts(args.prompts).digests(),
-        }
+        models = {**model_settings(args, reading), "prompts": load_prompts(args.prompts).digests()}
     settings = RunSettings(
         benchmark=named or format_of(args.data),
         mode=args.mode,
@@ -203,15 +188,11 @@ def _settings(args: argparse.Namespace) -> RunSettings:
 
 
 def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
-    """Return where replies of models are kept; None if none is asked.
-
-    Raises:
-        InvalidInputError: --out is missing.
-    """
+    """Return where replies of models are kept; None if none is asked."""
     if not settings.asks_model:
         return None
     if args.out is None:
-        raise InvalidInputError("--out: say where to keep a run that costs something")
+        raise InvalidInputError("--out: give a folder; the replies of models are kept there")
     from worlddb.evaluate.reply_cache import Calls
     from worlddb.evaluate.run_folder import CALLS
 
@@ -237,9 +218,6 @@ def _run(
             if left < count:
                 progress.tell(f"{label}: {count - left} of {count} questions are done already")
 
-        def show(done: int) -> None:
-            progress.done = done
-
         finished = run_benchmark(
             args.data,
             settings,
@@ -248,7 +226,7 @@ def _run(
             out=out,
             workers=args.workers or (QA_WORKERS if roles is not None else 1),
             on_begin=begin,
-            on_done=show,
+            on_done=progress.show,
             more=lambda: {**_machine(), **paid(args, roles)},
         )
     if finished.is_report_kept:
@@ -285,16 +263,3 @@ def _complain(runs: Sequence[Finished], plan: QuestionPlan) -> None:
 def _print_notes(table: Table) -> None:
     for name, text in table.notes.items():
         print(f"  {name}: {text}")
-
-
-def _print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table of a report, its figures to the right and never cut."""
-    lines = [headers, *rows]
-    rooms = [max(map(width, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = []
-        for place, (cell, room) in enumerate(zip(line, rooms, strict=True)):
-            pad = " " * (room - width(cell))
-            cells.append(pad + cell if place else cell + pad)
-        shown = GAP.join(cells)
-        print(paint(shown, "dim") if line is headers else shown)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
+from worlddb.faces.cli.command_options import agreed_at_terminal
 
 if TYPE_CHECKING:
     from worlddb import ChatSettings
@@ -61,11 +62,7 @@ def model_settings(args: argparse.Namespace, reading: str) -> dict[str, dict[str
 
 
 def model_of(spec: str) -> tuple[str, str]:
-    """Return the name and the address of a model from `provider:model[@base_url]`.
-
-    Raises:
-        InvalidInputError: it is no model, or what should be an address is none.
-    """
+    """Return the name and the address of a model from `provider:model[@base_url]`."""
     from worlddb.models.chat_client import parse_model_name
 
     named = parse_model_name(spec)
@@ -91,11 +88,7 @@ def options_of_row(
 def make_roles(
     args: argparse.Namespace, settings: RunSettings, calls: Calls | None
 ) -> Roles | None:
-    """Return the models of a run, whose replies go to `calls`; None if it asks none.
-
-    Raises:
-        InvalidInputError: there is no answerer, or a model is badly named.
-    """
+    """Return the models of a run, whose replies go to `calls`; None if it asks none."""
     if calls is None:
         return None
     from worlddb.evaluate.model_answers import Roles, load_prompts
@@ -112,7 +105,7 @@ def _specs(args: argparse.Namespace, reading: str) -> dict[str, str | None]:
     """Return the roles that take part, each with what was said of its model."""
     if args.answerer is None and not _is_configured(args):
         raise InvalidInputError(
-            "nobody answers: give --answerer provider:model, or set WORLDDB_LLM_PROVIDER and "
+            "no model answers: give --answerer provider:model, or set WORLDDB_LLM_PROVIDER and "
             "WORLDDB_LLM_MODEL"
         )
     specs: dict[str, str | None] = {"answerer": args.answerer}
@@ -131,11 +124,7 @@ def _is_configured(args: argparse.Namespace) -> bool:
 
 
 def _chat_settings(args: argparse.Namespace, role: str, spec: str | None) -> ChatSettings:
-    """Return how to reach the model of a role.
-
-    Raises:
-        InvalidInputError: it is badly named.
-    """
+    """Return how to reach the model of a role."""
     from worlddb import chat_from
     from worlddb.faces.config import chat_of, settings_from
 
@@ -208,11 +197,12 @@ def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
     # Only what leaves this machine has a line, and needs a yes.
     if args.yes or not told:
         return True
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
-        raise InvalidInputError("this asks models: give --yes where nobody can be asked")
-    sys.stderr.write("ask them? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
+    agrees = agreed_at_terminal("ask them")
+    if agrees is None:
+        raise InvalidInputError(
+            "this run asks models: give --yes if there is no terminal to confirm at"
+        )
+    return agrees
 
 
 def _cost_lines(args: argparse.Namespace, runs: Sequence[Rest]) -> list[str]:

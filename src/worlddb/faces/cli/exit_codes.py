@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from worlddb.errors import (
-    ConflictError,
-    CorruptionError,
-    FormatError,
-    InvalidInputError,
-    NotFoundError,
-    ProviderError,
-    RejectedError,
-    StorageError,
-    WorldDBError,
-)
+from worlddb import errors
 
 OK = 0
 FOUND = 1
@@ -21,16 +11,16 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as if the signal had ended us.
 
 BY_ERROR: dict[type[Exception], int] = {
-    InvalidInputError: 2,
-    NotFoundError: 3,
-    ConflictError: 4,
-    RejectedError: 5,
-    FormatError: 6,
-    CorruptionError: 7,
-    StorageError: 8,
+    errors.InvalidInputError: 2,
+    errors.NotFoundError: 3,
+    errors.ConflictError: 4,
+    errors.RejectedError: 5,
+    errors.FormatError: 6,
+    errors.CorruptionError: 7,
+    errors.StorageError: 8,
     OSError: 8,
-    ProviderError: 9,
-    WorldDBError: BUG,  # The root itself is never raised; each branch has its own number.
+    errors.ProviderError: 9,
+    errors.WorldDBError: BUG,  # The root itself is never raised; each branch has its own number.
 }
 
 MEANINGS: dict[int, str] = {

@@ -10,13 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 from worlddb.faces.cli.terminal import fit
 
 REDRAW_S = 0.2
-TELL_S = 60.0
-"""How often a line is written where none can be drawn over."""
+TELL_S = 60.0  # How often a line is written where none can be drawn over.
 BAR_CELLS = 24
 
 
@@ -48,17 +46,16 @@ class Progress:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.visible or self._tells:
             self._ended.set()
             self._thread.join()
         if self.visible:
             self._write("")
+
+    def show(self, done: float, total: float | None = None) -> None:
+        """Take in how much is done and, if that is known, of how much."""
+        self.done, self.total = done, self.total if total is None else total
 
     def tell(self, text: str) -> None:
         """Write a line that stays."""

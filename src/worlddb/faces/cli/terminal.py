@@ -14,7 +14,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TextIO
+from typing import Any
 
 Cell = str | int
 GAP = "  "
@@ -46,16 +46,10 @@ def iso(time: datetime | None) -> str:
     return "" if time is None else time.isoformat().replace("+00:00", "Z")
 
 
-def has_colour(stream: TextIO) -> bool:
-    """Return whether to colour what goes to `stream` (see no-color.org)."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return stream.isatty()
-
-
 def paint(text: str, style: str) -> str:
-    """Return `text` in a style if stdout shows colours."""
-    if sys.stdout is None or not has_colour(sys.stdout):
+    """Return `text` in a style if stdout shows colours (see no-color.org)."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if is_plain or sys.stdout is None or not sys.stdout.isatty():
         return text
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
@@ -87,18 +81,23 @@ def fit(text: str, cells: int) -> str:
     return kept + "…"
 
 
-def print_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+def print_table(
+    headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, is_figures: bool = False
+) -> None:
     """Print rows under their headers, columns aligned, numbers to the right.
 
-    On a terminal the last column is cut to fit; in a pipe nothing is.
+    On a terminal the last column is cut to fit; in a pipe nothing is. In a table of figures all
+    but the first column stand to the right, and nothing is ever cut.
     """
     shown = [[one_line(str(cell)) for cell in row] for row in rows]
-    to_right = [isinstance(cell, int) for cell in rows[0]] if rows else [False] * len(headers)
+    to_right = [bool(place) and is_figures for place in range(len(headers))]
+    if rows and not is_figures:
+        to_right = [isinstance(cell, int) for cell in rows[0]]
     widths = [
         max([width(header), *(width(row[place]) for row in shown)])
         for place, header in enumerate(headers)
     ]
-    if sys.stdout is not None and sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty() and not is_figures:
         room = shutil.get_terminal_size().columns - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
         widths[-1] = min(widths[-1], max(room, COLUMN_CELLS_MIN))
     print(paint(_line(list(headers), widths, to_right), "dim"))

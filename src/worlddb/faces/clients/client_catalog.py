@@ -7,14 +7,12 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from worlddb.errors import InvalidInputError
 
 SERVER = "worlddb"  # The name of our entry in a client's settings.
-SERVER_REMEDY = 'pip install "worlddb[server]"'
 OURS = ("type", "command", "args", "env", "url", "headers", "http_headers", "bearer_token_env_var")
 """The keys of an entry that we write; all others are the user's own."""
 
@@ -131,11 +129,6 @@ def client_named(name: str) -> McpClient:
     if name not in CLIENTS:
         raise InvalidInputError(f"{name!r:.80}: no such client; known are {', '.join(CLIENTS)}")
     return CLIENTS[name]
-
-
-def is_server_installed() -> bool:
-    """Return whether the extra `server` is installed, which `worlddb mcp` needs."""
-    return find_spec("mcp") is not None
 
 
 def launch_command() -> list[str]:

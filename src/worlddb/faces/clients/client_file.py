@@ -48,12 +48,7 @@ class ClientEdit:
 
 
 def servers_in(client: McpClient, path: str) -> dict[str, Any] | None:
-    """Return the table of servers in a client's file; None if there is no file.
-
-    Raises:
-        FormatError: the file cannot be parsed.
-        StorageError: the file cannot be read.
-    """
+    """Return the table of servers in a client's file; None if there is no file."""
     data = _read(path)
     if data is None:
         return None
@@ -213,12 +208,8 @@ def _trailing_trivia(table: Any) -> list[Any]:
 
     if not isinstance(table, Table):
         return []
-    items = [item for _, item in takewhile(_is_trivia, reversed(_last_table(table).value.body))]
-    return items[::-1]
-
-
-def _is_trivia(member: tuple[Any, Any]) -> bool:
-    return member[0] is None
+    members = reversed(_last_table(table).value.body)
+    return [item for _, item in takewhile(lambda member: member[0] is None, members)][::-1]
 
 
 def _last_table(table: Any) -> Any:

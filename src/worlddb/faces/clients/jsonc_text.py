@@ -110,11 +110,7 @@ class _JsoncReader:
 
 
 def parse_json(text: str) -> Any:
-    """Return the data of a JSON text; an empty text is an empty object.
-
-    Raises:
-        FormatError: it is not JSON, or not an object.
-    """
+    """Return the data of a JSON text; an empty text is an empty object."""
     return _parse(text).data
 
 

@@ -20,7 +20,6 @@ import ipaddress
 import os
 import re
 import socket
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from urllib.parse import urlsplit
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.config import Settings
+from worlddb.faces.user_paths import toml_in
 from worlddb.model.records import KINDS, groups_of
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -94,15 +94,6 @@ class Access:
 def token_digest(value: bytes) -> bytes:
     """Return the hash of a token, which is all that is kept."""
     return hashlib.sha256(value).digest()
-
-
-def admin_token(value: str) -> AccessToken:
-    """Return the one token that opens everything.
-
-    Raises:
-        InvalidInputError: a header cannot carry it.
-    """
-    return AccessToken(name="admin", digest=token_digest(sendable(value)), admin=True)
 
 
 def sendable(value: str) -> bytes:
@@ -203,15 +194,11 @@ def _same_host(allowed: str, host: str) -> bool:
 
 
 def access_of(settings: Settings) -> Access:
-    """Return the access rules that the settings describe.
-
-    Raises:
-        InvalidInputError: a setting is wrong, or a token or name is missing.
-        StorageError, FormatError: the tokens file cannot be read.
-    """
+    """Return the access rules that the settings describe."""
     tokens: list[AccessToken] = []
     if settings.token is not None:
-        tokens.append(admin_token(settings.token))
+        digest = token_digest(sendable(settings.token))
+        tokens.append(AccessToken(name="admin", digest=digest, admin=True))
     if settings.tokens_file is not None:
         tokens += read_tokens(settings.tokens_file)
     return make_access(
@@ -261,11 +248,7 @@ def _parsed(path: str) -> list[dict[str, Any]]:
         raise StorageError(f"{path}: cannot read the tokens file: {told}") from None
     if len(data) > FILE_BYTES_MAX:
         raise FormatError(f"{path}: is too large for a tokens file")
-    try:
-        held = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        told = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise FormatError(f"{path}: is not TOML: {told}") from None
+    held = toml_in(data, path)
     listed = held.pop("token", [])
     if held or not isinstance(listed, list) or any(not isinstance(one, dict) for one in listed):
         raise InvalidInputError(f"{path}: begin each token with a line [[token]]")

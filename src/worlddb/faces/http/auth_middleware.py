@@ -59,11 +59,7 @@ class CallerMemory:
         self._read_only = read_only
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a declared call.
-
-        Raises:
-            AttributeError: `name` is no declared call.
-        """
+        """Return a declared call."""
         if name not in _CALLS:
             raise AttributeError(f"a caller has no {name!r}; it has the declared calls of Memory")
         call: Callable[..., Any] = getattr(self._memory, name)
@@ -88,11 +84,7 @@ class CallerMemory:
 def caller_memory(
     memory: Memory, token: AccessToken | None, metrics: ServerMetrics
 ) -> CallerMemory:
-    """Return the calls that a token allows; without a token, all of them.
-
-    Raises:
-        InvalidInputError: a scope of the token has no valid name.
-    """
+    """Return the calls that a token allows; without a token, all of them."""
     if token is None:
         return CallerMemory(memory, metrics)
     actor = f"http {token.name}"
@@ -145,11 +137,7 @@ class AuthMiddleware:
             CALLER.reset(inside)
 
     def _allowed_page(self, scope: Scope) -> str | None:
-        """Check Host and Origin; return the origin if it is an allowed page of another server.
-
-        Raises:
-            HttpError: Host or Origin is not allowed.
-        """
+        """Check Host and Origin; return the origin if it is an allowed page of another server."""
         hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
         if len(hosts) != 1 or not self.access.allows_host(hosts[0]):
             raise HttpError(
@@ -168,11 +156,7 @@ class AuthMiddleware:
         return origins[0] if self.access.shares_with(origins[0]) else None
 
     def _token_of(self, scope: Scope) -> AccessToken | None:
-        """Return the token of a request; None where none is needed.
-
-        Raises:
-            HttpError: the token is missing, wrong or expired.
-        """
+        """Return the token of a request; None where none is needed."""
         path = scope["path"]
         if not self.access.tokens or path in PUBLIC_PATHS or path.startswith(WELL_KNOWN):
             return None

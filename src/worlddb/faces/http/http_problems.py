@@ -8,28 +8,18 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import Response
 
-from worlddb.errors import (
-    ConflictError,
-    CorruptionError,
-    FormatError,
-    InvalidInputError,
-    NotFoundError,
-    ProviderError,
-    RejectedError,
-    StorageError,
-    WorldDBError,
-)
+from worlddb import errors
 
 PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the request.
-STATUS_BY_ERROR: dict[type[WorldDBError], tuple[int, str]] = {
-    InvalidInputError: (400, "invalid_input"),
-    NotFoundError: (404, "not_found"),
-    ConflictError: (409, "conflict"),
-    RejectedError: (403, "rejected"),
-    FormatError: (500, "format"),
-    CorruptionError: (500, "corruption"),
-    StorageError: (503, "storage"),
-    ProviderError: (502, "provider"),
+STATUS_BY_ERROR: dict[type[errors.WorldDBError], tuple[int, str]] = {
+    errors.InvalidInputError: (400, "invalid_input"),
+    errors.NotFoundError: (404, "not_found"),
+    errors.ConflictError: (409, "conflict"),
+    errors.RejectedError: (403, "rejected"),
+    errors.FormatError: (500, "format"),
+    errors.CorruptionError: (500, "corruption"),
+    errors.StorageError: (503, "storage"),
+    errors.ProviderError: (502, "provider"),
 }
 """The status and the type of each branch of the error tree."""
 

@@ -38,12 +38,6 @@ KEEP_ALIVE_S = 75  # nginx's own default, so that a proxy closes first.
 GRACE_S = 30  # As long as a call may wait for a thread.
 HEAD_S_MAX = 15.0  # A client sends its headers at once; one that does not wastes a connection.
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
-LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
 
 log = logging.getLogger("worlddb.http")
 
@@ -89,10 +83,6 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
     """Serve until SIGTERM or SIGINT; then finish open requests and close the store.
 
     `announce` is called with the server's URL once it listens.
-
-    Raises:
-        InvalidInputError: a setting is wrong.
-        StorageError, FormatError, ConflictError: the store cannot be opened or the port is taken.
     """
     _set_up_logs(settings.log_level)
     _log_warnings(settings, access)
@@ -157,8 +147,8 @@ def _set_up_logs(level: str) -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
-    logging.getLogger("worlddb").setLevel(LEVELS[level])
-    logging.getLogger("uvicorn").setLevel(max(LEVELS[level], logging.WARNING))
+    logging.getLogger("worlddb").setLevel(level.upper())
+    logging.getLogger("uvicorn").setLevel("ERROR" if level == "error" else "WARNING")
 
 
 def _log_failures(background: Background) -> None:

@@ -19,10 +19,7 @@ ACCESS_LOG = logging.getLogger("worlddb.access")
 NO_ROUTE = "(none)"
 CLIENT_GONE = 499
 """The client closed the connection before the answer; the number is the one that nginx uses."""
-SAFE_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-]
+SAFE_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 
 class BodyLimit:

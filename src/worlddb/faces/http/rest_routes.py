@@ -65,13 +65,7 @@ def _endpoint(call: Call, threads: Threads) -> Callable[[Request], Awaitable[Res
 
 
 async def _arguments(call: Call, request: Request) -> dict[str, Any]:
-    """Return the arguments of a request, checked.
-
-    Raises:
-        ValidationError: they are not what the call takes.
-        HttpError: the body does not say that it is JSON.
-        InvalidInputError: two idempotency keys, or an argument is given twice.
-    """
+    """Return the arguments of a request, checked."""
     model = request_model(call)
     if call.method == "GET":
         # A query string holds nothing but text, so "5" is a number there and "true" a truth value.
@@ -93,11 +87,7 @@ async def _arguments(call: Call, request: Request) -> dict[str, Any]:
 
 
 def _query(call: Call, request: Request) -> dict[str, Any]:
-    """Return the query string as a mapping; only parameters that take several may be repeated.
-
-    Raises:
-        InvalidInputError: another parameter is repeated.
-    """
+    """Return the query string as a mapping; only parameters that take several may be repeated."""
     repeatable = {one.name for one in call.parameters if one.type in ("scope", "names", "texts")}
     lists = {one.name for one in call.parameters if one.type == "names"}
     found: dict[str, Any] = {}

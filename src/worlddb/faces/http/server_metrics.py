@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 from worlddb import __version__
+from worlddb.faces.user_paths import VECTORS_END
 from worlddb.memory.memory import Memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -49,10 +50,7 @@ class ServerMetrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started = time.time()
-        self._counters = {
-            "worlddb_memories_written_total": 0,
-            "worlddb_memories_retired_total": 0,
-        }
+        self._counters = {"worlddb_memories_written_total": 0, "worlddb_memories_retired_total": 0}
         self._requests: dict[tuple[str, str, int], int] = {}
         self._times: dict[tuple[str, str], _Histogram] = {}
         self._in_progress = 0
@@ -77,16 +75,12 @@ class ServerMetrics:
             self._times.setdefault((route, method), _Histogram()).observe(seconds)
 
     def text(self, memory: Memory) -> str:
-        """Return all metrics, with those of the store.
-
-        Raises:
-            StorageError: the store cannot be read.
-        """
+        """Return all metrics, with those of the store."""
         newest = memory.db.log(limit=1, newest_first=True)
         gauges: dict[str, float] = {
             "worlddb_start_time_seconds": self._started,
             "worlddb_store_commits": newest[0].seq if newest else 0,
-            "worlddb_store_bytes": store_bytes(memory),
+            "worlddb_store_bytes": _store_bytes(memory),
         }
         with self._lock:
             gauges["worlddb_http_requests_in_progress"] = self._in_progress
@@ -103,11 +97,10 @@ class ServerMetrics:
         return "\n".join(lines) + "\n"
 
 
-def store_bytes(memory: Memory) -> int:
-    """Return the size of the store's files; 0 for a store in memory."""
-    path = memory.db.path
-    files = (path, f"{path}-wal", f"{path}-vectors")
-    return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
+def _store_bytes(memory: Memory) -> int:
+    vectors = memory.db.path + VECTORS_END
+    beside = os.path.getsize(vectors) if os.path.isfile(vectors) else 0
+    return memory.db.engine.store.size_bytes() + beside
 
 
 def _head(name: str) -> list[str]:

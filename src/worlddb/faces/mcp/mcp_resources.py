@@ -131,11 +131,7 @@ def _scope(kind: str, value: str) -> dict[str, Any]:
 
 @contextmanager
 def _reported() -> Iterator[None]:
-    """Report to the client what the memory refused; a bug stays on the server.
-
-    Raises:
-        ResourceNotFoundError, ResourceError: the memory refused.
-    """
+    """Report to the client what the memory refused; a bug stays on the server."""
     try:
         yield
     except (NotFoundError, InvalidInputError) as error:

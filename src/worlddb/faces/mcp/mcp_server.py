@@ -17,13 +17,6 @@ from worlddb.faces.mcp.search_fetch import search_fetch_tools
 NAME = "worlddb"
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
-LOG_LEVELS: dict[str, LogLevel] = {
-    "debug": "DEBUG",
-    "info": "INFO",
-    "warning": "WARNING",
-    "error": "ERROR",
-}
-"""The levels as settings spell them."""
 
 
 class MemoryServer(MCPServer):
@@ -48,10 +41,7 @@ class MemoryServer(MCPServer):
 
 
 def make_server(
-    memory_for: MemorySource,
-    *,
-    search_fetch: bool = False,
-    log_level: LogLevel = "WARNING",
+    memory_for: MemorySource, *, search_fetch: bool = False, log_level: LogLevel = "WARNING"
 ) -> MCPServer:
     """Return a server over the memory that `memory_for` gives.
 

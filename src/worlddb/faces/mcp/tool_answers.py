@@ -48,8 +48,7 @@ class Answer(BaseModel):
         }
 
 
-Hex = Annotated[str, BeforeValidator(str)]
-"""An id, or the name of a scope such as user:ada."""
+Hex = Annotated[str, BeforeValidator(str)]  # An id, or the name of a scope such as user:ada.
 Score = Annotated[float, BeforeValidator(lambda score: round(score, SCORE_DIGITS))]
 Seq = Annotated[int | None, BeforeValidator(lambda commit: getattr(commit, "seq", commit))]
 Metadata = Annotated[dict[str, Any], BeforeValidator(dict)]

@@ -7,36 +7,25 @@ import os
 
 from worlddb.errors import StorageError
 from worlddb.faces.cli.command_files import landing, refuse_store
-from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import command, flag, option, report
 from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.progress import Progress, amount
-from worlddb.faces.cli.terminal import one_line, print_json
+from worlddb.faces.cli.terminal import one_line
 from worlddb.faces.user_paths import IN_MEMORY, checked_path, creatable_store, existing_store
 
 
-def add_backup(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "backup",
-        arguments="TARGET",
-        summary="copy the store to a new file",
-        description=(
-            "Copy the store as of now to a new file, while others read and write it. The copy\n"
-            "is a store like any other and can be opened; 'worlddb restore' puts it in the place\n"
-            "of the old one."
-        ),
-        examples=(
-            ("worlddb backup monday.db", "copy your store"),
-            ("worlddb log --db monday.db", "look into the copy"),
-        ),
-    )
-    parser.add_argument("target", metavar="TARGET", help="the new file; it must not exist yet")
-    parser.set_defaults(run=run_backup)
-
-
+@command("backup TARGET", option("target", "TARGET", "the new file; it must not exist yet"))
 def run_backup(args: argparse.Namespace) -> int:
-    """Copy, then say what the copy holds."""
+    """Copy the store to a new file.
+
+    Copy the store as of now to a new file, while others read and write it. The copy
+    is a store like any other and can be opened; 'worlddb restore' puts it in the place
+    of the old one.
+
+    Examples:
+      worlddb backup monday.db    # copy your store
+      worlddb log --db monday.db  # look into the copy
+    """
     target = checked_path(args.target)
     path = store_path(args)
     refuse_store(target, path)
@@ -51,15 +40,13 @@ def run_backup(args: argparse.Namespace) -> int:
     # Read from the copy itself: what it holds is what was saved.
     with open_store(target, create=False) as copy:
         last = copy.log(limit=1, newest_first=True)[0]
-    if wants_json(args):
-        root = str(last.root_state)
-        print_json({"path": target, "bytes": size, "commit": last.seq, "root_state": root})
-    else:
-        print(
-            f"copied up to commit {last.seq} to {one_line(target)} "
-            f"({amount(size, 'bytes')}), root state {last.root_state}"
-        )
-    return 0
+    root = str(last.root_state)
+    return report(
+        args,
+        {"path": target, "bytes": size, "commit": last.seq, "root_state": root},
+        f"copied up to commit {last.seq} to {one_line(target)} "
+        f"({amount(size, 'bytes')}), root state {root}",
+    )
 
 
 def _size(path: str) -> int:
@@ -69,31 +56,23 @@ def _size(path: str) -> int:
         return 0
 
 
-def add_restore(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "restore",
-        arguments="BACKUP",
-        summary="put a backup in the place of the store",
-        description=(
-            "Check every byte of a backup, bring it to the present format, and put what it holds\n"
-            "in the place of the store, all of it or nothing. Logs that a crash left beside the\n"
-            "store go with what it held. The backup stays as it is. The store must not be open\n"
-            "in another program, and one that exists is replaced only by --force."
-        ),
-        examples=(
-            ("worlddb restore monday.db", "into a store that is gone"),
-            ("worlddb restore monday.db --db work.db --force", "in the place of what it holds"),
-        ),
-    )
-    parser.add_argument("backup", metavar="BACKUP", help="a file that 'worlddb backup' wrote")
-    parser.add_argument("--force", action="store_true", help="replace the store if it exists")
-    parser.set_defaults(run=run_restore)
-
-
+@command(
+    "restore BACKUP",
+    option("backup", "BACKUP", "a file that 'worlddb backup' wrote"),
+    flag("--force", "replace the store if it exists"),
+)
 def run_restore(args: argparse.Namespace) -> int:
-    """Restore, and say what the store holds now."""
+    """Put a backup in the place of the store.
+
+    Check every byte of a backup, bring it to the present format, and put what it holds
+    in the place of the store, all of it or nothing. Logs that a crash left beside the
+    store go with what it held. The backup stays as it is. The store must not be open
+    in another program, and one that exists is replaced only by --force.
+
+    Examples:
+      worlddb restore monday.db                       # into a store that is gone
+      worlddb restore monday.db --db work.db --force  # in the place of what it holds
+    """
     backup, path = existing_store(checked_path(args.backup)), store_path(args)
     if IN_MEMORY in (backup, path):
         raise StorageError("a store in memory has no file to restore; give --db PATH")
@@ -104,8 +83,6 @@ def run_restore(args: argparse.Namespace) -> int:
 
     with Progress("restoring"):
         last = restore(backup, creatable_store(path), replace=args.force)
-    if wants_json(args):
-        print_json({"path": path, "commit": last.seq, "root_state": str(last.root_state)})
-    else:
-        print(f"restored {one_line(path)} up to commit {last.seq}, root state {last.root_state}")
-    return 0
+    root = str(last.root_state)
+    done = f"restored {one_line(path)} up to commit {last.seq}, root state {root}"
+    return report(args, {"path": path, "commit": last.seq, "root_state": root}, done)

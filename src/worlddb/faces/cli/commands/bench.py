@@ -5,18 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    count,
-    wants_json,
-)
+from worlddb.faces.cli.command_options import EMBEDDER, command, number, option, wants_json
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import Cell, one_line, print_json, print_table
 
@@ -35,35 +29,26 @@ SHAPES = (
 )
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "bench",
-        summary="measure writes and recalls on this machine",
-        description=(
-            "Write made-up memories to a temporary store, one durable commit each, and recall\n"
-            "them. Your own store is not touched. The first recall embeds everything, so it has\n"
-            "a row of its own. --folder chooses the disk; in a folder in memory, writes look too\n"
-            "fast."
-        ),
-        examples=(
-            ("worlddb bench", "a thousand memories, a few seconds"),
-            ("worlddb bench --memories 10000 --folder ~", "more, on the disk of your home"),
-            ("worlddb bench --embedder none --json", "without vectors, for a script"),
-        ),
-    )
-    parser.add_argument(
-        "--memories", type=count, default=1_000, metavar="N", help="to write (1000)"
-    )
-    parser.add_argument("--recalls", type=count, default=200, metavar="N", help="to ask (200)")
-    parser.add_argument("--folder", metavar="PATH", help="where (default: for temporary files)")
-    add_embedder_option(parser)
-    parser.set_defaults(run=run)
-
-
+@command(
+    "bench",
+    number("--memories", "N", "memories to write (default: 1000)", default=1_000),
+    number("--recalls", "N", "recalls to measure (default: 200)", default=200),
+    option("--folder", "PATH", "folder of the temporary store (default: that of the system)"),
+    EMBEDDER,
+)
 def run(args: argparse.Namespace) -> int:
-    """Measure, and print the figures."""
+    """Measure writes and recalls on this machine.
+
+    Write made-up memories to a temporary store, one durable commit each, and recall
+    them. Your own store is not touched. The first recall embeds everything, so it has
+    a row of its own. --folder chooses the disk; in a folder in memory, writes look too
+    fast.
+
+    Examples:
+      worlddb bench                              # a thousand memories, a few seconds
+      worlddb bench --memories 10000 --folder ~  # more, on the disk of your home
+      worlddb bench --embedder none --json       # without vectors, for a script
+    """
     import platform
     import tempfile
 
@@ -114,30 +99,23 @@ def _measure(args: argparse.Namespace, path: str) -> tuple[dict[str, dict[str, f
         Progress("measuring", unit="calls", total=total) as progress,
         Memory(path, embedder=embedder, user_id="bench", recluster="off") as memory,
     ):
-        timed = _Timed(progress)
+
+        def timed(work: Callable[[], Any]) -> float:
+            began = time.perf_counter()
+            work()
+            took = time.perf_counter() - began
+            progress.done += 1
+            return took
+
         texts = [_sentence(chance) for _ in range(args.memories)]
         writes = [timed(partial(memory.write, text)) for text in texts]
-        questions = list(_questions(chance, args.recalls + 1))
+        questions = [_question(chance) for _ in range(args.recalls + 1)]
         first = timed(partial(memory.recall, questions[0]))
         recalls = [timed(partial(memory.recall, query)) for query in questions[1:]]
         model = "no embedder" if embedder == "none" else memory.db.reindex()
     size = os.path.getsize(path)  # Once it is closed, and what was beside it is in it.
     found = {"write": writes, "first recall": [first], "recall": recalls}
     return {name: _figures(times) for name, times in found.items()}, size, model
-
-
-class _Timed:
-    """Calls something, and returns how many seconds that took."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def __call__(self, work: Callable[[], Any]) -> float:
-        began = time.perf_counter()
-        work()
-        took = time.perf_counter() - began
-        self._progress.done += 1
-        return took
 
 
 def _sentence(chance: random.Random) -> str:
@@ -152,10 +130,9 @@ def _sentence(chance: random.Random) -> str:
     )
 
 
-def _questions(chance: random.Random, many: int) -> Iterator[str]:
-    for _ in range(many):
-        person, thing = chance.choice(PEOPLE), chance.choice(THINGS)
-        yield chance.choice((f"Where does {person} live?", f"Who likes {thing}?", f"{thing} when?"))
+def _question(chance: random.Random) -> str:
+    person, thing = chance.choice(PEOPLE), chance.choice(THINGS)
+    return chance.choice((f"Where does {person} live?", f"Who likes {thing}?", f"{thing} when?"))
 
 
 def _figures(times: list[float]) -> dict[str, float]:

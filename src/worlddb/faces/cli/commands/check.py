@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import CorruptionError, FormatError, InvalidInputError
-from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import command, option, wants_json
 from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.exit_codes import FOUND, OK
 from worlddb.faces.cli.progress import Progress
@@ -19,26 +19,17 @@ if TYPE_CHECKING:
     from worlddb.world_db import WorldDB
 
 
-def add_check(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "check",
-        summary="check that the store is sound",
-        description=(
-            "Hash every node, edge and commit again and compare it with every index and the\n"
-            "journal. The exit code is 0 for a sound store and 1 if anything does not fit."
-        ),
-        examples=(
-            ("worlddb check", "say what does not fit, if anything"),
-            ("worlddb check --db backup.db --json", "check a backup, for a script"),
-        ),
-    )
-    parser.set_defaults(run=run_check)
-
-
+@command("check")
 def run_check(args: argparse.Namespace) -> int:
-    """Check, and print the problems."""
+    """Check that the store is sound.
+
+    Hash every node, edge and commit again and compare it with every index and the
+    journal. The exit code is 0 for a sound store and 1 if anything does not fit.
+
+    Examples:
+      worlddb check                        # say what does not fit, if anything
+      worlddb check --db backup.db --json  # check a backup, for a script
+    """
     with open_to_read(args) as db:
         with Progress("checking"):
             problems = db.check()
@@ -65,31 +56,23 @@ def run_check(args: argparse.Namespace) -> int:
 ATTEMPTS = 10
 
 
-def add_prove(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "prove",
-        arguments="ID | --verify FILE --root-state HEX",
-        summary="prove that a node is in the store, or check a proof",
-        description=(
-            "Prove that a node stands in the tree under the store's root state. The proof is the\n"
-            "--json output. Checking one needs no store: only the file, and a root state that you\n"
-            "have from somewhere you trust. The exit code is 0 if it holds and 1 if not."
-        ),
-        examples=(
-            ("worlddb prove 3f2a --json > proof.json", "make a proof"),
-            ("worlddb prove --verify proof.json --root-state f912…", "check it, without a store"),
-        ),
-    )
-    parser.add_argument("id", metavar="ID", nargs="?", help="a node's id, or the start of it")
-    parser.add_argument("--verify", metavar="FILE", help="check this proof; '-' is stdin")
-    parser.add_argument("--root-state", metavar="HEX", help="the root state to check against")
-    parser.set_defaults(run=run_prove)
-
-
+@command(
+    "prove ID | --verify FILE --root-state HEX",
+    option("id", "ID", "a node's id, or the start of it", nargs="?"),
+    option("--verify", "FILE", "check this proof; '-' is stdin"),
+    option("--root-state", "HEX", "the root state to check against"),
+)
 def run_prove(args: argparse.Namespace) -> int:
-    """Prove or verify."""
+    """Prove that a node is in the store, or check a proof.
+
+    Prove that a node stands in the tree under the store's root state. The proof is the
+    --json output. Checking one needs no store: only the file, and a root state that you
+    have from somewhere you trust. The exit code is 0 if it holds and 1 if not.
+
+    Examples:
+      worlddb prove 3f2a --json > proof.json                # make a proof
+      worlddb prove --verify proof.json --root-state f912…  # check it, without a store
+    """
     if (args.id is None) == (args.verify is None):
         raise InvalidInputError("prove: give the ID of a node, or --verify FILE")
     if (args.verify is None) != (args.root_state is None):

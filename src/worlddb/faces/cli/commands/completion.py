@@ -4,37 +4,24 @@ from __future__ import annotations
 
 import argparse
 
-from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
-from worlddb.faces.cli.terminal import print_json
+from worlddb.faces.cli.command_options import command, option, report
 
 SHELLS = ("bash", "zsh", "fish")
-FILES = {"PATH", "FILE", "TARGET"}
-"""The metavars of arguments that shells complete as file names."""
+FILES = {"PATH", "FILE", "TARGET"}  # The metavars of arguments that shells complete as file names.
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "completion",
-        arguments="SHELL",
-        summary="print a script that completes commands in your shell",
-        description=(
-            "Print a script with which bash, zsh or fish complete commands, options and their\n"
-            "choices. It describes the commands of this version: print it again after an upgrade."
-        ),
-        examples=(
-            ("source <(worlddb completion bash)", "now; in ~/.bashrc, always"),
-            ('eval "$(worlddb completion zsh)"', "the same in ~/.zshrc"),
-            ("worlddb completion fish | source", "for fish"),
-        ),
-    )
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
-    parser.set_defaults(run=run)
-
-
+@command("completion SHELL", option("shell", "SHELL", ", ".join(SHELLS), choices=SHELLS))
 def run(args: argparse.Namespace) -> int:
-    """Print the script."""
+    """Print a script that completes commands in your shell.
+
+    Print a script with which bash, zsh or fish complete commands, options and their
+    choices. It describes the commands of this version: print it again after an upgrade.
+
+    Examples:
+      source <(worlddb completion bash)  # now; in ~/.bashrc, always
+      eval "$(worlddb completion zsh)"   # the same in ~/.zshrc
+      worlddb completion fish | source   # for fish
+    """
     import shtab
 
     from worlddb.faces.cli import make_parser
@@ -42,11 +29,7 @@ def run(args: argparse.Namespace) -> int:
     parser = make_parser()
     _mark_files(parser, shtab.FILE)
     script = shtab.complete(parser, shell=args.shell)
-    if wants_json(args):
-        print_json({"shell": args.shell, "script": script})
-    else:
-        print(script)
-    return 0
+    return report(args, {"shell": args.shell, "script": script}, script)
 
 
 def _mark_files(parser: argparse.ArgumentParser, completer: object) -> None:

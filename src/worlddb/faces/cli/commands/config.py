@@ -5,35 +5,26 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import command, wants_json
 from worlddb.faces.cli.terminal import print_json, print_table
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "config",
-        summary="show each setting and where it comes from",
-        description=(
-            "Show each setting with its origin: a flag wins over the environment, that over the\n"
-            "settings file, that over the default. Secrets are hidden. The file is TOML, with the\n"
-            "names shown here as keys: the one that $WORLDDB_CONFIG names, else config.toml in\n"
-            "$XDG_CONFIG_HOME/worlddb (~/.config/worlddb; on macOS ~/Library/Application\n"
-            "Support/worlddb, on Windows %APPDATA%\\worlddb). Relative paths in it start from its\n"
-            "own folder."
-        ),
-        examples=(
-            ("worlddb config", "all settings"),
-            ("worlddb config --json", "the same, for a script"),
-            ("WORLDDB_CONFIG=/dev/null worlddb config", "without your file"),
-        ),
-    )
-    parser.set_defaults(run=run)
-
-
+@command("config")
 def run(args: argparse.Namespace) -> int:
-    """Print the settings."""
+    r"""Show each setting and where it comes from.
+
+    Show each setting with its origin: a flag wins over the environment, that over the
+    settings file, that over the default. Secrets are hidden. The file is TOML, with the
+    names shown here as keys: the one that $WORLDDB_CONFIG names, else config.toml in
+    $XDG_CONFIG_HOME/worlddb (~/.config/worlddb; on macOS ~/Library/Application
+    Support/worlddb, on Windows %APPDATA%\worlddb). Relative paths in it start from its
+    own folder.
+
+    Examples:
+      worlddb config                           # all settings
+      worlddb config --json                    # the same, for a script
+      WORLDDB_CONFIG=/dev/null worlddb config  # without your file
+    """
     from worlddb.faces.config import config_path, origins
 
     found = origins(args)

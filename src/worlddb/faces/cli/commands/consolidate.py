@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.command_options import Subparsers, add_command, count, wants_json
+from worlddb.faces.cli.command_options import command, flag, number, option, wants_json
 from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
 
@@ -28,48 +28,39 @@ TO_DO = {
 """What a dry run calls what a run has done."""
 
 
-def add_consolidate(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "consolidate",
-        summary="summarise worlds, infer edges, flag contradictions",
-        description=(
-            "Give worlds a summary that stands for their details, or a newer one where these\n"
-            "have changed; write what follows from 'causes' and 'subtype_of'; flag sources with\n"
-            "several targets under an edge type that allows one. Nothing that was there is\n"
-            "deleted or closed. A run that was stopped is finished by the next one."
-        ),
-        examples=(
-            ("worlddb consolidate --dry-run", "what there is to do"),
-            ("worlddb consolidate --min-age 3600", "worlds that are an hour old"),
-            ("worlddb consolidate --only summaries --world 3f2a", "one world and those inside it"),
-            ("worlddb consolidate --summarizer llm", "by the model of WORLDDB_LLM_…"),
-        ),
-    )
-    parser.add_argument("--world", metavar="ID", help="this world and those inside it")
-    parser.add_argument(
-        "--only", action="append", choices=PARTS, help="this part; may be given more than once"
-    )
-    parser.add_argument(
-        "--min-age", type=count, default=0, metavar="SECONDS", help="leave younger worlds alone"
-    )
-    parser.add_argument(
-        "--max-worlds", type=count, default=1_000, metavar="N", help="at most N (default: 1000)"
-    )
-    parser.add_argument(
-        "--max-edges", type=count, default=1_000, metavar="N", help="at most N (default: 1000)"
-    )
-    parser.add_argument(
-        "--summarizer", choices=SUMMARIZERS, default="extractive", help="who writes the summaries"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
-    parser.add_argument("--actor", default="consolidator", help="who does it, for the journal")
-    parser.set_defaults(run=run_consolidate)
-
-
+@command(
+    "consolidate",
+    option("--world", "ID", "only this world and the worlds inside it"),
+    option("--only", None, "run only this part (may be repeated)", action="append", choices=PARTS),
+    number("--min-age", "SECONDS", "skip worlds younger than this (default: 0)", default=0),
+    number("--max-worlds", "N", "summarise at most N worlds (default: 1000)", default=1_000),
+    number("--max-edges", "N", "infer at most N edges (default: 1000)", default=1_000),
+    option(
+        "--summarizer",
+        None,
+        "what writes the summaries (default: extractive)",
+        choices=SUMMARIZERS,
+        default="extractive",
+    ),
+    flag("--dry-run", "show what would be done, and change nothing"),
+    option(
+        "--actor", None, "the name in the journal (default: consolidator)", default="consolidator"
+    ),
+)
 def run_consolidate(args: argparse.Namespace) -> int:
-    """Consolidate once, and say what was done."""
+    """Summarise worlds, infer edges, flag contradictions.
+
+    Write a summary of each world, or a newer one if the world has changed. Infer the
+    edges that follow from 'causes' and 'subtype_of'. Flag nodes with several edges of a
+    type that allows only one. Nothing is deleted or ended. If a run is stopped, the
+    next one finishes it.
+
+    Examples:
+      worlddb consolidate --dry-run                      # what there is to do
+      worlddb consolidate --min-age 3600                 # worlds that are an hour old
+      worlddb consolidate --only summaries --world 3f2a  # one world and those inside it
+      worlddb consolidate --summarizer llm               # by the model of WORLDDB_LLM_…
+    """
     if not args.max_worlds or not args.max_edges:
         raise InvalidInputError("--max-worlds and --max-edges: give at least 1")
     # A dry run asks no model, so none need be configured.
@@ -143,29 +134,22 @@ def _counted(report: ConsolidationReport) -> str:
     return text if report.is_complete else f"{text}, more is left for the next run"
 
 
-def add_fading(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "fading",
-        summary="list memories that are hardly kept any more",
-        description=(
-            "List the memories of least retention: old, seldom recalled, hardly linked. Nothing\n"
-            "is ended by this; see 'worlddb retire'."
-        ),
-        examples=(
-            ("worlddb fading", "the 20 that have faded most"),
-            ("worlddb fading --below 0.05 --world 3f2a", "nearly gone, inside one world"),
-        ),
-    )
-    parser.add_argument("--world", metavar="ID", help="inside this world (default: everywhere)")
-    parser.add_argument("--below", metavar="SHARE", default="0.25", help="of less than this (0.25)")
-    parser.add_argument("--limit", type=count, default=20, metavar="N", help="at most (20)")
-    parser.set_defaults(run=run_fading)
-
-
+@command(
+    "fading",
+    option("--world", "ID", "only memories inside this world (default: all)"),
+    option("--below", "SHARE", "only a retention below this (default: 0.25)", default="0.25"),
+    number("--limit", "N", "list at most N (default: 20)", default=20),
+)
 def run_fading(args: argparse.Namespace) -> int:
-    """List them."""
+    """List memories that have faded.
+
+    List the memories with the lowest retention: old, seldom recalled and hardly linked.
+    This ends nothing; see 'worlddb retire'.
+
+    Examples:
+      worlddb fading                            # the 20 that have faded most
+      worlddb fading --below 0.05 --world 3f2a  # nearly gone, inside one world
+    """
     try:
         below = float(args.below)
     except ValueError:
@@ -189,5 +173,5 @@ def run_fading(args: argparse.Namespace) -> int:
     if rows:
         print_table(("id", "retention", "age", "recalls", "links", "text"), rows)
     else:
-        print("nothing is fading", file=sys.stderr)
+        print("no memory has faded that far", file=sys.stderr)
     return 0

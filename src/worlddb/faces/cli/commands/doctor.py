@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    wants_json,
-)
+from worlddb.faces.cli.command_options import EMBEDDER, command, wants_json
 from worlddb.faces.cli.exit_codes import FOUND, OK
 from worlddb.faces.cli.terminal import one_line, paint, print_json
 
@@ -22,29 +18,19 @@ COLOURS = {"ok": "green", "warn": "bold", "fail": "red"}
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "doctor",
-        summary="examine store, index, embedder, model and clients",
-        description=(
-            "Examine the settings, the store and its indexes, the embedder, the language model\n"
-            "(without calling it), the server and the connected clients, and give advice about\n"
-            "each problem. Repairs nothing. The exit code is 1 if anything fails, not for a\n"
-            "warning. A store above 64 MB is opened but not checked: use 'worlddb check'."
-        ),
-        examples=(
-            ("worlddb doctor", "all of it"),
-            ("worlddb doctor --db work.db --json", "another store, for a script"),
-        ),
-    )
-    add_embedder_option(parser)
-    parser.set_defaults(run=run)
-
-
+@command("doctor", EMBEDDER)
 def run(args: argparse.Namespace) -> int:
-    """Examine, and print each finding as it comes."""
+    """Examine store, index, embedder, model and clients.
+
+    Examine the settings, the store and its indexes, the embedder, the language model
+    (without calling it), the server and the connected clients, and give advice about
+    each problem. Repairs nothing. The exit code is 1 if anything fails, not for a
+    warning. A store above 64 MB is opened but not checked: use 'worlddb check'.
+
+    Examples:
+      worlddb doctor                      # all of it
+      worlddb doctor --db work.db --json  # another store, for a script
+    """
     found = []
     for finding in _findings(args):
         found.append(finding)
@@ -52,28 +38,14 @@ def run(args: argparse.Namespace) -> int:
             _print(finding)
     failed = any(finding.verdict == "fail" for finding in found)
     if wants_json(args):
-        lines = [
-            {
-                "part": finding.part,
-                "verdict": finding.verdict,
-                "seen": finding.seen,
-                "advice": finding.advice or None,
-            }
-            for finding in found
-        ]
+        lines = [asdict(finding) | {"advice": finding.advice or None} for finding in found]
         print_json({"healthy": not failed, "findings": lines})
     return FOUND if failed else OK
 
 
 def _findings(args: argparse.Namespace) -> Iterator[DoctorFinding]:
+    from worlddb.faces import diagnosis
     from worlddb.faces.config import KINDS, config_path, origins, settings_from
-    from worlddb.faces.diagnosis import (
-        examine_clients,
-        examine_config,
-        examine_embedder,
-        examine_model,
-        examine_store,
-    )
 
     settings = settings_from(args)
     secrets = [
@@ -81,11 +53,11 @@ def _findings(args: argparse.Namespace) -> Iterator[DoctorFinding]:
         for one in origins(args)
         if KINDS[one.name].is_secret and one.origin.startswith("file")
     ]
-    yield from examine_config(config_path(), secrets)
-    yield from examine_store(settings)
-    yield from examine_embedder(settings)
-    yield from examine_model(settings)
-    yield from examine_clients()
+    yield from diagnosis.examine_config(config_path(), secrets)
+    yield from diagnosis.examine_store(settings)
+    yield from diagnosis.examine_embedder(settings)
+    yield from diagnosis.examine_model(settings)
+    yield from diagnosis.examine_clients()
 
 
 def _print(finding: DoctorFinding) -> None:

@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 
 from worlddb.errors import CorruptionError, FormatError, StorageError
 from worlddb.faces.cli.command_files import landing, opened, refuse_store
-from worlddb.faces.cli.command_options import Subparsers, add_command, count, wants_json
+from worlddb.faces.cli.command_options import command, flag, number, option, report
 from worlddb.faces.cli.command_store import open_to_read, open_to_write, store_path
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import one_line, print_json
+from worlddb.faces.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from worlddb.world_db import WorldDB
@@ -26,39 +26,24 @@ STDOUT = "-"
 COMMIT = '{"commit":'
 
 
-def add_export(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "export",
-        arguments="[FILE]",
-        summary="write everything as JSON Lines",
-        description=(
-            "Write the whole journal as JSON Lines, commit by commit, on one snapshot: to FILE\n"
-            "(compressed if its name ends in .gz) or to stdout. 'import' takes it back in with\n"
-            "every id, both clocks and every hash as they were."
-        ),
-        examples=(
-            ("worlddb export memory.jsonl.gz", "into a file that must not exist yet"),
-            ("worlddb export --force memory.jsonl", "replace the last export, all or nothing"),
-            (
-                "worlddb export --after 41 | worlddb import - --db copy.db",
-                "update a copy",
-            ),
-        ),
-    )
-    parser.add_argument(
-        "file", metavar="FILE", nargs="?", default=STDOUT, help="where to; '-' is stdout (default)"
-    )
-    parser.add_argument(
-        "--after", metavar="SEQ", type=count, default=-1, help="only commits above this number"
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.set_defaults(run=run_export)
-
-
+@command(
+    "export [FILE]",
+    option("file", "FILE", "where to; '-' is stdout (default)", nargs="?", default=STDOUT),
+    number("--after", "SEQ", "only commits above this number", default=-1),
+    flag("--force", "replace FILE if it exists"),
+)
 def run_export(args: argparse.Namespace) -> int:
-    """Write the export; to a file, also say what was written."""
+    """Write everything as JSON Lines.
+
+    Write the whole journal as JSON Lines, commit by commit, on one snapshot: to FILE
+    (compressed if its name ends in .gz) or to stdout. 'import' takes it back in with
+    every id, both clocks and every hash as they were.
+
+    Examples:
+      worlddb export memory.jsonl.gz                             # into a file that must not exist yet
+      worlddb export --force memory.jsonl                        # replace the last export, all or nothing
+      worlddb export --after 41 | worlddb import - --db copy.db  # update a copy
+    """  # noqa: E501
     with open_to_read(args) as db:
         if args.file == STDOUT:
             if sys.stdout is None:
@@ -69,11 +54,9 @@ def run_export(args: argparse.Namespace) -> int:
         with landing(args.file, replace=args.force) as temporary, _writing(temporary, args) as out:
             commits, lines = _export(db, out, args.after)
     size = os.path.getsize(args.file)
-    if wants_json(args):
-        print_json({"path": args.file, "commits": commits, "lines": lines, "bytes": size})
-    else:
-        print(f"exported {commits} commits in {lines} lines to {one_line(args.file)}")
-    return 0
+    found = {"path": args.file, "commits": commits, "lines": lines, "bytes": size}
+    text = f"exported {commits} commits in {lines} lines to {one_line(args.file)}"
+    return report(args, found, text)
 
 
 @contextmanager
@@ -133,30 +116,19 @@ def _followed(lines: Iterable[str], progress: Progress) -> Iterable[str]:
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-def add_import(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "import",
-        arguments="FILE",
-        summary="take in what 'export' wrote",
-        description=(
-            "Play an export into a store, which is made if it is new. Every commit must come out\n"
-            "with the hash it had; one that was changed on the way ends the import, and those\n"
-            "before it stay. Commits that are there already are compared and skipped, so an\n"
-            "import can be repeated or continued. Compressed exports are recognised."
-        ),
-        examples=(
-            ("worlddb import memory.jsonl.gz --db new.db", "a store from an export"),
-            ("worlddb export | worlddb import - --db new.db", "a copy that shares no byte"),
-        ),
-    )
-    parser.add_argument("file", metavar="FILE", help="the export; '-' is stdin")
-    parser.set_defaults(run=run_import)
-
-
+@command("import FILE", option("file", "FILE", "the export; '-' is stdin"))
 def run_import(args: argparse.Namespace) -> int:
-    """Import, and say what was added."""
+    """Take in what 'export' wrote.
+
+    Play an export into a store, which is made if it is new. Every commit must come out
+    with the hash it had; one that was changed on the way ends the import, and those
+    before it stay. Commits that are there already are compared and skipped, so an
+    import can be repeated or continued. Compressed exports are recognised.
+
+    Examples:
+      worlddb import memory.jsonl.gz --db new.db     # a store from an export
+      worlddb export | worlddb import - --db new.db  # a copy that shares no byte
+    """
     path = store_path(args)
     seen: list[int] = []
     with (
@@ -170,24 +142,18 @@ def run_import(args: argparse.Namespace) -> int:
             last = db.log(limit=1, newest_first=True)[0]
     # Commit 0 is in every store, so it is not counted as skipped.
     skipped = sum(seq > 0 for seq in seen) - added
-    root = last.root_state
-    if wants_json(args):
-        found = {"path": path, "added": added, "skipped": skipped}
-        print_json(found | {"commit": last.seq, "root_state": str(root)})
-    else:
-        print(
-            f"added {added} commits to {one_line(path)}, {skipped} were there already; "
-            f"now at commit {last.seq}, root state {root}"
-        )
-    return 0
+    root = str(last.root_state)
+    found = {"path": path, "added": added, "skipped": skipped}
+    return report(
+        args,
+        found | {"commit": last.seq, "root_state": root},
+        f"added {added} commits to {one_line(path)}, {skipped} were there already; "
+        f"now at commit {last.seq}, root state {root}",
+    )
 
 
 def _lines(file: BinaryIO, name: str, progress: Progress) -> Generator[str, None, None]:
-    """Yield the lines of an export, compressed or not.
-
-    Raises:
-        FormatError: the bytes are no text, or cut off.
-    """
+    """Yield the lines of an export, compressed or not."""
     import gzip
     import zlib
 
@@ -216,9 +182,6 @@ def _checked(lines: Iterator[str]) -> Iterator[str]:
     """Return all the lines, having seen that they begin an export.
 
     Otherwise a wrong file would be refused only after an empty store was made for it.
-
-    Raises:
-        FormatError: they do not.
     """
     from worlddb.world_db import open as open_store
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    count,
+    EMBEDDER,
+    command,
+    flag,
+    number,
+    option,
+    report,
     wants_json,
 )
 from worlddb.faces.cli.command_store import chosen_embedder, open_to_read, store_path
@@ -24,37 +26,27 @@ if TYPE_CHECKING:
     from worlddb.world_db import WorldDB
 
 
-def add_extract(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "extract",
-        arguments="--pending",
-        summary="extract what a failing model left waiting",
-        description=(
-            "A text is written even if the language model that should read it fails; then its\n"
-            "facts wait. This asks the model again, memory by memory, each as one commit. The\n"
-            "model is the one that WORLDDB_LLM_PROVIDER (openai, anthropic, ollama, vllm,\n"
-            "llamacpp), WORLDDB_LLM_MODEL, WORLDDB_LLM_BASE_URL and WORLDDB_LLM_API_KEY describe."
-        ),
-        examples=(
-            ("worlddb extract --pending --dry-run", "what waits, and why"),
-            ("worlddb extract --pending", "all of it"),
-            ("worlddb extract --pending --limit 100 --prompt mine.txt", "some, in your words"),
-        ),
-    )
-    parser.add_argument(
-        "--pending", action="store_true", required=True, help="what waits in this store"
-    )
-    parser.add_argument("--limit", type=count, metavar="N", help="at most N memories")
-    parser.add_argument("--prompt", metavar="FILE", help="instructions in place of our own")
-    parser.add_argument("--dry-run", action="store_true", help="say what waits, ask no model")
-    parser.add_argument("--actor", default="extract", help="who extracts, for the journal")
-    parser.set_defaults(run=run_extract)
-
-
+@command(
+    "extract --pending",
+    flag("--pending", "extract the memories that wait (required)", required=True),
+    number("--limit", "N", "at most N memories"),
+    option("--prompt", "FILE", "your own instructions for the model"),
+    flag("--dry-run", "list what waits, and ask no model"),
+    option("--actor", None, "the name in the journal (default: extract)", default="extract"),
+)
 def run_extract(args: argparse.Namespace) -> int:
-    """Extract what waits, or list it."""
+    """Extract what a failing model left waiting.
+
+    A text is stored even if the language model that should read it fails; its facts then
+    wait. This command asks the model again, memory by memory, one commit each. The
+    model is the one that WORLDDB_LLM_PROVIDER (openai, anthropic, ollama, vllm,
+    llamacpp), WORLDDB_LLM_MODEL, WORLDDB_LLM_BASE_URL and WORLDDB_LLM_API_KEY describe.
+
+    Examples:
+      worlddb extract --pending --dry-run                      # what waits, and why
+      worlddb extract --pending                                # all of it
+      worlddb extract --pending --limit 100 --prompt mine.txt  # some, in your words
+    """
     if args.limit == 0:
         raise InvalidInputError("--limit: give at least 1")
     if args.dry_run:
@@ -63,12 +55,10 @@ def run_extract(args: argparse.Namespace) -> int:
         return 0
     extractor, chat = _extractor(args)
     with open_to_read(args) as db, Progress("extracting", unit="memories") as progress:
-
-        def show(done: int, total: int) -> None:
-            progress.done, progress.total = done, total
-
-        done = db.extract_pending(extractor, limit=args.limit, actor=args.actor, on_progress=show)
-    _report(args, done, chat)
+        done = db.extract_pending(
+            extractor, limit=args.limit, actor=args.actor, on_progress=progress.show
+        )
+    _show(args, done, chat)
     if done.failed:
         raise ProviderError(
             f"{len(done.failed)} could not be extracted and still wait: {done.failed[-1].error}"
@@ -105,66 +95,46 @@ def _text(db: WorldDB, item: Pending) -> str:
     return node.content or node.name
 
 
-def _report(args: argparse.Namespace, done: Extracted, chat: Chat) -> None:
+def _show(args: argparse.Namespace, done: Extracted, chat: Chat) -> None:
     usage = chat.usage
-    if wants_json(args):
-        used = {
-            "requests": usage.requests,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-        }
-        print_json({"path": store_path(args), **done.to_dict(), "usage": used})
-        return
-    print(
-        f"{one_line(store_path(args))}: {len(done.done)} extracted, {len(done.failed)} failed, "
-        f"{done.left} left; {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written"
+    names = ("requests", "input_tokens", "output_tokens")
+    used = {name: getattr(usage, name) for name in names}
+    path = store_path(args)
+    report(
+        args,
+        {"path": path, **done.to_dict(), "usage": used},
+        f"{one_line(path)}: {len(done.done)} extracted, {len(done.failed)} failed, {done.left} "
+        f"left; {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written",
     )
 
 
 NO_EMBEDDER = "none"
 
 
-def add_reindex(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "reindex",
-        summary="embed the store's texts, or embed them anew",
-        description=(
-            "Embed every text that has no vector yet; a recall would do the same when it needs\n"
-            "them. With --embedder, embed everything by another model: the old vectors serve\n"
-            "until the new ones are complete, and a run that was stopped goes on where it was.\n"
-            "Words, vectors and keys that were deleted from the file are made again."
-        ),
-        examples=(
-            ("worlddb reindex", "after a large import"),
-            ("worlddb reindex --embedder arctic-embed-s", "change to a better model"),
-        ),
-    )
-    add_embedder_option(parser)
-    parser.set_defaults(run=run_reindex)
-
-
+@command("reindex", EMBEDDER)
 def run_reindex(args: argparse.Namespace) -> int:
-    """Embed, and say by what."""
+    """Embed the store's texts, or embed them anew.
+
+    Embed every text that has no vector yet; a recall would do the same when it needs
+    them. With --embedder, embed everything by another model: the old vectors serve
+    until the new ones are complete, and a run that was stopped goes on where it was.
+    Words, vectors and keys that were deleted from the file are made again.
+
+    Examples:
+      worlddb reindex                            # after a large import
+      worlddb reindex --embedder arctic-embed-s  # change to a better model
+    """
     embedder = chosen_embedder(args)
     with (
         open_to_read(args, embedder=NO_EMBEDDER if embedder == NO_EMBEDDER else None) as db,
         Progress("embedding", unit="texts") as progress,
     ):
-
-        def show(done: int, total: int) -> None:
-            progress.done, progress.total = done, total
-
-        model = db.reindex(None if embedder == NO_EMBEDDER else embedder, on_progress=show)
+        model = db.reindex(None if embedder == NO_EMBEDDER else embedder, on_progress=progress.show)
         # Commit 0 made the root, which is never embedded.
         nodes = sum(commit.nodes for commit in db.log(after=0))
-    if wants_json(args):
-        print_json({"path": store_path(args), "model": model, "nodes": nodes})
-    elif model == NO_EMBEDDER:
-        print(
-            f"{one_line(store_path(args))}: no embedder is chosen; the rest of its indexes is there"
-        )
-    else:
-        print(f"{one_line(store_path(args))}: all {nodes} nodes are embedded by {model}")
-    return 0
+    path = store_path(args)
+    text = f"all {nodes} nodes are embedded by {model}"
+    if model == NO_EMBEDDER:
+        text = "no embedder is chosen; the rest of its indexes is there"
+    found = {"path": path, "model": model, "nodes": nodes}
+    return report(args, found, f"{one_line(path)}: {text}")

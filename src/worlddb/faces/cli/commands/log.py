@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from worlddb.faces.cli.command_options import Subparsers, add_command, count, wants_json
+from worlddb.faces.cli.command_options import command, flag, number, wants_json
 from worlddb.faces.cli.command_store import open_to_read
 from worlddb.faces.cli.terminal import Cell, iso, preview, print_json, print_table
 
@@ -13,32 +13,23 @@ if TYPE_CHECKING:
     from worlddb.model.records import Diff
 
 
-def add_log(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "log",
-        summary="list the commits",
-        description=(
-            "List the commits: when, by whom, how many nodes and edges each added, how many\n"
-            "other changes it made, and the root's state after it. Oldest first."
-        ),
-        examples=(
-            ("worlddb log", "everything since the store was made"),
-            ("worlddb log --newest-first --limit 10", "the last ten commits"),
-            ("worlddb log --after 41 --json", "commits 42 and up, with their changes"),
-        ),
-    )
-    parser.add_argument(
-        "--after", metavar="SEQ", type=count, default=-1, help="only commits above this number"
-    )
-    parser.add_argument("--limit", metavar="N", type=count, help="at most so many")
-    parser.add_argument("--newest-first", action="store_true", help="begin with the last commit")
-    parser.set_defaults(run=run_log)
-
-
+@command(
+    "log",
+    number("--after", "SEQ", "only commits above this number", default=-1),
+    number("--limit", "N", "list at most N commits"),
+    flag("--newest-first", "begin with the last commit"),
+)
 def run_log(args: argparse.Namespace) -> int:
-    """Print the commits."""
+    """List the commits.
+
+    List the commits: when, by whom, how many nodes and edges each added, how many
+    other changes it made, and the root's state after it. Oldest first.
+
+    Examples:
+      worlddb log                            # everything since the store was made
+      worlddb log --newest-first --limit 10  # the last ten commits
+      worlddb log --after 41 --json          # commits 42 and up, with their changes
+    """
     with open_to_read(args) as db:
         commits = db.log(after=args.after, limit=args.limit, newest_first=args.newest_first)
     if wants_json(args):
@@ -68,29 +59,21 @@ def run_log(args: argparse.Namespace) -> int:
     return 0
 
 
-def add_diff(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "diff",
-        arguments="FROM [TO]",
-        summary="show what happened between two commits",
-        description=(
-            "Show what the commits after FROM did, up to and with TO (default: the last one):\n"
-            "nodes and edges added (+), and every other effect (~)."
-        ),
-        examples=(
-            ("worlddb diff 41 42", "what commit 42 did"),
-            ("worlddb diff 41", "everything since commit 41"),
-        ),
-    )
-    parser.add_argument("seq_a", metavar="FROM", type=count, help="a commit's number, see 'log'")
-    parser.add_argument("seq_b", metavar="TO", type=count, nargs="?", help="a later one")
-    parser.set_defaults(run=run_diff)
-
-
+@command(
+    "diff FROM [TO]",
+    number("seq_a", "FROM", "a commit's number, see 'log'"),
+    number("seq_b", "TO", "the number of a later commit (default: the last)", nargs="?"),
+)
 def run_diff(args: argparse.Namespace) -> int:
-    """Print the difference."""
+    """Show what happened between two commits.
+
+    Show what the commits after FROM did, up to and with TO (default: the last one):
+    nodes and edges added (+), and every other effect (~).
+
+    Examples:
+      worlddb diff 41 42  # what commit 42 did
+      worlddb diff 41     # everything since commit 41
+    """
     with open_to_read(args) as db:
         last = args.seq_b
         if last is None:

@@ -5,43 +5,35 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+from typing import Any
 
-from worlddb.faces.cli.command_options import Subparsers, add_command
+from worlddb.faces.cli.command_options import command, flag, option
 from worlddb.faces.cli.exit_codes import OK
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "mcp",
-        summary="serve the memory to an MCP client on stdin and stdout",
-        description=(
-            "Speak the Model Context Protocol on stdin and stdout, as Claude, Cursor, VS Code and\n"
-            "others start it. It ends when the client closes stdin. Several may run on one store\n"
-            "at once. Messages for people go to stderr."
-        ),
-        examples=(
-            ("worlddb mcp", "on your own store"),
-            ("worlddb mcp --db work.db --user-id ada", "for one user unless a call names another"),
-            ("worlddb mcp --search-fetch", "with the two tools that ChatGPT looks for"),
-        ),
-    )
-    parser.add_argument(
+@command(
+    "mcp",
+    option(
         "--user-id",
-        metavar="ID",
-        help="the user whose memory it is where a call names none (default: $WORLDDB_SCOPE)",
-    )
-    parser.add_argument(
-        "--search-fetch", action="store_true", help="also offer the tools search and fetch"
-    )
-    parser.set_defaults(run=run)
-
-
+        "ID",
+        "the user whose memory it is where a call names none (default: $WORLDDB_SCOPE)",
+    ),
+    flag("--search-fetch", "also offer the tools search and fetch"),
+)
 def run(args: argparse.Namespace) -> int:
-    """Serve until the client closes stdin."""
+    """Serve the memory to an MCP client on stdin and stdout.
+
+    Speak the Model Context Protocol on stdin and stdout, as Claude, Cursor, VS Code and
+    others start it. It ends when the client closes stdin. Several may run on one store
+    at once. Messages for people go to stderr.
+
+    Examples:
+      worlddb mcp                             # on your own store
+      worlddb mcp --db work.db --user-id ada  # for one user unless a call names another
+      worlddb mcp --search-fetch              # with the two tools that ChatGPT looks for
+    """
     # Several servers run at once beside other programs. On a busy machine a small matrix product on
     # two threads takes thirty times as long as on one. Has to be set before numpy is loaded.
     for variable in ONE_THREAD:
@@ -54,11 +46,10 @@ def run(args: argparse.Namespace) -> int:
     with open_memory(settings, actor="mcp") as memory:
         # The garbage collector would take a tenth of the start-up time, for nothing.
         gc.disable()
-        from worlddb.faces.mcp.mcp_server import LOG_LEVELS
         from worlddb.faces.mcp.stdio_transport import serve_stdio
 
         gc.freeze()
         gc.enable()
-        level = LOG_LEVELS[settings.log_level]
+        level: Any = settings.log_level.upper()
         serve_stdio(memory, search_fetch=args.search_fetch, log_level=level)
     return OK

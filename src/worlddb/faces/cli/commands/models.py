@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import action_of, command, option, report, wants_json
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import one_line, print_json, print_table
 
@@ -14,45 +14,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "models",
-        arguments="[list | install NAME]",
-        summary="list and install embedding models",
-        description=(
-            "List the embedding models that run on this machine, or install one: from the hub, or\n"
-            "from your own files. Only files with the hashes pinned in this version are accepted.\n"
-            "Models are stored in $WORLDDB_MODELS, else in your data directory."
-        ),
-        examples=(
-            ("worlddb models", "all models, installed or not"),
-            ("worlddb models install arctic-embed-s", "download it from the hub"),
-            ("worlddb models install arctic-embed-s --from ~/Downloads", "no network needed"),
-        ),
-    )
-    parser.add_argument(
-        "action",
-        metavar="list | install",
-        nargs="?",
-        choices=("list", "install"),
-        default="list",
-        help="what to do (default: list)",
-    )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the model to install")
-    parser.add_argument(
+@command(
+    "models [list | install NAME]",
+    action_of("list", "install"),
+    option("name", "NAME", "the model to install", nargs="?"),
+    option(
         "--from",
+        "PATH",
+        "a folder, a wheel or zip, or a file with the others beside it; any file names",
         dest="source",
-        metavar="PATH",
-        help="a folder, a wheel or zip, or a file with the others beside it; any file names",
-    )
-    parser.add_argument("--hub", metavar="URL", help="a mirror of the hub")
-    parser.set_defaults(run=run)
-
-
+    ),
+    option("--hub", "URL", "a mirror of the hub"),
+)
 def run(args: argparse.Namespace) -> int:
-    """List or install."""
+    """List and install embedding models.
+
+    List the embedding models that run on this machine, or install one: from the hub, or
+    from your own files. Only files with the hashes pinned in this version are accepted.
+    Models are stored in $WORLDDB_MODELS, else in your data directory.
+
+    Examples:
+      worlddb models                                            # all models, installed or not
+      worlddb models install arctic-embed-s                     # download it from the hub
+      worlddb models install arctic-embed-s --from ~/Downloads  # no network needed
+    """
     if args.action == "install":
         return _install(args)
     if args.name or args.source or args.hub:
@@ -132,24 +117,17 @@ def _install(args: argparse.Namespace) -> int:
         raise InvalidInputError("models install: give either --from PATH or --hub URL")
     model = installable_model(args.name)
     with Progress("installing", unit="bytes", total=model.size) as progress:
-
-        def show(done: int) -> None:
-            progress.done = done
-
         try:
             path = install(
                 model,
                 _models_dir(args),
                 source=args.source,
                 hub=args.hub or HUB,
-                on_progress=show,
+                on_progress=progress.show,
             )
         except ProviderError as error:
             if args.source:
                 raise
             raise ProviderError(f"{error}. Or install files that you have: --from PATH") from None
-    if wants_json(args):
-        print_json({"name": model.name, "model_id": model.model_id, "path": str(path)})
-    else:
-        print(f"{model.name} is installed in {one_line(str(path))}")
-    return 0
+    found = {"name": model.name, "model_id": model.model_id, "path": str(path)}
+    return report(args, found, f"{model.name} is installed in {one_line(str(path))}")

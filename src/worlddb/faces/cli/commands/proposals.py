@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import action_of, command, flag, option, wants_json
 from worlddb.faces.cli.command_store import open_to_read
 from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
 
@@ -19,46 +19,36 @@ ACTIONS = ("list", "accept", "reject", "undo")
 TIERS = ("exact", "fuzzy", "phonetic", "embedding", "tiebreaker", "given")
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "proposals",
-        arguments="[list | accept | reject | undo] [ID ...]",
-        summary="decide which nodes are the same",
-        description=(
-            "List merge proposals, or decide them: those named by the id of their edge, or all\n"
-            "that the filters choose. Nothing is merged physically, and an accepted merge can be\n"
-            "undone."
-        ),
-        examples=(
-            ("worlddb proposals", "what waits for a decision, surest first"),
-            ("worlddb proposals accept 3f2a", "these two are one"),
-            ("worlddb proposals accept --tier exact --min-score 0.95 --dry-run", "what would be"),
-            ("worlddb proposals reject --tier phonetic --yes", "many at once"),
-        ),
-    )
-    parser.add_argument(
-        "action",
-        metavar="list | accept | reject | undo",
-        nargs="?",
-        choices=ACTIONS,
-        default="list",
-    )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the proposal's edge, or its start")
-    parser.add_argument("--status", choices=STATUSES, help="only these (default: pending)")
-    parser.add_argument("--tier", metavar="TIER", help="only those that this tier found")
-    parser.add_argument("--min-score", type=float, metavar="X", help="only those at least so sure")
-    parser.add_argument("--max-score", type=float, metavar="X", help="only those at most so sure")
-    parser.add_argument("--name", metavar="TEXT", help="only where one of the names has this text")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be decided")
-    parser.add_argument("--yes", action="store_true", help="decide all that the filters choose")
-    parser.add_argument("--actor", default="command line", help="who decides, for the journal")
-    parser.set_defaults(run=run)
-
-
+@command(
+    "proposals [list | accept | reject | undo] [ID ...]",
+    action_of(*ACTIONS, help=None),
+    option("ids", "ID", "the proposal's edge, or its start", nargs="*"),
+    option(
+        "--status", None, "only proposals with this status (default: pending)", choices=STATUSES
+    ),
+    option("--tier", "TIER", "only proposals that this tier found"),
+    option("--min-score", "X", "only a score of X or more", type=float),
+    option("--max-score", "X", "only a score of X or less", type=float),
+    option("--name", "TEXT", "only if one of the two names contains TEXT"),
+    flag("--dry-run", "show what would be decided, and change nothing"),
+    flag("--yes", "decide all proposals that the filters choose"),
+    option(
+        "--actor", None, "the name in the journal (default: command line)", default="command line"
+    ),
+)
 def run(args: argparse.Namespace) -> int:
-    """List or decide."""
+    """Decide which nodes are the same.
+
+    List merge proposals, or decide them: those named by the id of their edge, or all
+    that the filters choose. Nothing is merged physically, and an accepted merge can be
+    undone.
+
+    Examples:
+      worlddb proposals                                                 # what waits for a decision, surest first
+      worlddb proposals accept 3f2a                                     # these two are one
+      worlddb proposals accept --tier exact --min-score 0.95 --dry-run  # what would be
+      worlddb proposals reject --tier phonetic --yes                    # many at once
+    """  # noqa: E501
     with open_to_read(args) as db:
         _check_tier(db, args.tier)
         chosen = [item for item in _found(db, args) if _passes(db, args, item)]
@@ -158,12 +148,9 @@ def _name(db: WorldDB, ident: bytes) -> str:
 def _row(db: WorldDB, item: Proposal) -> dict[str, Any]:
     sides = [db.get(side) for side in (item.left, item.right)]
     worlds = [db.get(node.parent) for node in sides if node.parent is not None]
-    names = {"left_name": _name(db, item.left), "right_name": _name(db, item.right)}
-    return (
-        item.to_dict()
-        | names
-        | {
-            "worlds": [str(world.id) for world in worlds],
-            "world_names": [world.name or world.id.short for world in worlds],
-        }
-    )
+    return item.to_dict() | {
+        "left_name": _name(db, item.left),
+        "right_name": _name(db, item.right),
+        "worlds": [str(world.id) for world in worlds],
+        "world_names": [world.name or world.id.short for world in worlds],
+    }

@@ -6,8 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import add_call_command, call_arguments, open_for, scope_ids
-from worlddb.faces.cli.command_options import Subparsers, as_of, wants_json
+from worlddb.faces.cli.call_options import call_arguments, call_options, open_for, scope_ids
+from worlddb.faces.cli.command_options import as_of, command, flag, wants_json
 from worlddb.faces.cli.result_printer import scopes_text
 from worlddb.faces.cli.terminal import clean, iso, print_fields, print_json, print_table
 
@@ -20,28 +20,18 @@ if TYPE_CHECKING:
 READ = call_named("read")
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_call_command(
-        subparsers,
-        READ,
-        summary="show one node",
-        description=(
-            "Show one node. ID is its id or the start of it, at least 4 digits. With a scope,\n"
-            "only memories inside it are found."
-        ),
-        examples=(
-            ("worlddb read 3f2a", "as it is now"),
-            ("worlddb read 3f2a --edges", "and what it is connected to"),
-            ("worlddb read 3f2a --known-at 2026-01-31T09:30:00Z", "as it was known then"),
-        ),
-    )
-    parser.add_argument("--edges", action="store_true", help="list its edges, too")
-    parser.set_defaults(run=run)
-
-
+@command("read ID", *call_options(READ), flag("--edges", "list its edges, too"))
 def run(args: argparse.Namespace) -> int:
-    """Print the node."""
+    """Show one node.
+
+    Show one node. ID is its id or the start of it, at least 4 digits. With a scope,
+    only memories inside it are found.
+
+    Examples:
+      worlddb read 3f2a                                  # as it is now
+      worlddb read 3f2a --edges                          # and what it is connected to
+      worlddb read 3f2a --known-at 2026-01-31T09:30:00Z  # as it was known then
+    """
     moment = as_of(args)
     with open_for(READ, args) as memory:
         ident: Id | str = args.id

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import (
-    add_call_command,
     call_arguments,
+    call_options,
     nothing_found,
     open_for,
     scope_ids,
 )
-from worlddb.faces.cli.command_options import Subparsers, as_of, wants_json
+from worlddb.faces.cli.command_options import as_of, command, flag, option, wants_json
 from worlddb.faces.cli.result_printer import scopes_text
 from worlddb.faces.cli.terminal import iso, one_line, paint, print_hint, print_json
 
@@ -29,43 +29,33 @@ SNIPPET_CHARS = 240  # About three lines on a terminal.
 SHOWN_MIN = 0.005  # A smaller part of a score would be shown as 0.00.
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_call_command(
-        subparsers,
-        RECALL,
-        summary="find what is remembered about a question",
-        description=(
-            "Rank memories by words, by meaning and by the names in the question, and show the\n"
-            "best. --explain adds the rank and score in each of the three, and the source. No\n"
-            "language model is asked, only the embedder, which runs on this machine unless you\n"
-            "chose another.\n"
-            "\n"
-            "A hit is in a scope of every kind that is named. Without a scope, search the\n"
-            "memories of the user that $WORLDDB_SCOPE or the settings file names, else of the\n"
-            "user 'default', as in 'worlddb list'; with --everyone search the whole store."
-        ),
-        examples=(
-            ('worlddb recall "Where does Anna work?"', "what is remembered for you"),
-            ('worlddb recall "tea or coffee?" --user-id ada', "what is remembered for Ada"),
-            ('worlddb recall "What did we decide?" --scope 3f2a -k 3', "inside one world"),
-            ('worlddb recall "Who knows Anna?" --everyone', "in the whole store"),
-            ('worlddb recall "price" --known-at 2026-01-31T00:00:00Z', "as it was known then"),
-            ('worlddb recall "launch date" --explain', "with ranks, scores and conflicts"),
-        ),
-    )
-    parser.add_argument(
-        "--scope", metavar="ID", action="append", help="search inside this world (may be repeated)"
-    )
-    parser.add_argument(
-        "--everyone", action="store_true", help="search the whole store, also what is in no scope"
-    )
-    parser.add_argument("--explain", action="store_true", help="show why each hit was found")
-    parser.set_defaults(run=run)
-
-
+@command(
+    "recall QUERY",
+    *call_options(RECALL),
+    option("--scope", "ID", "search inside this world (may be repeated)", action="append"),
+    flag("--everyone", "search the whole store, also what is in no scope"),
+    flag("--explain", "show why each hit was found"),
+)
 def run(args: argparse.Namespace) -> int:
-    """Ask, and print the hits."""
+    """Find what is remembered about a question.
+
+    Rank memories by words, by meaning and by the names in the question, and show the
+    best. --explain adds the rank and score in each of the three, and the source. No
+    language model is asked, only the embedder, which runs on this machine unless you
+    chose another.
+
+    A hit is in a scope of every kind that is named. Without a scope, search the
+    memories of the user that $WORLDDB_SCOPE or the settings file names, else of the
+    user 'default', as in 'worlddb list'; with --everyone search the whole store.
+
+    Examples:
+      worlddb recall "Where does Anna work?"                  # what is remembered for you
+      worlddb recall "tea or coffee?" --user-id ada           # what is remembered for Ada
+      worlddb recall "What did we decide?" --scope 3f2a -k 3  # inside one world
+      worlddb recall "Who knows Anna?" --everyone             # in the whole store
+      worlddb recall "price" --known-at 2026-01-31T00:00:00Z  # as it was known then
+      worlddb recall "launch date" --explain                  # with ranks, scores and conflicts
+    """
     if (args.scope is not None) + bool(scope_ids(args)) + args.everyone > 1:
         raise InvalidInputError(
             "recall: give only one of --scope ID, --everyone, and scopes such as --user-id"

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import add_call_options, call_arguments, scope_ids
-from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_yes_option,
-    confirmed,
-    wants_json,
-)
+from worlddb.faces.cli.call_options import call_arguments, call_options, scope_ids
+from worlddb.faces.cli.command_options import YES, command, confirmed, flag, option, wants_json
 from worlddb.faces.cli.command_store import open_memories
 from worlddb.faces.cli.exit_codes import FOUND
 from worlddb.faces.cli.result_printer import print_retired
@@ -29,34 +23,25 @@ RETIRE, RETIRE_ALL = call_named("retire"), call_named("retire_all")
 COUNTED_MAX = 1_000  # One page; an exact number beyond that would not change a decision.
 
 
-def add_retire(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "retire",
-        arguments="ID... | --all",
-        summary="end memories",
-        description=(
-            "End memories by their ids, or all of a scope, with what was derived from them alone.\n"
-            "They can still be read, and nothing is deleted. If one of the ids is not found,\n"
-            "nothing is ended. --all needs a scope, and asks unless --yes is given; without a\n"
-            "terminal to ask at it is refused. To end a scope itself, see 'worlddb scopes purge'."
-        ),
-        examples=(
-            ("worlddb retire 3f2a 77c1", "two memories"),
-            ("worlddb retire 3f2a --at 2026-01-31T00:00Z", "it was true until then"),
-            ("worlddb retire --all --user-id ada --run-id r42", "all of Ada's in that run"),
-        ),
-    )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="a memory's id, or the start of it")
-    parser.add_argument("--all", action="store_true", help="every memory of the named scope")
-    add_call_options(parser, RETIRE_ALL)
-    add_yes_option(parser)
-    parser.set_defaults(run=run_retire)
-
-
+@command(
+    "retire ID... | --all",
+    option("ids", "ID", "a memory's id, or the start of it", nargs="*"),
+    flag("--all", "every memory of the named scope"),
+    *call_options(RETIRE_ALL),
+)
 def run_retire(args: argparse.Namespace) -> int:
-    """Retire, and print what ended."""
+    """End memories.
+
+    End memories by their ids, or all of a scope, with what was derived from them alone.
+    They can still be read, and nothing is deleted. If one of the ids is not found,
+    nothing is ended. --all needs a scope, and asks unless --yes is given; without a
+    terminal to ask at it is refused. To end a scope itself, see 'worlddb scopes purge'.
+
+    Examples:
+      worlddb retire 3f2a 77c1                         # two memories
+      worlddb retire 3f2a --at 2026-01-31T00:00Z       # it was true until then
+      worlddb retire --all --user-id ada --run-id r42  # all of Ada's in that run
+    """
     if bool(args.ids) == args.all:
         raise InvalidInputError("retire: give the IDs of memories, or --all with a scope")
     scope: dict[str, Any] = scope_ids(args)
@@ -92,34 +77,26 @@ def _question(memory: Memory, scope: dict[str, Any]) -> str:
     return f"retire all memories of {names} ({many})"
 
 
-def add_erase(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "erase",
-        arguments="ID... | --scope SCOPE",
-        summary="remove texts from the file for good",
-        description=(
-            "Remove the texts of nodes, of everything inside them and of everything derived from\n"
-            "any of it: names, contents, aliases, sources, metadata, words and vectors. Ids and\n"
-            "validity stay, so that the rest still verifies. To end a memory without that, see\n"
-            "'worlddb retire'. Backups and exports that were made before still have the texts.\n"
-            "The file is rewritten, which takes about as long as copying it."
-        ),
-        examples=(
-            ("worlddb erase 3f2a", "asks first"),
-            ("worlddb erase 3f2a 77b1 --yes", "does not ask"),
-            ("worlddb erase --scope user:ada", "all that lives in a scope, and its name"),
-        ),
-    )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="a node's id, or the start of it")
-    parser.add_argument("--scope", metavar="SCOPE", help="a scope, such as user:ada")
-    add_yes_option(parser)
-    parser.set_defaults(run=run_erase)
-
-
+@command(
+    "erase ID... | --scope SCOPE",
+    option("ids", "ID", "a node's id, or the start of it", nargs="*"),
+    option("--scope", "SCOPE", "a scope, such as user:ada"),
+    YES,
+)
 def run_erase(args: argparse.Namespace) -> int:
-    """Erase, and print the receipt."""
+    """Remove texts from the file for good.
+
+    Remove the texts of nodes, of everything inside them and of everything derived from
+    any of it: names, contents, aliases, sources, metadata, words and vectors. Ids and
+    validity stay, so that the rest still verifies. To end a memory without that, see
+    'worlddb retire'. Backups and exports that were made before still have the texts.
+    The file is rewritten, which takes about as long as copying it.
+
+    Examples:
+      worlddb erase 3f2a              # asks first
+      worlddb erase 3f2a 77b1 --yes   # does not ask
+      worlddb erase --scope user:ada  # all that lives in a scope, and its name
+    """
     if bool(args.ids) == bool(args.scope):
         raise InvalidInputError("erase: give the IDs of nodes, or --scope")
     with open_memories(args) as memory:

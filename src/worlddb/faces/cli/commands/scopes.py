@@ -6,14 +6,8 @@ import argparse
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import add_call_options, run_call
-from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_yes_option,
-    confirmed,
-    wants_json,
-)
+from worlddb.faces.cli.call_options import call_options, run_call
+from worlddb.faces.cli.command_options import YES, action_of, command, confirmed, option, wants_json
 from worlddb.faces.cli.command_store import open_memories
 from worlddb.faces.cli.exit_codes import FOUND
 from worlddb.faces.cli.result_printer import print_retired
@@ -21,43 +15,26 @@ from worlddb.faces.cli.result_printer import print_retired
 LIST_SCOPES = call_named("list_scopes")
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "scopes",
-        arguments="[list | purge SCOPE]",
-        summary="list users, agents, apps and runs, or purge one",
-        description=(
-            "List whose memories there are, or purge one: end the scope with every memory and\n"
-            "every name in it, also those that are in other scopes. Nothing is deleted, and a\n"
-            "scope of that name can be written to again and begins empty. A purge asks unless\n"
-            "--yes is given; without a terminal to ask at it is refused."
-        ),
-        examples=(
-            ("worlddb scopes", "everybody"),
-            ("worlddb scopes --kind run", "the runs"),
-            ("worlddb scopes purge user:ada", "end all of Ada's"),
-        ),
-    )
-    parser.add_argument(
-        "action",
-        metavar="list | purge",
-        nargs="?",
-        choices=("list", "purge"),
-        default="list",
-        help="what to do (default: list)",
-    )
-    parser.add_argument(
-        "scope", metavar="SCOPE", nargs="?", help="the scope to purge, such as user:ada"
-    )
-    add_call_options(parser, LIST_SCOPES)
-    add_yes_option(parser)
-    parser.set_defaults(run=run)
-
-
+@command(
+    "scopes [list | purge SCOPE]",
+    action_of("list", "purge"),
+    option("scope", "SCOPE", "the scope to purge, such as user:ada", nargs="?"),
+    *call_options(LIST_SCOPES),
+    YES,
+)
 def run(args: argparse.Namespace) -> int:
-    """List or purge."""
+    """List users, agents, apps and runs, or purge one.
+
+    List whose memories there are, or purge one: end the scope with every memory and
+    every name in it, also those that are in other scopes. Nothing is deleted, and a
+    scope of that name can be written to again and begins empty. A purge asks unless
+    --yes is given; without a terminal to ask at it is refused.
+
+    Examples:
+      worlddb scopes                 # everybody
+      worlddb scopes --kind run      # the runs
+      worlddb scopes purge user:ada  # end all of Ada's
+    """
     if args.action == "purge":
         return _purge(args)
     if args.scope or args.yes:

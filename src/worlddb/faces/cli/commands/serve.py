@@ -5,71 +5,51 @@ from __future__ import annotations
 import argparse
 import sys
 
-from worlddb.faces.cli.command_options import (
-    Subparsers,
-    add_command,
-    add_embedder_option,
-    wants_json,
-)
+from worlddb.faces.cli.command_options import EMBEDDER, command, option, wants_json
 from worlddb.faces.cli.exit_codes import OK
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "serve",
-        summary="serve the memory over HTTP: MCP, REST, health, metrics",
-        description=(
-            "Serve MCP at /mcp and REST at /v1 (described at /openapi.json), with /health and\n"
-            "/metrics, until Ctrl-C or SIGTERM. By default only this machine reaches it. To let\n"
-            "others in, give a token and the names by which they call; see docs/serving.md."
-        ),
-        examples=(
-            ("worlddb serve", "on 127.0.0.1:8765, on your own store"),
-            ("worlddb serve --db work.db --port 0 --json", "any free port, printed as JSON"),
-            ("worlddb serve --tokens-file tokens.toml", "each token opens its own scopes"),
-            (
-                "worlddb serve --host 0.0.0.0 --tokens-file t.toml --allowed-host memory.lan",
-                "for others, too",
-            ),
-        ),
-    )
-    add = parser.add_argument
-    add("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
-    add("--port", metavar="N", help="the port; 0 for any that is free (default: 8765)")
-    add("--token", metavar="TEXT", help="a token that opens everything; better: $WORLDDB_TOKEN")
-    add("--tokens-file", metavar="FILE", help="tokens and the scopes they open, as TOML")
-    add(
+@command(
+    "serve",
+    option("--host", "ADDRESS", "where to listen (default: 127.0.0.1)"),
+    option("--port", "N", "the port; 0 for any that is free (default: 8765)"),
+    option("--token", "TEXT", "a token that opens everything; better: $WORLDDB_TOKEN"),
+    option("--tokens-file", "FILE", "tokens and the scopes they open, as TOML"),
+    option(
         "--allowed-host",
+        "NAME",
+        "a name by which clients call; may be repeated",
         dest="allowed_hosts",
-        metavar="NAME",
         action="append",
-        help="a name by which clients call; may be repeated",
-    )
-    add(
+    ),
+    option(
         "--allowed-origin",
+        "URL",
+        "a web page's origin that may call; may be repeated",
         dest="allowed_origins",
-        metavar="URL",
         action="append",
-        help="a web page's origin that may call; may be repeated",
-    )
-    add(
-        "--user-id",
-        metavar="ID",
-        help="the user where a call names none (default: $WORLDDB_SCOPE)",
-    )
-    add(
+    ),
+    option("--user-id", "ID", "the user where a call names none (default: $WORLDDB_SCOPE)"),
+    option(
         "--consolidate-every-s",
-        metavar="SECONDS",
-        help="consolidate in the background this often (default: never)",
-    )
-    add_embedder_option(parser)
-    parser.set_defaults(run=run)
-
-
+        "SECONDS",
+        "consolidate in the background this often (default: never)",
+    ),
+    EMBEDDER,
+)
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal stops it."""
+    """Serve the memory over HTTP: MCP, REST, health, metrics.
+
+    Serve MCP at /mcp and REST at /v1 (described at /openapi.json), with /health and
+    /metrics, until Ctrl-C or SIGTERM. By default only this machine reaches it. To let
+    others in, give a token and the names by which they call; see docs/serving.md.
+
+    Examples:
+      worlddb serve                                                                # on 127.0.0.1:8765, on your own store
+      worlddb serve --db work.db --port 0 --json                                   # any free port, printed as JSON
+      worlddb serve --tokens-file tokens.toml                                      # each token opens its own scopes
+      worlddb serve --host 0.0.0.0 --tokens-file t.toml --allowed-host memory.lan  # for others, too
+    """  # noqa: E501
     from worlddb.faces.config import settings_from
     from worlddb.faces.http.access_tokens import access_of
     from worlddb.faces.server_extra import require_server_extra

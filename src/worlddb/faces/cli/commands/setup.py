@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.cli.command_options import Subparsers, add_command, wants_json
+from worlddb.faces.cli.command_options import command, flag, option, wants_json
 from worlddb.faces.cli.terminal import clean, one_line, print_json
 
 if TYPE_CHECKING:
@@ -20,49 +20,38 @@ CARRIED = ("path", "user_id", "embedder", "models_dir")
 """Settings that are written into the entry when they come from this shell; never secrets."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(
-        subparsers,
-        "setup",
-        arguments="CLIENT",
-        summary="connect Claude, Cursor, VS Code or Codex",
-        description=(
-            "Print the entry that connects an MCP client to this memory, or write it into the\n"
-            "client's settings. --write keeps a backup beside the file, changes only our own\n"
-            "entry, and refuses a file that it cannot parse. Store, user and embedder from --db\n"
-            "or your environment go into the entry. Restart the client afterwards."
-        ),
-        examples=(
-            ("worlddb setup cursor", "print it, to paste"),
-            ("worlddb setup claude --dry-run", "what would change in Claude's settings"),
-            ("worlddb setup claude --write", "do it"),
-            ("worlddb setup claude-code --project --write", "for this folder only (.mcp.json)"),
-            ("worlddb setup vscode --http http://127.0.0.1:8765 --write", "a running server"),
-        ),
-    )
-    parser.add_argument("client", metavar="CLIENT", choices=NAMES, help=", ".join(NAMES))
-    parser.add_argument("--user-id", metavar="ID", help="whose memory it is, unless a call says")
-    parser.add_argument("--http", metavar="URL", help="the address of a running 'worlddb serve'")
-    parser.add_argument("--token", metavar="TEXT", help="for --http (default: $WORLDDB_TOKEN)")
-    parser.add_argument("--project", action="store_true", help="settings of the present folder")
-    parser.add_argument("--write", action="store_true", help="write the client's settings")
-    parser.add_argument("--dry-run", action="store_true", help="show what --write would change")
-    parser.set_defaults(run=run)
-
-
+@command(
+    "setup CLIENT",
+    option("client", "CLIENT", ", ".join(NAMES), choices=NAMES),
+    option("--user-id", "ID", "the user whose memory it is where a call names none"),
+    option("--http", "URL", "the address of a running 'worlddb serve'"),
+    option("--token", "TEXT", "for --http (default: $WORLDDB_TOKEN)"),
+    flag("--project", "use the settings of the current folder"),
+    flag("--write", "write the client's settings"),
+    flag("--dry-run", "show what --write would change"),
+)
 def run(args: argparse.Namespace) -> int:
-    """Print, show or write."""
-    from worlddb.faces.clients.client_catalog import (
-        SERVER_REMEDY,
-        client_named,
-        is_server_installed,
-    )
+    """Connect Claude, Cursor, VS Code or Codex.
+
+    Print the entry that connects an MCP client to this memory, or write it into the
+    client's settings. --write keeps a backup beside the file, changes only our own
+    entry, and refuses a file that it cannot parse. Store, user and embedder from --db
+    or your environment go into the entry. Restart the client afterwards.
+
+    Examples:
+      worlddb setup cursor                                       # print it, to paste
+      worlddb setup claude --dry-run                             # what would change in Claude's settings
+      worlddb setup claude --write                               # do it
+      worlddb setup claude-code --project --write                # for this folder only (.mcp.json)
+      worlddb setup vscode --http http://127.0.0.1:8765 --write  # a running server
+    """  # noqa: E501
+    from worlddb.faces.clients.client_catalog import client_named
     from worlddb.faces.clients.client_file import apply_edit, edit_for
+    from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
 
     client = client_named(args.client)
     entry = _entry(args, client)
-    if args.http is None and not is_server_installed():
+    if args.http is None and not is_installed():
         print(f"'worlddb mcp' is not installed yet; run: {SERVER_REMEDY}", file=sys.stderr)
     path = client.path(in_project=args.project)
     if not args.write and not args.dry_run:
@@ -71,16 +60,9 @@ def run(args: argparse.Namespace) -> int:
     edit = edit_for(client, path, entry)
     backup = apply_edit(edit) if args.write and not args.dry_run and edit.changes else None
     if wants_json(args):
-        print_json(
-            {
-                "client": client.name,
-                "path": path,
-                "entry": dict(edit.entry),
-                "changed": edit.changes,
-                "written": edit.changes and not args.dry_run,
-                "backup": backup,
-            }
-        )
+        written = edit.changes and not args.dry_run
+        found = {"client": client.name, "path": path, "entry": dict(edit.entry)}
+        print_json(found | {"changed": edit.changes, "written": written, "backup": backup})
     else:
         _print_result(args, client, edit, backup)
     return 0

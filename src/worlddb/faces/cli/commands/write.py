@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import add_call_command, call_arguments, open_for, run_call
+from worlddb.faces.cli.call_options import call_arguments, call_options, open_for, run_call
 from worlddb.faces.cli.command_files import opened
-from worlddb.faces.cli.command_options import Subparsers, wants_json
+from worlddb.faces.cli.command_options import command, option, report
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from worlddb.memory.memory import Memory
@@ -22,53 +21,42 @@ if TYPE_CHECKING:
 WRITE, AMEND = call_named("write"), call_named("amend")
 
 
-def add_write(subparsers: Subparsers) -> None:
-    """Add the command."""
-    parser = add_call_command(
-        subparsers,
-        WRITE,
-        arguments="TEXT | -",
-        summary="remember something",
-        description=(
-            "Remember a text, the messages of a chat, or each line of a file, and print what\n"
-            "that did. The store is created if it does not exist. Without a scope it is a memory\n"
-            "of the user that $WORLDDB_SCOPE or the settings file names, else of the user\n"
-            "'default'. What is known already is not written twice, so an interrupted write can\n"
-            "be repeated."
-        ),
-        examples=(
-            ('worlddb write "My manager Sarah likes green tea"', "for you"),
-            ('worlddb write "Prefers metric units" --user-id ada', "for somebody else"),
-            ("pbpaste | worlddb write - --source clipboard", "what stdin says"),
-            ("worlddb write --messages chat.json --run-id r42", "a whole conversation"),
-            ("worlddb write --lines notes.txt", "one memory for each line"),
-        ),
-    )
-    parser.add_argument("--lines", metavar="FILE", help="one memory for each line; '-' reads stdin")
-    parser.set_defaults(run=run_write)
+@command("amend ID TEXT | -", *call_options(AMEND))
+def run_amend(args: argparse.Namespace) -> int:
+    """Replace a memory by a new one; the old one ends.
+
+    Write a new memory that supersedes the one whose id begins with ID, in the same
+    scopes. The old one ends when the new one begins, and can still be read. With a
+    scope, only memories inside it are found.
+
+    Examples:
+      worlddb amend 3f2a "Sarah likes black coffee"              # from now on
+      worlddb amend 3f2a "Lives in Rome" --at 2026-03-01T00:00Z  # since then
+    """
+    return run_call(AMEND, args)
 
 
-def add_amend(subparsers: Subparsers) -> None:
-    """Add the command."""
-    add_call_command(
-        subparsers,
-        AMEND,
-        arguments="ID TEXT | -",
-        summary="replace a memory by a new one; the old one ends",
-        description=(
-            "Write a new memory that supersedes the one whose id begins with ID, in the same\n"
-            "scopes. The old one ends when the new one begins, and can still be read. With a\n"
-            "scope, only memories inside it are found."
-        ),
-        examples=(
-            ('worlddb amend 3f2a "Sarah likes black coffee"', "from now on"),
-            ('worlddb amend 3f2a "Lives in Rome" --at 2026-03-01T00:00Z', "since then"),
-        ),
-    )
-
-
+@command(
+    "write TEXT | -",
+    *call_options(WRITE),
+    option("--lines", "FILE", "one memory for each line; '-' reads stdin"),
+)
 def run_write(args: argparse.Namespace) -> int:
-    """Write, and print what that did."""
+    """Remember something.
+
+    Remember a text, the messages of a chat, or each line of a file, and print what
+    that did. The store is created if it does not exist. Without a scope it is a memory
+    of the user that $WORLDDB_SCOPE or the settings file names, else of the user
+    'default'. What is known already is not written twice, so an interrupted write can
+    be repeated.
+
+    Examples:
+      worlddb write "My manager Sarah likes green tea"    # for you
+      worlddb write "Prefers metric units" --user-id ada  # for somebody else
+      pbpaste | worlddb write - --source clipboard        # what stdin says
+      worlddb write --messages chat.json --run-id r42     # a whole conversation
+      worlddb write --lines notes.txt                     # one memory for each line
+    """
     given = [way for way in (args.text, args.messages, args.lines) if way is not None]
     if len(given) != 1:
         raise InvalidInputError(
@@ -89,14 +77,8 @@ def _write_lines(args: argparse.Namespace) -> int:
         with open_for(WRITE, args) as memory:
             for number, line in _lines(file, args.lines, progress):
                 _write_line(memory, line, f"{args.lines}: line {number}", options, counts)
-    if wants_json(args):
-        print_json(counts)
-    else:
-        print(
-            f"{counts['lines']:,} lines: {counts['created']:,} remembered, "
-            f"{counts['known']:,} known already"
-        )
-    return 0
+    text = "{lines:,} lines: {created:,} remembered, {known:,} known already"
+    return report(args, counts, text.format(**counts))
 
 
 def _write_line(
@@ -113,11 +95,7 @@ def _write_line(
 
 
 def _lines(file: BinaryIO, name: str, progress: Progress) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, with their numbers.
-
-    Raises:
-        InvalidInputError: a line is not UTF-8.
-    """
+    """Yield the lines that are not blank, with their numbers."""
     for number, data in enumerate(file, 1):
         progress.done += len(data)
         try:
