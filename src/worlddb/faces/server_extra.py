@@ -21,7 +21,7 @@ def require_server_extra(command: str) -> None:
     missing = [name for name in SERVER_PACKAGES if not is_installed(name)]
     if missing:
         raise InvalidInputError(
-            f"{command}: needs {', '.join(missing)}, which is not installed; run: {SERVER_REMEDY}"
+            f"{command}: needs {', '.join(missing)} (not installed); run: {SERVER_REMEDY}"
         )
 
 

@@ -136,7 +136,7 @@ def _handlers(path: str) -> dict[type[Exception] | int, Callable[[Request, Excep
         assert isinstance(error, HTTPException)
         message, headers = error.detail, dict(error.headers or {})
         if error.status_code == 404:
-            message = "404 Not Found: there is nothing at this URL"
+            message = "404 Not Found: there is nothing at this URL; /openapi.json lists the routes"
         elif error.status_code == 405:
             allowed = _methods_at(request)
             headers["Allow"] = ", ".join(allowed)

@@ -86,11 +86,19 @@ def problem_of(error: Exception, path: str = "") -> Response:
     return problem(500, "internal error; the server's log has the details")
 
 
+MESSAGE_BY_KIND = {
+    "extra_forbidden": "there is no such argument; /openapi.json lists the arguments",
+    "missing": "is missing; give it",
+}
+"""What pydantic says in words of its own, said in words of this API."""
+
+
 def _message(error: ValidationError) -> str:
     """Return what is wrong with the arguments, without their values."""
     found = []
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         where = ".".join(map(str, one["loc"])) or "the body"
-        found.append(f"{where}: {one['msg'].removeprefix('Value error, ')}")
+        message = MESSAGE_BY_KIND.get(one["type"], one["msg"].removeprefix("Value error, "))
+        found.append(f"{where}: {message}")
     more = f"; and {len(found) - PROBLEMS_SHOWN} more" if len(found) > PROBLEMS_SHOWN else ""
     return "; ".join(found[:PROBLEMS_SHOWN]) + more

@@ -89,7 +89,9 @@ class BodyLimit:
     def _too_large(self) -> HttpError:
         # Closing makes the client stop sending; we do not read the rest.
         return HttpError(
-            413, f"the body is larger than {self.bytes_max:,} bytes", {"Connection": "close"}
+            413,
+            f"the body is larger than {self.bytes_max:,} bytes; send less at once",
+            {"Connection": "close"},
         )
 
 
