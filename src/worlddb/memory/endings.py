@@ -107,7 +107,7 @@ class MemoryEnder:
             len(self.scopes.bounds) > 1 or named[0] not in self.scopes.bounds[0]
         ):
             raise RejectedError(
-                f"{named[0]} is outside your bounds; a bound caller may end only its own scope"
+                f"{named[0]} is not yours; a bound caller may end only its own scope"
             )
         return named[0]
 

@@ -31,12 +31,27 @@ from worlddb.embed.json_client import (
 )
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.model.inputs import check_whole
-from worlddb.models.chat_dialects import DIALECTS, ChatMessages, ChatRequest, JsonSchema, Reply
+from worlddb.models.chat_dialects import (
+    DIALECTS,
+    ChatMessages,
+    ChatRequest,
+    JsonSchema,
+    NoTextError,
+    Reply,
+)
 
 STATUSES_UNSUPPORTED = {400, 404, 422}  # What endpoints answer to a parameter they do not know.
 
 ChatFunction: TypeAlias = Callable[[list[dict[str, str]]], str]
 """A caller's own model: takes messages with `role` and `content`, returns the reply's text."""
+
+
+class EmptyReplyError(ProviderError):
+    """The model replied without text; `reply` has the token counts."""
+
+    def __init__(self, message: str, reply: Reply) -> None:
+        super().__init__(message)
+        self.reply = reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,10 +223,13 @@ class Chat:
         try:
             return self._dialect.reply(_data(response))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as bad:
-            raise self._client.failure(
+            error = self._client.failure(
                 f"its response is not a chat reply ({type(bad).__name__}: {bad!s:.200}): "
                 f"{response[:REASON_CHARS_MAX].decode(errors='replace')}"
-            ) from None
+            )
+            if isinstance(bad, NoTextError):
+                error = EmptyReplyError(str(error), bad.reply)
+            raise error from None
 
     def _send(self, body: bytes) -> bytes:
         try:
@@ -262,7 +280,11 @@ def _check_messages(messages: ChatMessages) -> None:
 def ask_text(
     chat: Chat | ChatFunction, messages: list[dict[str, str]], schema: JsonSchema | None = None
 ) -> Reply:
-    """Return the reply of an endpoint or a caller's function; `ProviderError` if it failed."""
+    """Return the reply of an endpoint or of a caller's own function.
+
+    Raises:
+        ProviderError: the endpoint or the function failed.
+    """
     if isinstance(chat, Chat):
         return chat.ask(messages, schema=schema)
     try:

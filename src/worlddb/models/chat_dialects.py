@@ -30,6 +30,14 @@ class Reply:
     output_tokens: int = 0
 
 
+class NoTextError(ValueError):
+    """A model replied without text, or refused; `reply` has the token counts."""
+
+    def __init__(self, reason: str, reply: Reply) -> None:
+        super().__init__(reason)
+        self.reply = reply
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """A request before it is written in a dialect; `left_out` names unsupported parts."""
@@ -74,7 +82,11 @@ class OpenAi:
         return body
 
     def reply(self, response: Any) -> Reply:
-        """Return the reply in a response; any error of a lookup if it has another format."""
+        """Return the reply in a response.
+
+        Raises:
+            ValueError, TypeError, KeyError, IndexError, AttributeError: it has another format.
+        """
         choice = response["choices"][0]
         message = choice["message"]
         text = message.get("content")
@@ -135,7 +147,7 @@ class Anthropic:
         return body
 
     def reply(self, response: Any) -> Reply:
-        """Return the reply in a response; errors as in `OpenAi.reply`."""
+        """Return the reply in a response; raises as `OpenAi.reply` does."""
         blocks = response["content"]
         given = [block["input"] for block in blocks if block.get("type") == "tool_use"]
         words = [block["text"] for block in blocks if block.get("type") == "text"]
@@ -169,9 +181,9 @@ def _text(value: Any) -> str:
 
 
 def _with_text(reply: Reply, refusal: str) -> Reply:
-    """Return the reply, if it has a text."""
+    """Return the reply."""
     if not reply.text.strip():
-        raise ValueError(refusal or "the text is empty")
+        raise NoTextError(refusal or "the text is empty", reply)
     return reply
 
 
