@@ -177,7 +177,6 @@ def test_a_missing_extra_is_named_with_its_remedy(
     )
     assert done.returncode == 2
     assert done.stderr == (
-        f"worlddb: {command}: needs {package} (not installed); run: "
-        'pip install "worlddb[server]"\n'
+        f'worlddb: {command}: needs {package} (not installed); run: pip install "worlddb[server]"\n'
     )
     assert not store.exists()
