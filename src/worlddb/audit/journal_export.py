@@ -44,7 +44,7 @@ from worlddb.write.commit import Ledger, seal
 from worlddb.write.node_rows import create_nodes, insert_erased, scrub
 from worlddb.write.reconcile import keep_premises
 
-EXPORT_VERSION = 1
+EXPORT_VERSION = 1  # Rises when a reader of older exports would misread a line.
 DAMAGED = (NotFoundError, InvalidInputError, LookupError, TypeError, ValueError, AttributeError,
            OverflowError, struct.error)  # fmt: skip
 """What writing a damaged record may raise."""

@@ -51,7 +51,7 @@ __all__ = [
 
 CLAIM_EDGE = "refers_to"
 FACT = "Fact"
-WORD_CHARS_MAX = 200
+WORD_CHARS_MAX = 200  # A relation or a value is a phrase; a longer one is a sentence.
 AGREEING_VALUES_MAX = 20  # more values of one thing cannot all agree, so none is compared
 LIVES_IN = "lives in"
 JOB_TITLE = "job title"

@@ -15,7 +15,7 @@ from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.model.drafts import Message, Summarizer
 from worlddb.model.records import Plain
 
-EVERY_S = 3_600.0
+EVERY_S = 3_600.0  # Hourly: summaries are for later.
 MIN_AGE_S = 3_600.0  # A world that is still being written would get a new summary in every run.
 RUNS_KEPT = 100  # A few days of runs at the default interval, for a person who looks for an error.
 

@@ -34,7 +34,7 @@ from worlddb.embed.embedder_catalog import (
 )
 from worlddb.errors import ConflictError, ProviderError, StorageError
 
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 18  # Large enough to be fast, small enough to show progress.
 TIMEOUT_S = 30.0  # Without a byte; the whole download may take as long as it takes.
 TRIES_MAX = 3  # How often a broken download is resumed before an error.
 PARTIAL_CONTENT, RANGE_REFUSED = 206, 416

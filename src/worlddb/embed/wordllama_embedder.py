@@ -33,8 +33,8 @@ from worlddb.embed.embedder import BATCH_SIZE, Vectors, unit
 from worlddb.errors import ProviderError
 
 MODEL_ID = "wordllama-256"
-DIM = 256
-SIZE = 18_226_892
+DIM = 256  # The width of the table in the package.
+SIZE = 18_226_892  # The bytes of that table: a file of another size is another model.
 LICENCE = "MIT"
 WEIGHTS = "weights/l2_supercat_256.safetensors"
 TENSOR = "embedding.weight"

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-SHARE_OF_WORDS = 0.6
+SHARE_OF_WORDS = 0.6  # More than half: a short answer may leave out one word of three.
 ABOUT = 0.1  # How far off a number may be where the reference is vague.
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),

@@ -30,7 +30,7 @@ NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNIT_DAYS = {"day": 1.0, "week": 7.0, "weekend": 7.0, "month": 30.4, "year": 365.25}
 _VAGUE = frozenset({"few", "several"})
-_BACK_MAX = 36_500
+_BACK_MAX = 36_500  # A hundred years: nobody counts back further.
 
 _COUNT = rf"(\d{{1,4}}|{'|'.join(NUMBERS)})"
 _UNIT = rf"({'|'.join(_UNIT_DAYS)})s?"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from worlddb.errors import InvalidInputError
 from worlddb.language.text_tokens import Piece, asked, spans
 
-WIDTH_MIN = 16
+WIDTH_MIN = 16  # Below that a snippet is a single word.
 ELLIPSIS = "…"
 
 # Letters beyond these say no more about a token.

@@ -42,8 +42,8 @@ from worlddb.language.word_forms import CURRENCY, EMOJI, aligned, fold, folded, 
 
 __all__ = ["COUNTED", "MONTHS", "STOP", "Piece", "asked", "folded", "indexed", "spans", "words"]
 
-TOKEN_MAX = 64
-CACHE_MAX = 1 << 16
+TOKEN_MAX = 64  # Longer runs are data, not words.
+CACHE_MAX = 1 << 16  # Words seen lately; bounds memory.
 CHUNK_KEPT_MAX = 48  # Longer chunks hardly ever occur again.
 
 # (token, start, end): the token stands for the characters from start to end.

@@ -34,7 +34,7 @@ from importlib.resources import files
 
 Rows = tuple[tuple[str, ...], ...]
 
-CACHE_MAX = 1 << 16
+CACHE_MAX = 1 << 16  # Words seen lately; bounds memory.
 LETTERS_MAX = 32  # A longer word is no English one: the name of a file, a key or a blob.
 
 
@@ -67,7 +67,7 @@ def any_of(words: frozenset[str] | tuple[str, ...]) -> str:
 EMOJI = "\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001fbff"
 CURRENCY = "$€£¥₹"
 
-_TABLE_MAX = 1 << 15
+_TABLE_MAX = 1 << 15  # Bounds memory; further characters are folded anew each time.
 _EMOJI = re.compile(f"[{EMOJI}]")
 # Marks that writers leave out or readers ignore: Latin, Greek and Cyrillic accents (the breve
 # apart: й is no и), Hebrew points, Arabic vowel signs and the hamza above and below.

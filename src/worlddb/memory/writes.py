@@ -132,7 +132,9 @@ class MemoryWriter:
             last = reader.head().time
         if target.written is not None:
             return self._known(target.written)
-        draft, waiting = ingestion.draft(messages, at, extractor or self.extractor, last)
+        draft, waiting = ingestion.draft(
+            messages, at, self.extractor if extractor is None else extractor, last
+        )
         request = WriteRequest(
             draft=draft,
             memory=draft.nodes[0].key,
@@ -174,7 +176,7 @@ class MemoryWriter:
         draft, waiting = self.engine.ingestion.draft(
             [Message(text=text, speaker=speaker)],
             self._beginning(old, at),
-            extractor or self.extractor,
+            self.extractor if extractor is None else extractor,
         )
         parent = None if target.anchors[AROUND] == target.home else AROUND
         first = replace(draft.nodes[0], type=old.type, name=old.name, parent=parent)

@@ -17,12 +17,12 @@ from worlddb.models.lenient_json import NotJsonError
 
 # Limits against replies that run away. A portion of 24,000 characters has about 100 facts.
 FACTS_MAX = 300
-ENTITIES_MAX = 300
-ALIASES_MAX = 20
-ABOUT_MAX = 20
-NAME_CHARS_MAX = 200
-TEXT_CHARS_MAX = 4_000
-SUMMARY_CHARS_MAX = 20_000
+ENTITIES_MAX = 300  # More in one reply is a model that loops.
+ALIASES_MAX = 20  # As above, for one entity.
+ABOUT_MAX = 20  # As above, for one fact.
+NAME_CHARS_MAX = 200  # A longer name is a sentence.
+TEXT_CHARS_MAX = 4_000  # A fact is a sentence; this is a page.
+SUMMARY_CHARS_MAX = 20_000  # A summary longer than that sums up nothing.
 
 _TEXT = {"type": "string"}
 _TEXT_OR_NONE = {"type": ["string", "null"]}

@@ -41,7 +41,7 @@ from worlddb.view.visibility import Moment
 
 Scores = NDArray[np.float64]
 
-DAY_MICROS = 86_400_000_000
+DAY_MICROS = 86_400_000_000  # 24 hours.
 YEARS_MAX = 200  # a store that spans more holds a mistyped date; every year costs a regex
 SPREAD_MIN = 1e-9  # below this, scores differ by rounding alone
 ROWS_AT_ONCE = 1_000  # SQLite takes far more parameters, but memory stays small

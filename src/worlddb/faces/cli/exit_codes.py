@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from worlddb import errors
 
-OK = 0
-FOUND = 1
-BUG = 70
-INTERRUPTED = 130
+OK = 0  # By convention.
+FOUND = 1  # As of `grep` and `diff`: the command worked and found something.
+BUG = 70  # EX_SOFTWARE of sysexits.h.
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it.
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as if the signal had ended us.
 
 BY_ERROR: dict[type[Exception], int] = {

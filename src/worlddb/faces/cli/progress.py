@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from worlddb.faces.cli.terminal import fit
 
-REDRAW_S = 0.2
+REDRAW_S = 0.2  # Smooth to the eye, and no load on a slow terminal.
 TELL_S = 60.0  # How often a line is written where none can be drawn over.
 BAR_CELLS = 24
 

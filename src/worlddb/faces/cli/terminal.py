@@ -18,8 +18,8 @@ from typing import Any
 
 Cell = str | int
 GAP = "  "
-COLUMN_CELLS_MIN = 12
-PREVIEW_CHARS = 120
+COLUMN_CELLS_MIN = 12  # Below that a column says nothing.
+PREVIEW_CHARS = 120  # One line of a wide terminal.
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}

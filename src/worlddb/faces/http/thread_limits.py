@@ -17,9 +17,9 @@ from worlddb.faces.http.http_problems import HttpError
 # Few: each step of SQLite releases the interpreter and waits to get it back, so every further
 # thread at work makes all of them slower; and there is one writer at a time anyway.
 READERS_MAX = 2
-SEARCHERS_MAX = 2
-WRITERS_MAX = 1
-TOOLS_MAX = 2
+SEARCHERS_MAX = 2  # As READERS_MAX: a search reads, too.
+WRITERS_MAX = 1  # The store takes one writer at a time.
+TOOLS_MAX = 2  # As READERS_MAX: most tool calls read.
 WAITING_MAX = 8
 """How many writes, and how many tool calls, where a write waits for a language model."""
 PATIENCE_S = 30.0  # As long as most HTTP clients wait.

@@ -41,7 +41,7 @@ JOB_TITLE = "job title"
 AGE = "age"
 
 _P = Patterns("claims")
-NAME_WORDS_MAX = 3
+NAME_WORDS_MAX = 3  # First, middle and last name; more is a sentence.
 NAME_CHARS_MIN = 3  # "Bi", "HR" are no names
 PHONE_DIGITS_MIN = 9  # fewer are the number of a locker or a ticket
 _SHOUTED_MIN = 6  # letters of a title in capitals that nobody writes for a name
@@ -61,7 +61,7 @@ _QUESTIONS = Patterns("claim_questions")
 BOSSES = ("manager", "boss", "supervisor")
 """What one person may be called to whom one reports: who asks for one means any of them."""
 SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
-QUESTION_CHARS_MAX = 200
+QUESTION_CHARS_MAX = 200  # A longer question asks for more than one value.
 _ASKED: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((f"LIVES_{name}", (LIVES_IN,)) for name in ("WHERE", "WHICH", "HOME", "IN", "TOWN", "SAID")),
     ("REPORTS", BOSSES),

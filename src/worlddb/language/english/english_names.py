@@ -47,8 +47,8 @@ from worlddb.language.proper_names import PLACE_NAMES
 _P = Patterns("name_judgement")
 _RUNS = Patterns("name_runs")
 
-ACRONYM_MAX = 6
-TITLE_WORDS_MAX = 8
+ACRONYM_MAX = 6  # UNICEF has six letters; longer capitals are emphasis.
+TITLE_WORDS_MAX = 8  # A longer quotation is speech, not a title.
 RUN_WORDS_MAX = 8  # longer runs are headings or shouting
 _KNOWN = GIVEN | PLACE_NAMES | BRANDS
 _DOTTED_PLACES = frozenset(("U.S.", "U.K.", "U.S.A.", "D.C.", "U.N.", "E.U."))

@@ -51,7 +51,7 @@ _QUALIFIERS = listed("roles", "qualifiers")
 _INTRODUCING = ("named ", "called ", 'named "', 'called "', "named “", "called “")
 _SELF_ENDS = ("name is ", "name's ", "name’s ", " me ")
 
-BEFORE_MAX = 80
+BEFORE_MAX = 80  # Room for the longest introduction of a name.
 
 _MODIFIERS = listed("roles", "modifiers")
 _LIVING = PERSONS | MANY | PETS

@@ -24,7 +24,7 @@ from worlddb.store.sqlite.schema import APPLICATION_ID
 PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and an interrupt does not wait long.
 BUSY_S = 5.0  # How long to wait for a store that another program is just writing.
 MAGIC = b"SQLite format 3\0"
-APPLICATION_ID_AT = 68
+APPLICATION_ID_AT = 68  # Where a SQLite file has its application id.
 HEAD_BYTES = 100
 """The header of a SQLite file, and where the number is in it that says whose file it is."""
 

@@ -52,8 +52,8 @@ _COUNTS = """
     SELECT k.value, (SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = k.value LIMIT ?2))
     FROM carray(?1) k
 """
-_SUM_BYTES = 16
-_ID_BYTES = 32
+_SUM_BYTES = 16  # Half a blake3 hash: enough against accidents.
+_ID_BYTES = 32  # A whole blake3 hash.
 _CHANGE = struct.Struct(">QBBII")
 _SEQ = struct.Struct(">q")
 

@@ -56,7 +56,7 @@ _COLUMNS = f"""
     WHERE n.row {IN}
 """
 _WORLD = "SELECT row, id, state, type, name, content, created_at, parent FROM nodes WHERE row "
-_KEY_NIBBLES = 16
+_KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The same in every store, but for its state."""
 FILE_AGAIN = (

@@ -237,7 +237,7 @@ INDEX_TEXTS = (
 )
 """Needs the function `worlddb_words`, which every writing connection has."""
 
-USUAL_HASH_BYTES = 1 << 20
+USUAL_HASH_BYTES = 1 << 20  # As FTS5 does without being asked.
 USUAL_MERGE = 4  # Both are FTS5's own defaults; a bulk load uses others for its time.
 
 DEFERRED_INDEXES = {

@@ -53,7 +53,7 @@ def run_check(args: argparse.Namespace) -> int:
     return FOUND if problems else OK
 
 
-ATTEMPTS = 10
+ATTEMPTS = 10  # A busy writer may change the root between proof and state.
 
 
 @command(
