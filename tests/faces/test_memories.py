@@ -176,6 +176,8 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (["scopes", "purge", "ada", "--yes"], 2, "is no scope"),
         (["scopes", "purge", "user:nobody", "--yes"], 3, "there is no scope user:nobody"),
         (["scopes", "--kind", "planet"], 2, "invalid choice"),
+        (["recal", "x"], 2, "there is no command 'recal'; the nearest is 'recall'; see"),
+        (["zzzzz"], 2, "there is no command 'zzzzz'; see"),
         (["scopes", "list", "user:ada"], 2, "takes no SCOPE"),
         (["recall", "x", "--scope", "ffff", "--user-id", "a"], 2, "only one of"),
         (["recall", "x", "--everyone", "--agent-id", "a"], 2, "only one of"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
@@ -30,6 +32,9 @@ class _Layout(argparse.RawDescriptionHelpFormatter):
         self._width = min(self._width, HELP_COLUMNS_MAX)
 
 
+_UNKNOWN_COMMAND = r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)"
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are like all others: one line, exit code 2."""
 
@@ -44,6 +49,13 @@ class Parser(argparse.ArgumentParser):
         Raises:
             InvalidInputError: always.
         """
+        unknown = re.fullmatch(
+            r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message
+        )
+        if unknown is not None:
+            near = get_close_matches(unknown[1], re.findall(r"[\w-]+", unknown[2]), n=1)
+            hint = f"; the nearest is '{near[0]}'" if near else ""
+            message = f"there is no command '{unknown[1]:.40}'{hint}"
         raise InvalidInputError(f"{message}; see '{self.prog} --help'")
 
 
