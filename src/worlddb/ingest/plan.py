@@ -15,8 +15,7 @@ evidence. Nothing is merged here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -31,7 +30,7 @@ from worlddb.claims.claim_lookup import (
     standing_claims,
     supersessions,
 )
-from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.errors import InvalidInputError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import NameIndex
@@ -284,10 +283,6 @@ def judged(
 # -- apply -----------------------------------------------------------------------------------------
 
 EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is not for whole texts.
-NUDGES_MAX = 1_000  # After that many equal nodes of one time the caller gets an error.
-NUDGE = timedelta(milliseconds=10)
-"""More than the microseconds by which an extractor keeps equal turns of one chat apart."""
-LATEST = datetime.max.replace(tzinfo=UTC) - NUDGES_MAX * NUDGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,8 +319,9 @@ def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
                 if source != target
             ],
         )
+    apart: dict[tuple[Id, str], Id] = {}
     for ended in _superseded(plan, outcome):
-        _end(tx, ended)
+        _end(tx, ended, apart)
     _join(tx, plan, outcome)
     memory = outcome.ids.get(request.memory)
     if memory is not None:
@@ -367,7 +363,6 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
             tx.add_aliases(ident, node.aliases)
         if known is not None and source is not None:
             tx.add_source(ident, source)
-        # A node that has ended is not looked for; with the same time it is the same node.
         (outcome.created if known is None and tx.is_new(ident) else outcome.reused).append(ident)
         if kept := to_metadata(node.attributes):
             tx.add_metadata(ident, kept)
@@ -412,7 +407,7 @@ def _create_nodes(
     worlds: Sequence[Id],
     source: str | Sequence[str] | None,
 ) -> list[Id]:
-    """Create nodes in their worlds; a little later in time where another world has one."""
+    """Create nodes in their worlds; the plan has found those that are in the store already."""
     drafts = [
         NodeDraft(
             type=node.type,
@@ -427,31 +422,15 @@ def _create_nodes(
         )
         for node, world in zip(nodes, worlds, strict=True)
     ]
-    try:
-        return tx.create_nodes(drafts)
-    except ConflictError:
-        return [_create_distinct(tx, draft) for draft in drafts]
+    return tx.create_nodes(drafts, reuse=False)
 
 
-def _create_distinct(tx: Transaction, draft: NodeDraft) -> Id:
-    created_at = draft.created_at
-    step = -NUDGE if isinstance(created_at, datetime) and created_at > LATEST else NUDGE
-    for _ in range(NUDGES_MAX):
-        try:
-            return tx.create_nodes([replace(draft, created_at=created_at)])[0]
-        except ConflictError:
-            if not isinstance(created_at, datetime):
-                raise
-            created_at += step
-    raise ConflictError(
-        f"{draft.type} {draft.name!r:.60}: exists {NUDGES_MAX} times in other worlds"
-    )
-
-
-def _end(tx: Transaction, ended: Supersession) -> None:
-    """Write that a claim is superseded by another."""
+def _end(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> None:
+    """Write that a claim is superseded by another; `apart` are the facts made for that so far."""
     old, by = ended.old, ended.by
-    target = _separate_fact(tx, old) if old.apart else old.carrier
+    target, sentence = old.carrier, (old.carrier, old.text)
+    if old.apart:
+        target = apart[sentence] = apart.get(sentence) or _separate_fact(tx, old)
     said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
     if by.value:
         said["now"] = by.value

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from blake3 import blake3
 
-from worlddb.model.address import short_key
+from worlddb.model.address import content_key, short_key
 from worlddb.store.interface import Store, Writer
 from worlddb.store.rows import ROOT_ROW, CommitRow, Head, NewEdge, NewNode, NewText, NoteRow
 
@@ -49,7 +49,9 @@ class ContractCommit:
         ident = ident or hashed(f"node {row}")
         key = short_key(ident)
         new = NewNode(
-            *(row, key, ident, type_, name, content, BEGAN, parent, BEGAN, valid_to, self.seq)
+            *(row, key, ident, type_, name, content, BEGAN, parent, BEGAN, valid_to, self.seq),
+            blind=b"",
+            content_key=content_key(type_, name, content, parent),
         )
         self.writer.insert_nodes([new])
         self.writer.insert_texts([NewText(row, name, content)])

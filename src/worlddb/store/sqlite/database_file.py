@@ -426,4 +426,4 @@ class JournalTable:
 
     def insert_commit(self, row: CommitRow) -> None:
         """Write the journal's row."""
-        self._session.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._session.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)

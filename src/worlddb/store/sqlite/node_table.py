@@ -55,7 +55,10 @@ _COLUMNS = f"""
     FROM nodes n LEFT JOIN nodes p ON p.row = n.parent LEFT JOIN commits b ON b.seq = n.born
     WHERE n.row {IN}
 """
-_WORLD = "SELECT row, id, state, type, name, content, created_at, parent FROM nodes WHERE row "
+_WORLD = (
+    "SELECT row, id, state, type, name, content, created_at, parent, blind FROM nodes WHERE row "
+)
+_BODY = "SELECT row, id, type, parent, name, content, valid_from, valid_to FROM nodes "
 _KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The same in every store, but for its state."""
@@ -229,8 +232,7 @@ class NodeTable:
             return
         past = self._journal.past(("node.valid_to", "node.parent"), wanted, known)
         found = self._session.execute(
-            "SELECT row, id, type, parent, name, content, valid_from, valid_to FROM nodes "
-            f"WHERE row {IN} AND born <= ? ORDER BY row",
+            f"{_BODY} WHERE row {IN} AND born <= ? ORDER BY row",
             (among(wanted), FOREVER if known is None else known),
         )
         for body in map(BodyRow._make, found):
@@ -307,6 +309,24 @@ class NodeTable:
 
     # -- names and notes ---------------------------------------------------------------------------
 
+    def alike(self, keys: Iterable[int], now: int, most: int) -> list[int]:
+        """Return the newest `most` rows of each content key that have not ended by `now`."""
+        self._session.need_index("nodes_content")
+        # Ended ones count among the `most`: a text that is retired and said again stays cheap.
+        sql = (
+            "SELECT row FROM (SELECT row, valid_to FROM nodes WHERE content_key = ? "
+            "ORDER BY created_at DESC, row DESC LIMIT ?) WHERE valid_to IS NULL OR valid_to > ?"
+        )
+        found = (self._session.rows(sql, (key, most, now)) for key in dict.fromkeys(keys))
+        return [row for rows in found for row in rows]
+
+    def twins(self, keys: Iterable[int], created_at: int, most: int) -> list[BodyRow]:
+        """Return the last `most` nodes with one of these content keys and this time of creation."""
+        self._session.need_index("nodes_content")
+        sql = f"{_BODY} WHERE content_key {IN} AND created_at = ? ORDER BY row DESC LIMIT ?"
+        found = self._session.execute(sql, (among(list(keys)), created_at, most))
+        return list(map(BodyRow._make, found))
+
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows with exactly these names, name by name and by row."""
         texts = TextIndex(self._session)
@@ -354,7 +374,7 @@ class NodeTable:
         """Insert nodes; their texts come by `insert_texts`."""
         self._session.executemany(
             "INSERT INTO nodes (row, key, id, type, name, content, created_at, parent, valid_from, "
-            "valid_to, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "valid_to, born, blind, content_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
 

@@ -82,6 +82,7 @@ class SqliteReader:
         self.children_of = nodes.children_of
         self.parents = nodes.parents
         self.closed_by = nodes.closed_by
+        self.alike = nodes.alike
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
         self.rows_aliased = nodes.rows_aliased
@@ -140,15 +141,23 @@ class SqliteWriter(SqliteReader):
     A store has one, for one transaction after the other: to make it costs more than to begin it.
     """
 
-    def __init__(self, con: apsw.Connection, count: StatementCount, cache: PageCache) -> None:
+    def __init__(
+        self,
+        con: apsw.Connection,
+        count: StatementCount,
+        cache: PageCache,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
         session = SqlSession(con, count)
         super().__init__(session)
+        self.random_bytes = random_bytes
         self.seq = 0
         self.time = 0
         self._cache = cache
 
         nodes = self._nodes
         self.lookup = nodes.lookup
+        self.twins = nodes.twins
         self.insert_nodes = nodes.insert_nodes
         self.insert_notes = nodes.insert_notes
         self.has_note = nodes.has_note
@@ -244,6 +253,7 @@ class SqliteStore:
         path: str,
         *,
         clock: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
         read_only: bool,
         create: bool,
         durability: str,
@@ -268,7 +278,7 @@ class SqliteStore:
             in_file = path != MEMORY and not self._immutable
             locked = LOCKED_FILES.take(self._file) if in_file else None
             self._watch = FileWatch(path, self._file if in_file else None)
-        self._transaction = SqliteWriter(self._writer, self._count, self._pages)
+        self._transaction = SqliteWriter(self._writer, self._count, self._pages, random_bytes)
         # Also when the store is never closed: dropped, or left open when the program ends.
         self._lock = weakref.finalize(self, LOCKED_FILES.drop, locked)
         keeps_log = path != MEMORY and not self.read_only
