@@ -209,7 +209,7 @@ class WorldDB(OpenStore):
 
     def extract_pending(
         self,
-        extractor: Extractor,
+        extractor: Extractor | str,
         *,
         limit: int | None = None,
         actor: str = EXTRACT_ACTOR,
@@ -218,6 +218,7 @@ class WorldDB(OpenStore):
     ) -> Extracted:
         """Extract what waits, at most `limit` memories, each as one commit; say what that did.
 
+        `extractor` is an extractor or the name of one ("rules"). Here it reads texts of any length.
         Three failures in a row end the run: the model is down. Nothing is lost by that, nor by
         stopping it; call it again.
 
