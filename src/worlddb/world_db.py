@@ -218,7 +218,8 @@ class WorldDB(OpenStore):
     ) -> Extracted:
         """Extract what waits, at most `limit` memories, each as one commit; say what that did.
 
-        `extractor` is an extractor or the name of one ("rules"). Here it reads texts of any length.
+        `extractor` reads all of them, and texts of any length. The name of one ("rules") reads what
+        waits for that one.
         Three failures in a row end the run: the model is down. Nothing is lost by that, nor by
         stopping it; call it again.
 

@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from worlddb import Memory
-from worlddb.ingest.extractors import Message, RulesExtractor
+from worlddb.ingest.extractors import RulesExtractor
+from worlddb.model.drafts import Message
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 SYLLABLES = ("ka", "lo", "mi", "ren", "tor", "sha", "vel", "din", "gar", "pol")

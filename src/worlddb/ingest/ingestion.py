@@ -339,9 +339,13 @@ class Ingestion:
         """Extract what waits; see `WorldDB.extract_pending`."""
         if limit is not None:
             check_whole(limit, "limit", 1)
-        extractor = extractor_of(extractor)
         with self.store.read() as reader:
-            todo = queue_entries(reader)[:limit]
+            todo = [
+                entry
+                for entry in queue_entries(reader)
+                if not isinstance(extractor, str) or entry.pending.extractor == extractor
+            ][:limit]
+        extractor = extractor_of(extractor)
         done: list[Id] = []
         dropped: list[Id] = []
         failures: list[Pending] = []

@@ -328,7 +328,7 @@ def test_an_open_subscription_is_ended_and_answered_at_the_end(tmp_path: Path) -
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    with lines(tmp_path / "m.db", "--embedder", "none") as server:
+    with lines(tmp_path / "m.db") as server:
         server.ask(1, "server/discover", _meta=meta)
         wanted = {"toolsListChanged": True}
         heard = server.ask(2, "subscriptions/listen", _meta=meta, notifications=wanted)

@@ -67,14 +67,20 @@ def run_extract(args: argparse.Namespace) -> int:
 
 
 def _extractor(args: argparse.Namespace) -> tuple[LlmExtractor | str, Chat | None]:
-    """Return the configured model's extractor and its client; without a model, the rules."""
+    """Return the configured model's extractor and its client.
+
+    Without a model, return the rules, unless all that waits is for a model.
+    """
     from pathlib import Path
 
     from worlddb.faces.config import chat_of, settings_from
 
     settings = settings_from(args)
-    if settings.extractor != "llm" and not settings.llm_provider and args.prompt is None:
-        return "rules", None
+    if not settings.llm_provider and args.prompt is None:
+        with open_to_read(args) as db:
+            waiting = {item.extractor for item in db.pending()}
+        if not waiting or RULES in waiting:
+            return RULES, None
     chat = chat_of(settings)
     from worlddb.models.model_tasks import LlmExtractor
 
@@ -112,6 +118,7 @@ def _show(args: argparse.Namespace, done: Extracted, chat: Chat | None) -> None:
 
 
 NO_EMBEDDER = "none"
+RULES = "rules"
 
 
 @command("reindex", EMBEDDER)
