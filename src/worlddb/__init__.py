@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from worlddb.model.retention import RetentionSettings
     from worlddb.models.chat_client import Chat, ChatSettings, Usage, chat_from
     from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
+    from worlddb.ontology.declared_types import EdgeDeclaration
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
     from worlddb.query.pipeline import Subgraph
     from worlddb.query.query_builder import Plan, QueryBuilder, QuerySpec
@@ -113,6 +114,7 @@ __all__ = [
     "DraftEdge",
     "DraftNode",
     "Edge",
+    "EdgeDeclaration",
     "EdgeDraft",
     "EdgeHandler",
     "Embedder",
@@ -214,6 +216,7 @@ _NAMES_OF = {
     "worlddb.model.retention": "RetentionSettings",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",
     "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
+    "worlddb.ontology.declared_types": "EdgeDeclaration",
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
     "worlddb.query.pipeline": "Subgraph",
     "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
