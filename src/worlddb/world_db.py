@@ -524,14 +524,14 @@ class WorldDB(OpenStore):
     ) -> ConsolidationReport:
         """Summarise worlds, infer what follows from edges, flag contradictions; say what was done.
 
-        Every world (inside `world`, or in the whole store, but never the root) that holds two
-        details or more gets a `Summary`, derived from each of them; details younger than `min_age`
-        (a timedelta or seconds) wait for a later run. `causes`, `implies`, `subtype_of` and types
-        declared transitive are closed: what follows is written as inferred, with its premises.
-        Sources with more than one target under a functional edge type are flagged. `only` chooses some of these. No source is deleted or closed. A run is bounded
-        (`worlds_max`, `edges_max`) and can be stopped anywhere; a second one finds nothing to do.
-        `dry_run` reports the decisions and writes nothing. If the summarizer fails, the report has
-        the error, and the rest goes on.
+        Every world (inside `world`, or in the whole store, but never the root) with two details or
+        more gets a `Summary`, derived from each of them; details younger than `min_age` (a
+        timedelta or seconds) wait. `causes`, `implies`, `subtype_of` and types declared transitive
+        are closed: what follows is written as inferred, with its premises. Sources with more than
+        one target under a functional edge type are flagged. `only` chooses some of these. No source
+        is deleted or closed. A run is bounded (`worlds_max`, `edges_max`) and can be stopped
+        anywhere; a second one finds nothing to do. `dry_run` reports the decisions and writes
+        nothing. If the summarizer fails, the report has the error, and the rest goes on.
 
         Raises:
             InvalidInputError: an option is wrong.
