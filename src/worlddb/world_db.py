@@ -375,12 +375,14 @@ class WorldDB(OpenStore):
     def conflicts(self, *, as_of: AsOf = NOW, include_settled: bool = False) -> list[Conflict]:
         """Return the recorded contradictions.
 
+        A contradiction is over when it was settled, or when one of its sides has ended; those are
+        returned with `include_settled` only.
+
         Raises:
             InvalidInputError: a time without a zone.
         """
         with self._at(as_of) as (reader, moment):
-            found = lookup.conflicts(reader, moment)
-        return [item for item in found if include_settled or not item.settled]
+            return lookup.conflicts(reader, moment, include_settled)
 
     def proposals(
         self, status: ProposalStatus | None = "pending", *, as_of: AsOf = NOW
