@@ -373,10 +373,7 @@ class WorldDB(OpenStore):
         return self.engine.search.reindex(embedder, on_progress)
 
     def conflicts(self, *, as_of: AsOf = NOW, include_settled: bool = False) -> list[Conflict]:
-        """Return the recorded contradictions.
-
-        A contradiction is over when it was settled, or when one of its sides has ended; those are
-        returned with `include_settled` only.
+        """Return the contradictions; with `include_settled`, also those that are over.
 
         Raises:
             InvalidInputError: a time without a zone.

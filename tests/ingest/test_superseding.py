@@ -278,7 +278,8 @@ def test_history_told_late_ends_where_the_known_change_begins(db: WorldDB) -> No
     late = say(db, "I moved to Lisbon on May 18.", NOON + timedelta(hours=1))
     (ended,) = late.superseded
     fact = db.get(ended)
-    assert fact.type == "Fact" and fact.valid_to is not None
+    assert fact.type == "Fact"
+    assert fact.valid_to is not None
     assert (fact.valid_from.day, fact.valid_to.day) == (18, 19)
     # Both texts stay: each tells of a day on which it was so.
     assert db.get(first.memories[0]).valid_to is None
