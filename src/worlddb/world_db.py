@@ -373,14 +373,13 @@ class WorldDB(OpenStore):
         return self.engine.search.reindex(embedder, on_progress)
 
     def conflicts(self, *, as_of: AsOf = NOW, include_settled: bool = False) -> list[Conflict]:
-        """Return the recorded contradictions.
+        """Return the contradictions; with `include_settled`, also those that are over.
 
         Raises:
             InvalidInputError: a time without a zone.
         """
         with self._at(as_of) as (reader, moment):
-            found = lookup.conflicts(reader, moment)
-        return [item for item in found if include_settled or not item.settled]
+            return lookup.conflicts(reader, moment, include_settled)
 
     def proposals(
         self, status: ProposalStatus | None = "pending", *, as_of: AsOf = NOW

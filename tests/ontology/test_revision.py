@@ -306,3 +306,16 @@ def test_what_lives_in_a_superseded_world_ends_with_it(db: WorldDB) -> None:
     then = names(db.query().as_of(valid=day(2)).execute())
     assert {"v1", "part", "deep"} <= set(then)
     assert db.check() == []
+
+
+def test_a_contradiction_is_over_when_a_side_has_ended(db: WorldDB) -> None:
+    one, two, new = facts(db, "abc")
+    write(db, "contradicts", one, two)
+    open_then = db.log()[-1].time
+    write(db, "supersedes", new, two)
+    assert db.conflicts() == []
+    assert len(db.conflicts(include_settled=True)) == 1
+    assert db.query().seeds([one]).execute().conflicts == ()
+    assert not any(hit.conflicts for hit in db.recall("a b c"))
+    assert len(db.query().include_superseded().execute().conflicts) == 1
+    assert len(db.conflicts(as_of=AsOf(known=open_then))) == 1
