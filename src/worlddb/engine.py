@@ -51,6 +51,7 @@ def open_engine(
     create: bool,
     durability: str,
     busy_timeout_s: float,
+    verify_reads: bool,
     limits: Limits | None,
     handlers: Iterable[EdgeHandler],
     embedder: Embedder | str | None,
@@ -69,6 +70,7 @@ def open_engine(
         create=create,
         durability=durability,
         busy_timeout_s=busy_timeout_s,
+        verify_reads=verify_reads,
     )
     try:
         search = Search(store, embedder, pooling, models_dir)
@@ -106,6 +108,7 @@ class OpenStore:
         create: bool = True,
         durability: str = "full",
         busy_timeout_s: float = 30.0,
+        verify_reads: bool = True,
         limits: Limits | None = None,
         handlers: Iterable[EdgeHandler] = (),
         embedder: Embedder | str | None = None,
@@ -119,6 +122,7 @@ class OpenStore:
             create=create,
             durability=durability,
             busy_timeout_s=busy_timeout_s,
+            verify_reads=verify_reads,
             limits=limits,
             handlers=handlers,
             embedder=embedder,

@@ -59,9 +59,9 @@ class WorldDB(OpenStore):
     `path` is a file, made if new, or ":memory:" for a store that is gone when closed.
     `durability="full"` means that an acknowledged commit survives a power cut; `"normal"` may lose
     the last commits then (never on a crash of the process) and writes faster. `embedder` is a name
-    (`worlddb models list`) or an object; by default the embedder that made the store's vectors, and
-    for a new store the one that needs no download. `"none"` does without. `pooling` is how worlds
-    get their vectors; `models_dir` is where installed models lie, if not in the usual place.
+    (`worlddb models list`) or an object; by default the one that made the store's vectors, for a
+    new store the one that needs no download; `"none"` does without. `pooling` is how worlds get
+    their vectors, `models_dir` where models lie. `verify_reads` compares what is read with its id.
 
     Raises:
         FormatError: the file is no WorldDB store, or of a newer format.
@@ -362,14 +362,13 @@ class WorldDB(OpenStore):
         return self.engine.search.reindex(embedder, on_progress)
 
     def conflicts(self, *, as_of: AsOf = NOW, include_settled: bool = False) -> list[Conflict]:
-        """Return the recorded contradictions.
+        """Return the contradictions; with `include_settled`, also those that are over.
 
         Raises:
             InvalidInputError: a time without a zone.
         """
         with self._at(as_of) as (reader, moment):
-            found = lookup.conflicts(reader, moment)
-        return [item for item in found if include_settled or not item.settled]
+            return lookup.conflicts(reader, moment, include_settled)
 
     def proposals(
         self, status: ProposalStatus | None = "pending", *, as_of: AsOf = NOW

@@ -287,3 +287,16 @@ def test_a_conflict_does_not_show_what_is_outside_the_world(db: WorldDB) -> None
     assert names(found) == ["inside"]
     assert outside not in {end for item in found.conflicts for end in (item.left, item.right)}
     assert str(outside) not in str(found.to_json())
+
+
+def test_a_contradiction_is_over_when_a_side_has_ended(db: WorldDB) -> None:
+    one, two, new = facts(db, "abc")
+    write(db, "contradicts", one, two)
+    open_then = db.log()[-1].time
+    write(db, "supersedes", new, two)
+    assert db.conflicts() == []
+    assert len(db.conflicts(include_settled=True)) == 1
+    assert db.query().seeds([one]).execute().conflicts == ()
+    assert not any(hit.conflicts for hit in db.recall("a b c"))
+    assert len(db.query().include_superseded().execute().conflicts) == 1
+    assert len(db.conflicts(as_of=AsOf(known=open_then))) == 1

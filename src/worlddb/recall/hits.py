@@ -27,7 +27,7 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Conflict, Node, Plain, node_line
 from worlddb.store.interface import Reader, Store
-from worlddb.view.visibility import Moment, View, accepted_class, conflict_values
+from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
     from worlddb.recall.ranker import Scores
@@ -250,11 +250,13 @@ def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Rep
 
 def _conflicts(view: View, rows: Sequence[int]) -> dict[int, list[Conflict]]:
     """Return the open conflicts of each row; both sides must be visible from here."""
-    found = [row for row in view.reader.conflicts(rows, view.moment.known) if row.gone is None]
+    reader, moment = view.reader, view.moment
+    found = reader.conflicts(rows, moment.known)
+    found = open_conflicts(reader, found, moment, view.include_ended) if found else []
     seen = view.keep_world({side for row in found for side in (row.low, row.high)})
     kept = [row for row in found if {row.low, row.high} <= seen]
     conflicts: dict[int, list[Conflict]] = {}
-    for row, value in zip(kept, conflict_values(view.reader, kept), strict=True):
+    for row, value in zip(kept, conflict_values(reader, kept), strict=True):
         for side in (row.low, row.high):
             conflicts.setdefault(side, []).append(value)
     return conflicts

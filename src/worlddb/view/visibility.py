@@ -454,9 +454,23 @@ def proposal_value(row: ProposalRow, edge: Id, left: Id, right: Id) -> Proposal:
     )
 
 
-def conflicts(reader: Reader, moment: Moment) -> list[Conflict]:
-    """Return every conflict known at the moment, settled ones too."""
-    return conflict_values(reader, reader.conflicts(None, moment.known))
+def conflicts(reader: Reader, moment: Moment, include_settled: bool) -> list[Conflict]:
+    """Return the conflicts at the moment; with `include_settled`, also those that are over."""
+    rows = reader.conflicts(None, moment.known)
+    return conflict_values(
+        reader, rows if include_settled else open_conflicts(reader, rows, moment)
+    )
+
+
+def open_conflicts(
+    reader: Reader, rows: Iterable[ConflictRow], moment: Moment, include_ended: bool = False
+) -> list[ConflictRow]:
+    """Return the conflicts that are not settled, and of which both sides hold at the moment."""
+    unsettled = [row for row in rows if row.gone is None]
+    sides = {side for row in unsettled for side in (row.low, row.high)}
+    nodes = reader.nodes(sides, moment.known) if sides else {}
+    live = {row for row, node in nodes.items() if moment.shows(node, include_ended)}
+    return [row for row in unsettled if {row.low, row.high} <= live]
 
 
 def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:

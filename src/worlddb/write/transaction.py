@@ -23,6 +23,7 @@ from worlddb.model.inputs import (
     check_type,
     encode_metadata,
     encode_text,
+    from_micros,
 )
 from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
 from worlddb.ontology.edge_types import EdgeHandler
@@ -126,6 +127,14 @@ class Transaction:
     def is_new(self, node_id: Id) -> bool:
         """Return whether this transaction created a node."""
         return self._ledger.place(node_id).row > self._ledger.head.nodes
+
+    def begin_of(self, node_id: bytes | str) -> datetime:
+        """Return when a node's validity begins.
+
+        Raises:
+            NotFoundError: no such node.
+        """
+        return from_micros(self._do(self._ledger.place, node_id).valid_from)
 
     def add_aliases(self, node_id: bytes | str, aliases: Sequence[str]) -> None:
         """Give a node further names.
