@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from worlddb.audit.erasure_receipt import Receipt
+    from worlddb.audit.undo import Kept, Restored, Undone
     from worlddb.claims.claim import Claim
     from worlddb.consolidate.background_consolidator import Background, BackgroundRun
     from worlddb.consolidate.consolidation_run import (
@@ -129,6 +130,7 @@ __all__ = [
     "InferredEdge",
     "Ingested",
     "InvalidInputError",
+    "Kept",
     "LaneRank",
     "Limits",
     "Linked",
@@ -159,6 +161,7 @@ __all__ = [
     "RejectedError",
     "Remembered",
     "ResolverSettings",
+    "Restored",
     "RetentionSettings",
     "Retired",
     "Scope",
@@ -171,6 +174,7 @@ __all__ = [
     "SummaryChange",
     "TextMatch",
     "Transaction",
+    "Undone",
     "Usage",
     "Weights",
     "WorldDB",
@@ -185,6 +189,7 @@ __all__ = [
 
 _NAMES_OF = {
     "worlddb.audit.erasure_receipt": "Receipt",
+    "worlddb.audit.undo": "Kept Restored Undone",
     "worlddb.claims.claim": "Claim",
     "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
     "worlddb.consolidate.consolidation_run": (

@@ -344,11 +344,15 @@ class HandlerContext:
 
 
 def decide_merge(
-    ledger: Ledger, reconciler: Reconciler, edge_id: bytes | str, status: ProposalStatus
+    ledger: Ledger,
+    reconciler: Reconciler,
+    edge_id: bytes | str,
+    status: ProposalStatus,
+    reopens: bool = False,
 ) -> Proposal:
     """Give the proposal of a `same_as` edge a new status.
 
-    Deciding the same again changes nothing.
+    Deciding the same again changes nothing. With `reopens`, what was rejected may be pending again.
 
     Raises:
         NotFoundError: neither the edge nor its pair of nodes has a proposal.
@@ -367,7 +371,8 @@ def decide_merge(
         raise ConflictError("this merge was not accepted; there is nothing to undo")
     staged_by = ledger.writer.edges([row.edge])[0].edge.id
     if row.status != status:
-        if status not in NEXT_STATUSES[row.status]:
+        is_reopened = reopens and (row.status, status) == ("rejected", "pending")
+        if status not in NEXT_STATUSES[row.status] and not is_reopened:
             raise ConflictError(f"this merge is {row.status} already; {WAYS_OUT[row.status]}")
         ledger.writer.set_status(row.edge, status)
         ledger.change("decide", staged_by, status=status)

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
-from worlddb.model.address import Id
+from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import (
     Instant,
     Limits,
@@ -256,14 +256,18 @@ class Transaction:
         """
         return self._do(self._reconciler.delete, edge_id)
 
-    def decide_merge(self, edge_id: bytes | str, status: ProposalStatus) -> Proposal:
+    def decide_merge(
+        self, edge_id: bytes | str, status: ProposalStatus, *, reopens: bool = False
+    ) -> Proposal:
         """Accept, reject or reopen the proposal of a `same_as` edge.
+
+        A rejected proposal becomes pending again only with `reopens`.
 
         Raises:
             NotFoundError: no such proposal.
             ConflictError: it was decided otherwise before.
         """
-        return self._do(decide_merge, self._ledger, self._reconciler, edge_id, status)
+        return self._do(decide_merge, self._ledger, self._reconciler, edge_id, status, reopens)
 
     def register(self, world: bytes | str, type: str, version: str, functional: bool) -> None:
         """Record a custom edge type of a world; `db.ontology(world).register` calls it.
@@ -283,6 +287,10 @@ class Transaction:
         row = self._ledger.place(ident).row
         self._ledger.writer.put_registration(row, type, version, functional)
         self._ledger.change("register", ident, type=type, version=version, functional=functional)
+
+    def mark(self, kind: str, **detail: Any) -> None:
+        """Say something of the commit as a whole in the journal, such as what it takes back."""
+        self._do(lambda: self._ledger.change(kind, ROOT_ID, **detail))
 
     # -- the end of it -----------------------------------------------------------------------------
 
