@@ -1,4 +1,4 @@
-"""Long texts: the time to read one is linear in its length, and no write takes longer than a bound."""
+"""Long texts: the time to read one is linear in its length, and a write has a bound."""
 
 from __future__ import annotations
 
