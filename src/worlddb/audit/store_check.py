@@ -27,7 +27,7 @@ from worlddb.model.address import (
     ROOT_ID,
     content_key,
     edge_address,
-    node_address,
+    has_address,
     short_key,
 )
 from worlddb.model.records import (
@@ -113,12 +113,11 @@ def _load_history(reader: Reader, image: StoreImage) -> None:
 
 def _check_nodes(reader: Reader, image: StoreImage) -> None:
     for node in reader.scan.nodes():
+        fields = node.type, node.name, node.content, node.created_at, node.blind
         if node.created_at == ERASED:
             _check_erased(image, node)
         else:
-            texts = node.name.encode(), node.content.encode()
-            address = node_address(node.type, *texts, node.created_at, blind=node.blind)
-            if address != node.id or short_key(node.id) != node.key:
+            if not has_address(node.id, *fields) or short_key(node.id) != node.key:
                 image.report(label_of("node", node.id), "its fields do not hash to its id")
             world = image.first_value("node.parent", node.row, node.parent)
             key = None

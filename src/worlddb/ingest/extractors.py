@@ -372,7 +372,12 @@ class VerbatimExtractor:
 
 def source_key(messages: Sequence[Message], index: int) -> str:
     """Return the key of the node that holds a message."""
-    return MEMORY if len(messages) == 1 else f"turn:{index}"
+    return MEMORY if len(messages) == 1 else turn_key(index)
+
+
+def turn_key(index: int) -> str:
+    """Return the key of the turn that holds a message of a chat."""
+    return f"turn:{index}"
 
 
 def _name(messages: Sequence[Message]) -> str:
@@ -419,9 +424,11 @@ class RulesExtractor:
     R5  What a message claims of somebody is on an edge to them, with the sentence as its span.
     R6  Two claims of one message that exclude each other are none; what a message says to be over
         by its end is over, and no more.
+    R7  The time is linear in the text, so `chars_max` bounds the time that a write may take.
     """
 
     name = "rules"
+    chars_max = 1 << 18  # About a second of reading; longer texts wait for the extraction queue.
 
     def __init__(self, reader: LanguageReader | None = None) -> None:
         self._reader = reader if reader is not None else EnglishReader()

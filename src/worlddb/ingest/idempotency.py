@@ -76,7 +76,9 @@ def find_key(
     if row is None:
         return write_key, None  # The home is still to be made.
     filed = reader.alike([content_key(KEY, write_key.name, "", row)], 0, KEYS_MAX)
-    found = [body.row for body in reader.bodies(filed) if body.name == write_key.name]
+    bodies = (body for body in reader.bodies(filed) if body.name == write_key.name)
+    # If the write was undone, the key is free again.
+    found = [body.row for body in bodies if body.valid_to is None]
     if not found:
         return write_key, None
     edge = reader.edges_at(found, "out", ("refers_to",))[0].edge

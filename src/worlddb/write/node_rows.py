@@ -43,6 +43,8 @@ KEY = "Key"
 NAME_ONLY_TYPES = ("Entity", "Date")
 """Types of nodes that a text brings in by naming them; such a node goes with its last text."""
 NAMED_TYPES = (SCOPE, ROOT_TYPE)  # Types of nodes whose ids follow from their names.
+RESTORES = "restores"
+"""The key of a `supersedes` edge that says: the source is the target again (`write/revival.py`)."""
 NO_MENTION = ("contains", "same_as")
 """Edge types that place or identify a node and say nothing about it."""
 
@@ -371,6 +373,10 @@ def _closure(writer: Writer, rows: Iterable[int]) -> set[int]:
         below = set(writer.children_of(frontier))
         derived = writer.edges_at(sorted(frontier), "in", ("derived_from",))
         below.update(item.source for item in derived)
+        # What lives again after an undo says the same text once more.
+        for item in writer.edges_at(sorted(frontier), "both", ("supersedes",)):
+            if item.edge.metadata.get(RESTORES) is True:
+                below.update((item.source, item.target))
         frontier = below - found - {ROOT_ROW}
     return found | _named_only_in(writer, found)
 

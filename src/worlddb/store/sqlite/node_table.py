@@ -17,7 +17,15 @@ import apsw
 
 from worlddb.errors import CorruptionError
 from worlddb.language.text_tokens import indexed
-from worlddb.model.address import ERASED, ROOT_ID, ROOT_NAME, ROOT_TYPE, Id, short_key, trusted_id
+from worlddb.model.address import (
+    ERASED,
+    ROOT_ID,
+    ROOT_NAME,
+    ROOT_TYPE,
+    Id,
+    short_key,
+    trusted_id,
+)
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import Node
 from worlddb.store.rows import (
@@ -41,6 +49,7 @@ from worlddb.store.sqlite.database_file import (
     SqlSession,
     among,
 )
+from worlddb.store.sqlite.node_verification import first_damage, refuse_changed
 from worlddb.store.sqlite.schema import (
     DEFERRED_INDEXES,
     INDEX_TEXTS,
@@ -51,7 +60,7 @@ from worlddb.store.sqlite.schema import (
 
 _COLUMNS = f"""
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
-           n.valid_from, n.valid_to, n.born, b.time
+           n.valid_from, n.valid_to, n.born, b.time, n.blind
     FROM nodes n LEFT JOIN nodes p ON p.row = n.parent LEFT JOIN commits b ON b.seq = n.born
     WHERE n.row {IN}
 """
@@ -106,6 +115,7 @@ class _NodeColumns(NamedTuple):
     valid_to: int | None
     born: int
     born_time: int | None
+    blind: bytes
 
 
 class NodeTable:
@@ -123,10 +133,13 @@ class NodeTable:
         row = session.node_rows.get(ident)
         if row is None:
             session.need_index("nodes_key")
-            sql = "SELECT row FROM nodes WHERE key = ? AND id = ?"
-            row = session.one(sql, (short_key(ident), ident))
+            sql = "SELECT row, id FROM nodes WHERE key = ?"
+            found: list[Any] = session.execute(sql, (short_key(ident),)).fetchall()
+            row = next((row for row, whole in found if whole == ident), None)
             if row is not None:
                 session.node_rows[ident] = row
+            elif found and session.verifies:
+                self.nodes([row for row, _ in found])  # A damaged id is why it is not found?
         return row
 
     def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
@@ -169,11 +182,16 @@ class NodeTable:
         wanted = list(rows)
         if not wanted:
             return {}
-        found: list[Any] = self._session.execute(_COLUMNS, (among(wanted),)).fetchall()
-        if known is not None or ROOT_ROW in wanted:
-            found = self._then(map(_NodeColumns._make, found), wanted, known)
-        notes = self._notes(wanted, known)
-        return dict([self._value(columns, notes) for columns in found])
+        try:
+            found: list[Any] = self._session.execute(_COLUMNS, (among(wanted),)).fetchall()
+            if self._session.verifies:
+                refuse_changed(found)
+            if known is not None or ROOT_ROW in wanted:
+                found = self._then(map(_NodeColumns._make, found), wanted, known)
+            notes = self._notes(wanted, known)
+            return dict([self._value(columns, notes) for columns in found])
+        except (ValueError, CorruptionError) as error:  # No UTF-8, no JSON, no time.
+            raise first_damage(self._session, wanted, error) from error
 
     def _then(
         self, found: Iterable[_NodeColumns], rows: list[int], known: int | None
@@ -202,7 +220,7 @@ class NodeTable:
         """Return `_NodeColumns` as (row, value)."""
         # A plain tuple, unpacked once: this is the innermost loop of most reads.
         (row, id_, state, type_, name, content, created_at, _, parent_id, valid_from, valid_to, _,
-         born_time) = columns  # fmt: skip
+         born_time, _) = columns  # fmt: skip
         notes = notes_of.get(row)
         ident = trusted_id(id_)
         # The open transaction's own commit has no row yet, so no time in the join.
@@ -235,13 +253,16 @@ class NodeTable:
             f"{_BODY} WHERE row {IN} AND born <= ? ORDER BY row",
             (among(wanted), FOREVER if known is None else known),
         )
-        for body in map(BodyRow._make, found):
-            if past:
-                body = body._replace(
-                    parent=past.get(("node.parent", body.row), body.parent),
-                    valid_to=past.get(("node.valid_to", body.row), body.valid_to),
-                )
-            yield body
+        try:
+            for body in map(BodyRow._make, found):
+                if past:
+                    body = body._replace(
+                        parent=past.get(("node.parent", body.row), body.parent),
+                        valid_to=past.get(("node.valid_to", body.row), body.valid_to),
+                    )
+                yield body
+        except UnicodeDecodeError as error:
+            raise first_damage(self._session, wanted, error) from error
 
     # -- worlds ------------------------------------------------------------------------------------
 

@@ -29,8 +29,8 @@ from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
     JournalTable,
+    SessionContext,
     SqlSession,
-    StatementCount,
     check_format,
     connect,
     connect_immutable,
@@ -144,11 +144,11 @@ class SqliteWriter(SqliteReader):
     def __init__(
         self,
         con: apsw.Connection,
-        count: StatementCount,
+        context: SessionContext,
         cache: PageCache,
         random_bytes: Callable[[int], bytes],
     ) -> None:
-        session = SqlSession(con, count)
+        session = SqlSession(con, context)
         super().__init__(session)
         self.random_bytes = random_bytes
         self.seq = 0
@@ -258,13 +258,14 @@ class SqliteStore:
         create: bool,
         durability: str,
         busy_timeout_s: float,
+        verify_reads: bool = True,
     ) -> None:
         self.path = path
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
         self._local = threading.local()
         self._idle: list[SqliteReader] = []
-        self._count = StatementCount()
+        self._context = SessionContext(verify_reads)
         self._immutable = False
         self._pages = PageCache()
         self._gate = Gate(path, busy_timeout_s)
@@ -278,7 +279,7 @@ class SqliteStore:
             in_file = path != MEMORY and not self._immutable
             locked = LOCKED_FILES.take(self._file) if in_file else None
             self._watch = FileWatch(path, self._file if in_file else None)
-        self._transaction = SqliteWriter(self._writer, self._count, self._pages, random_bytes)
+        self._transaction = SqliteWriter(self._writer, self._context, self._pages, random_bytes)
         # Also when the store is never closed: dropped, or left open when the program ends.
         self._lock = weakref.finalize(self, LOCKED_FILES.drop, locked)
         keeps_log = path != MEMORY and not self.read_only
@@ -322,7 +323,7 @@ class SqliteStore:
     @property
     def statements(self) -> int:
         """How many SQL statements this store has run; a statement for many rows counts once."""
-        return self._count.total
+        return self._context.statements
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -339,7 +340,7 @@ class SqliteStore:
         if self.path == MEMORY:
             with self._gate.alone(), translated(self.path):
                 yield SqliteReader(
-                    SqlSession(self._writer, self._count, time=self._transaction.time),
+                    SqlSession(self._writer, self._context, time=self._transaction.time),
                     is_uncommitted=self._writer.in_transaction,
                 )
             return
@@ -356,7 +357,7 @@ class SqliteStore:
     def _take(self) -> SqliteReader:
         with suppress(IndexError):
             return self._idle.pop()
-        return SqliteReader(SqlSession(self._connect_to_read(), self._count))
+        return SqliteReader(SqlSession(self._connect_to_read(), self._context))
 
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
@@ -386,7 +387,7 @@ class SqliteStore:
         In memory a reader would keep writers from committing, so there it is a copy.
         """
         if self.path == MEMORY:
-            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._count))
+            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._context))
             with self.read() as reader:
                 _copy(reader, snapshot.con)
         else:
@@ -433,7 +434,7 @@ class SqliteStore:
             con.set_busy_timeout(int(patience_s * 1000))
             try:
                 with self._landing():
-                    yield SqliteReader(SqlSession(con, self._count))
+                    yield SqliteReader(SqlSession(con, self._context))
             finally:
                 con.set_busy_timeout(int(self._busy_timeout_s * 1000))
                 con.pragma("synchronous", durable)
@@ -452,7 +453,7 @@ class SqliteStore:
         con = self._writer
         self._watch.refuse_lost()
         try:
-            self._count.total += 2
+            self._context.statements += 2
             con.execute("BEGIN IMMEDIATE")
             yield con
             con.execute("COMMIT")
