@@ -44,7 +44,6 @@ def test_all_files_of_a_new_store_are_for_their_owner_alone(path: Path) -> None:
 
 def test_the_saved_vectors_are_as_private_as_the_store(tmp_path: Path) -> None:
 
-
     index = Nearest(4)
     wide = tmp_path / "wide.db"
     wide.touch(0o640)

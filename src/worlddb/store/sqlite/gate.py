@@ -11,6 +11,7 @@ G3  A thread that comes back while it is noted as the writer is let in if its bl
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 import time
@@ -43,7 +44,7 @@ class Turn:
         self.wake = threading.Lock()
         self.wake.acquire()
         self.leave: Callable[[], None] = partial(turns.pop, self, None)
-        self.frames, self.opener = _opener_of_block(sys._getframe(1))
+        self.frames, self.opener = _opener_of_block(inspect.currentframe())
 
     def is_over(self) -> bool:
         """Return whether the block has ended without having said so."""

@@ -10,8 +10,8 @@ Sessions are put together from tables: each call of the interface is the method 
 
 from __future__ import annotations
 
+import inspect
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -29,8 +29,8 @@ from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
     JournalTable,
+    SessionContext,
     SqlSession,
-    StatementCount,
     check_format,
     connect,
     connect_immutable,
@@ -147,8 +147,8 @@ class SqliteWriter(SqliteReader):
     A store has one, for one transaction after the other: to make it costs more than to begin it.
     """
 
-    def __init__(self, con: apsw.Connection, count: StatementCount, cache: PageCache) -> None:
-        session = SqlSession(con, count)
+    def __init__(self, con: apsw.Connection, context: SessionContext, cache: PageCache) -> None:
+        session = SqlSession(con, context)
         super().__init__(session)
         self.seq = 0
         self.time = 0
@@ -249,6 +249,7 @@ class SqliteStore:
         create: bool,
         durability: str,
         busy_timeout_s: float,
+        verify_reads: bool = True,
     ) -> None:
         self.path = path
         self._clock = clock
@@ -257,7 +258,7 @@ class SqliteStore:
         self._settings: tuple[float, bool] | None = None
         self._local = threading.local()
         self._idle: list[SqliteReader] = []
-        self._count = StatementCount()
+        self._context = SessionContext(verify_reads)
         self._immutable = False
         self._holder = object()
         self._pages = PageCache()
@@ -275,7 +276,7 @@ class SqliteStore:
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
             self._watch = FileWatch(path, self._file if in_file else None)
-        self._transaction = SqliteWriter(self._writer, self._count, self._pages)
+        self._transaction = SqliteWriter(self._writer, self._context, self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         keeps_log = path != MEMORY and not self.read_only
@@ -284,8 +285,8 @@ class SqliteStore:
         )
 
     def _open_writer(self, read_only: bool, create: bool, durability: str) -> apsw.Connection:
-        if read_only or not create:
-            if self.path != MEMORY and not os.path.exists(self.path):
+        if (read_only or not create) and self.path != MEMORY:
+            if not os.path.exists(self.path):
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
         elif self.path != MEMORY:
             with suppress(OSError):  # Where it cannot be made, SQLite's error says more.
@@ -318,7 +319,7 @@ class SqliteStore:
     @property
     def statements(self) -> int:
         """How many SQL statements this store has run; a statement for many rows counts once."""
-        return self._count.total
+        return self._context.statements
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -335,13 +336,13 @@ class SqliteStore:
         if self.path == MEMORY:
             with self._gate.alone(), translated(self.path):
                 yield SqliteReader(
-                    SqlSession(self._writer, self._count, time=self._transaction.time),
+                    SqlSession(self._writer, self._context, time=self._transaction.time),
                     is_uncommitted=self._writer.in_transaction,
                 )
             return
         with self._gate.reading(), translated(self.path):
             reader = self._take()
-            opened = reader, function_of(sys._getframe(1))
+            opened = reader, function_of(inspect.currentframe())
             try:
                 reader.session.execute("BEGIN")
                 self._local.shared = opened
@@ -362,7 +363,7 @@ class SqliteStore:
     def _take(self) -> SqliteReader:
         with suppress(IndexError):
             return self._idle.pop()
-        return SqliteReader(SqlSession(self._connect_to_read(), self._count))
+        return SqliteReader(SqlSession(self._connect_to_read(), self._context))
 
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
@@ -397,7 +398,7 @@ class SqliteStore:
         In memory a reader would keep writers from committing, so there it is a copy.
         """
         if self.path == MEMORY:
-            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._count))
+            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._context))
             with self.read() as reader:
                 reader.head()  # Only the first read takes the snapshot.
                 copy_pages(reader.con, snapshot.con)
@@ -436,14 +437,13 @@ class SqliteStore:
         """Yield a session that may write derived rows; it makes no commit and waits for no disk."""
         self._refuse_read_only()
         with translated(self.path), self._landing(patience_s, is_derived=True) as con:
-            yield SqliteReader(SqlSession(con, self._count))
+            yield SqliteReader(SqlSession(con, self._context))
 
     def refuse_lost(self) -> None:
         """Check that the file was not deleted, moved or replaced since it was opened."""
         self._watch.refuse_lost()
 
     def _refuse_lost_log(self) -> None:
-        """Check the files before a write and before its acknowledgement."""
         try:
             self._watch.refuse_lost()
         except LostLogError:
@@ -469,7 +469,7 @@ class SqliteStore:
         try:
             self._gate.take(turn, patience_s)
             con = self._prepared(patience_s, is_derived)
-            self._count.total += 2
+            self._context.statements += 2
             con.execute("BEGIN IMMEDIATE")
             yield con
             con.execute("COMMIT")
@@ -478,11 +478,12 @@ class SqliteStore:
             self._refuse_lost_log()  # What nobody would find is not acknowledged.
         except BaseException as error:
             # If an interrupt skips this, the next turn does it.
-            if self._gate.holds(turn) and con.in_transaction:
-                with suppress(apsw.Error):
+            with suppress(apsw.Error):
+                if self._gate.holds(turn) and con.in_transaction:
                     con.execute("ROLLBACK")
-            if self._gate.holds(turn) and isinstance(error, apsw.FullError):
-                self._begin_log_anew()
+                if self._gate.holds(turn) and isinstance(error, apsw.FullError):
+                    # The log is moved into the file, so that the next write has its room.
+                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             raise
         finally:
             turn.leave()
@@ -510,15 +511,10 @@ class SqliteStore:
         teach_writer(new)
         self._settings = None
         old, self._writer = self._writer, new
-        self._transaction = SqliteWriter(new, self._count, self._pages)
+        self._transaction = SqliteWriter(new, self._context, self._pages)
         if self._checkpointer is not None:
             self._checkpointer.follow(new)
         old.close(True)
-
-    def _begin_log_anew(self) -> None:
-        """Move the log into the file, so that a full disk has room where the log was."""
-        with suppress(apsw.Error):
-            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     # -- the whole file ----------------------------------------------------------------------------
 
