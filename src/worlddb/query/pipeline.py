@@ -195,9 +195,9 @@ class Execution:
             self.rank = {row: number for number, row in enumerate(found.rows)}
             rows = self._within(set(found.rows))
         else:
-            rows = self._within(
-                interior(self.reader, self.world, self.moment, query.widens_to_members)
-            )
+            members = query.widens_to_members
+            rows = self._within(interior(self.reader, self.world, self.moment, members))
+            rows = set(self._read(rows))
         for op in head:
             if op.kind == "in_world" and op.id is not None and op.id != query.world:
                 world = self._row(op.id)
