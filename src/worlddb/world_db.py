@@ -199,7 +199,7 @@ class WorldDB(OpenStore):
 
     def extract_pending(
         self,
-        extractor: Extractor,
+        extractor: Extractor | str,
         *,
         limit: int | None = None,
         actor: str = EXTRACT_ACTOR,
@@ -208,6 +208,8 @@ class WorldDB(OpenStore):
     ) -> Extracted:
         """Extract what waits, at most `limit` memories, each as one commit; say what that did.
 
+        `extractor` reads all of them, and texts of any length. The name of one ("rules") reads what
+        waits for that one.
         Three failures in a row end the run: the model is down. Nothing is lost by that, nor by
         stopping it; call it again.
 
