@@ -49,7 +49,7 @@ GROUPS = {
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
         *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
     ],
-    "Handlers": ["EdgeHandler", "WriteContext", "Query"],
+    "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],
 }
 
 

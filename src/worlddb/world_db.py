@@ -37,8 +37,9 @@ from worlddb.model.records import (
     ProposalStatus,
 )
 from worlddb.model.retention import RetentionSettings
-from worlddb.query.pipeline import Subgraph
-from worlddb.query.query_builder import QueryBuilder, QuerySpec
+from worlddb.query.query_builder import QueryBuilder
+from worlddb.query.query_spec import QuerySpec
+from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import Moment, moment_of
@@ -230,7 +231,7 @@ class WorldDB(OpenStore):
 
     def extract_pending(
         self,
-        extractor: Extractor,
+        extractor: Extractor | str,
         *,
         limit: int | None = None,
         actor: str = EXTRACT_ACTOR,
@@ -239,6 +240,8 @@ class WorldDB(OpenStore):
     ) -> Extracted:
         """Extract what waits, at most `limit` memories, each as one commit; say what that did.
 
+        `extractor` reads all of them, and texts of any length. The name of one ("rules") reads what
+        waits for that one.
         Three failures in a row end the run: the model is down. Nothing is lost by that, nor by
         stopping it; call it again.
 
@@ -316,14 +319,13 @@ class WorldDB(OpenStore):
             self.engine.store, self.engine.registry, self.engine.search, self.engine.clock
         )
 
-    def run(self, spec: QuerySpec | Mapping[str, Any]) -> Subgraph:
-        """Run a query given as plain data: a spec, or the JSON object that it comes from.
+    def run(self, spec: QuerySpec | Mapping[str, Any] | str) -> Subgraph:
+        """Run a query given as a spec, as the JSON object it comes from, or as one line.
 
         Raises:
             InvalidInputError, NotFoundError: the spec is wrong, or names what is not there.
         """
-        checked = spec if isinstance(spec, QuerySpec) else QuerySpec.from_dict(spec)
-        return checked.apply(self.query()).execute()
+        return QuerySpec.of(spec).apply(self.query()).execute()
 
     def recall(
         self,
@@ -527,14 +529,14 @@ class WorldDB(OpenStore):
     ) -> ConsolidationReport:
         """Summarise worlds, infer what follows from edges, flag contradictions; say what was done.
 
-        Every world (inside `world`, or in the whole store, but never the root) that is at least
-        `min_age` old (a timedelta or seconds) and holds two details or more gets a `Summary`,
-        derived from each of them. `causes` and `subtype_of` are closed: what follows is written as
-        inferred, with its premises. Sources with more than one target under a functional edge type
-        are flagged. `only` chooses some of these. No source is deleted or closed. A run is bounded
-        (`worlds_max`, `edges_max`) and can be stopped anywhere; a second one finds nothing to do.
-        `dry_run` reports the decisions and writes nothing. If the summarizer fails, the report has
-        the error, and the rest goes on.
+        Every world (inside `world`, or in the whole store, but never the root) with two details or
+        more gets a `Summary`, derived from each of them; details younger than `min_age` (a
+        timedelta or seconds) wait. `causes`, `implies`, `subtype_of` and types declared transitive
+        are closed: what follows is written as inferred, with its premises. Sources with more than
+        one target under a functional edge type are flagged. `only` chooses some of these. No source
+        is deleted or closed. A run is bounded (`worlds_max`, `edges_max`) and can be stopped
+        anywhere; a second one finds nothing to do. `dry_run` reports the decisions and writes
+        nothing. If the summarizer fails, the report has the error, and the rest goes on.
 
         Raises:
             InvalidInputError: an option is wrong.

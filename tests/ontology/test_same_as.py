@@ -262,7 +262,7 @@ def test_classes_are_those_of_the_known_time(db: WorldDB) -> None:
     times["deleted"] = db.log()[-1].time
     expected = {"proposed": {"x"}, "accepted": {"x", "y"}, "undone": {"x"}, "deleted": {"x"}}
     for moment, seen in expected.items():
-        found = db.query().seeds(a).traverse("refers_to").as_of(known=times[moment]).execute()
+        found = db.query().seeds(a).as_of(known=times[moment]).traverse("refers_to").execute()
         assert set(names(found)) == seen, moment
         seeds = set(names(db.query().seeds(a).as_of(known=times[moment]).execute()))
         assert seeds == ({"a", "b"} if "y" in seen else {"a"}), moment
@@ -283,3 +283,26 @@ def test_a_class_does_not_lead_out_of_a_world(db: WorldDB) -> None:
     assert names(found) == ["target"]
     shown = {end for edge in found.edges for end in (edge.source, edge.target)}
     assert shown <= {inside, target}
+
+
+def test_the_second_edge_of_a_pair_proposes_it_when_the_first_is_deleted(db: WorldDB) -> None:
+    a, b = facts(db, "ab")
+    one, two = write(db, "same_as", a, b), write(db, "same_as", b, a)
+    assert len(db.proposals()) == 1
+    delete(db, one)
+    (left,) = db.proposals()
+    assert left.edge == two.id
+    db.accept_merge(two.id)
+    assert db.equivalence_class(a) == {a, b}
+    delete(db, two)
+    assert [it.status for it in db.proposals(None)] == ["withdrawn", "withdrawn"]
+    assert db.check() == []
+
+
+def test_a_rejected_pair_is_not_proposed_again_by_a_deletion(db: WorldDB) -> None:
+    a, b = facts(db, "ab")
+    one = write(db, "same_as", a, b)
+    write(db, "same_as", b, a, metadata={"why": "another"})
+    db.reject_merge(one.id)
+    delete(db, one)
+    assert db.proposals() == []

@@ -55,6 +55,7 @@ class NearestIndex:
 
     def __init__(self, store: Store) -> None:
         self._path = store.side_file(SUFFIX)
+        self._like = store.path
         self._lock = threading.Lock()
         self._index: Nearest | None = None
         self._model: ModelRow | None = None
@@ -144,7 +145,7 @@ class NearestIndex:
             if self._path is None or self._index is None or self._stamp in (b"", self._saved):
                 return
             with suppress(StorageError):
-                self._index.save(self._path, self._stamp)
+                self._index.save(self._path, self._stamp, like=self._like)
                 self._saved = self._stamp
 
 
@@ -190,8 +191,23 @@ class StoreSearch:
         if not common:
             return _tied_by_id(reader, found)[:most]
         if not found:
-            found = _until_enough(lambda deep: _newest(reader, common, deep), keep, most, deep)
+            found = _until_enough(
+                lambda deep: _newest(reader, common, deep), keep, most, deep, with_ties=False
+            )
         return self._weighed(reader, sorted(row for row, _ in found), there, counts)[:most]
+
+    def every(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found | None:
+        """Return (row, score) of all visible nodes with any of the words, best first.
+
+        None if there are more than `most` such nodes in the store.
+        """
+        counts = self.counts_of(reader, asked)
+        there = [word for word in asked if counts[word]]
+        if not there or sum(counts[word] for word in there) > most:
+            return None if there else []
+        found = reader.texts.match(there, reader.head().nodes)
+        kept = keep([row for row, _ in found])
+        return _tied_by_id(reader, [(row, score) for row, score in found if row in kept])
 
     def strict(
         self, reader: Reader, said: Sequence[str], phrase: bool, keep: Keep, most: int
@@ -262,9 +278,18 @@ class StoreSearch:
 
 
 def _until_enough(
-    look: Callable[[int], Sequence[tuple[int, float]]], keep: Keep, most: int, deep: int
+    look: Callable[[int], Sequence[tuple[int, float]]],
+    keep: Keep,
+    most: int,
+    deep: int,
+    *,
+    with_ties: bool = True,
 ) -> Found:
-    """Search deeper until `most` of the found rows are visible, or there are no more."""
+    """Search deeper until `most` of the found rows are visible, or there are no more.
+
+    With `with_ties`, what has the same score as the last of them is found, too: ids decide between
+    them, not the depth.
+    """
     kept: set[int] = set()
     judged: set[int] = set()
     while True:
@@ -274,7 +299,9 @@ def _until_enough(
         kept |= keep(fresh)
         judged.update(fresh)
         chosen = [(row, score) for row, score in found if row in kept]
-        if len(chosen) >= most or len(found) < deep:
+        if len(found) < deep:
+            return chosen
+        if len(chosen) >= most and not (with_ties and chosen[most - 1][1] <= found[-1][1]):
             return chosen
         deep *= DEPTH_GROWTH
 

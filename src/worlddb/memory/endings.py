@@ -46,7 +46,8 @@ class MemoryEnder:
                 row, node = find_memory(view, id)
             with self.scopes.viewing(reach) as view:
                 ends = _ends(view, [row])
-                newer = () if ends else successors(view, row)
+                # A stale summary may live on: what counts is whether the memory itself does.
+                newer = () if view.keep_time([row]) else successors(view, row)
             if newer:
                 by = ", ".join(one.short for one in newer)
                 raise ConflictError(f"memory {node.id.short} was superseded by {by}; retire that")
