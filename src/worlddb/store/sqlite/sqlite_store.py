@@ -3,9 +3,7 @@
 Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
 behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
 own, so no write pays for one. A store in memory has one connection for all, one at a time.
-
-Sessions are put together from tables: each call of the interface is the method of one table, and
-`SqliteReader` and `SqliteWriter` say of which.
+`SqliteReader` and `SqliteWriter` say which table has each call of the interface.
 """
 
 from __future__ import annotations
@@ -74,10 +72,7 @@ class SqliteReader:
         self.con = session.con
         self.is_uncommitted = is_uncommitted
         self._journal = journal = JournalTable(session)
-        self.head = journal.head
-        self.commit_at = journal.commit_at
-        self.commits = journal.commits
-
+        self.head, self.commit_at, self.commits = journal.head, journal.commit_at, journal.commits
         self._nodes = nodes = NodeTable(session, journal)
         self.node_row = nodes.node_row
         self.ids_like = nodes.ids_like
@@ -148,16 +143,10 @@ class SqliteWriter(SqliteReader):
     A store has one, for one transaction after the other: to make it costs more than to begin it.
     """
 
-    def __init__(
-        self,
-        con: apsw.Connection,
-        context: SessionContext,
-        cache: PageCache,
-        random_bytes: Callable[[int], bytes],
-    ) -> None:
+    def __init__(self, con: apsw.Connection, context: SessionContext, cache: PageCache) -> None:
         session = SqlSession(con, context)
         super().__init__(session)
-        self.random_bytes = random_bytes
+        self.random_bytes = context.random_bytes
         self.seq = 0
         self.time = 0
         self._cache = cache
@@ -268,7 +257,7 @@ class SqliteStore:
         self._settings: tuple[float, bool] | None = None
         self._local = threading.local()
         self._idle: list[SqliteReader] = []
-        self._context = SessionContext(verify_reads)
+        self._context = SessionContext(verify_reads, random_bytes)
         self._immutable = False
         self._holder = object()
         self._pages = PageCache()
@@ -286,7 +275,7 @@ class SqliteStore:
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
             self._watch = FileWatch(path, self._file if in_file else None)
-        self._transaction = SqliteWriter(self._writer, self._context, self._pages, random_bytes)
+        self._transaction = SqliteWriter(self._writer, self._context, self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         keeps_log = path != MEMORY and not self.read_only
