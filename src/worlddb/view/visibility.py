@@ -467,13 +467,19 @@ def edges(
     return [item.edge for item in found if moment.shows(item.edge, include_ended)]
 
 
-def accepted_class(reader: Reader, rows: Iterable[int], moment: Moment) -> set[int]:
-    """Return `rows` and everything that was accepted as the same as one of them, transitively."""
+def accepted_class(
+    reader: Reader, rows: Iterable[int], moment: Moment, without: int | None = None
+) -> set[int]:
+    """Return `rows` and everything that was accepted as the same as one of them, transitively.
+
+    The merge that the edge with the row `without` proposes does not count.
+    """
     seen = set(rows)
     frontier = set(seen)
     while frontier:
         found = reader.proposals("accepted", frontier, moment.known)
-        frontier = {row for item in found for row in (item.low, item.high)} - seen
+        ends = {row for item in found if item.edge != without for row in (item.low, item.high)}
+        frontier = ends - seen
         seen |= frontier
     return seen
 
