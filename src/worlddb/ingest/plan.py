@@ -15,7 +15,7 @@ evidence. Nothing is merged here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Protocol
