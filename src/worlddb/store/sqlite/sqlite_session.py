@@ -108,16 +108,10 @@ class SqliteWriter(SqliteReader):
     A store has one, for one transaction after the other: to make it costs more than to begin it.
     """
 
-    def __init__(
-        self,
-        con: apsw.Connection,
-        context: SessionContext,
-        cache: PageCache,
-        random_bytes: Callable[[int], bytes],
-    ) -> None:
+    def __init__(self, con: apsw.Connection, context: SessionContext, cache: PageCache) -> None:
         session = SqlSession(con, context)
         super().__init__(session)
-        self.random_bytes = random_bytes
+        self.random_bytes = context.random_bytes
         self.seq = 0
         self.time = 0
         self._cache = cache

@@ -76,7 +76,7 @@ class SqliteStore:
         self._settings: tuple[float, bool] | None = None
         self._local = threading.local()
         self._idle: list[SqliteReader] = []
-        self._context = SessionContext(verify_reads)
+        self._context = SessionContext(verify_reads, random_bytes)
         self._immutable = False
         self._holder = object()
         self._pages = PageCache()
@@ -94,7 +94,7 @@ class SqliteStore:
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
             self._watch = FileWatch(path, self._file if in_file else None)
-        self._transaction = SqliteWriter(self._writer, self._context, self._pages, random_bytes)
+        self._transaction = SqliteWriter(self._writer, self._context, self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         keeps_log = path != MEMORY and not self.read_only
@@ -332,8 +332,7 @@ class SqliteStore:
         teach_writer(new)
         self._settings = None
         old, self._writer = self._writer, new
-        random_bytes = self._transaction.random_bytes
-        self._transaction = SqliteWriter(new, self._context, self._pages, random_bytes)
+        self._transaction = SqliteWriter(new, self._context, self._pages)
         if self._checkpointer is not None:
             self._checkpointer.follow(new)
         old.close(True)
