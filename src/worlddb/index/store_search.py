@@ -55,6 +55,7 @@ class NearestIndex:
 
     def __init__(self, store: Store) -> None:
         self._path = store.side_file(SUFFIX)
+        self._like = store.path
         self._lock = threading.Lock()
         self._index: Nearest | None = None
         self._model: ModelRow | None = None
@@ -144,7 +145,7 @@ class NearestIndex:
             if self._path is None or self._index is None or self._stamp in (b"", self._saved):
                 return
             with suppress(StorageError):
-                self._index.save(self._path, self._stamp)
+                self._index.save(self._path, self._stamp, like=self._like)
                 self._saved = self._stamp
 
 
@@ -194,6 +195,19 @@ class StoreSearch:
                 lambda deep: _newest(reader, common, deep), keep, most, deep, with_ties=False
             )
         return self._weighed(reader, sorted(row for row, _ in found), there, counts)[:most]
+
+    def every(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found | None:
+        """Return (row, score) of all visible nodes with any of the words, best first.
+
+        None if there are more than `most` such nodes in the store.
+        """
+        counts = self.counts_of(reader, asked)
+        there = [word for word in asked if counts[word]]
+        if not there or sum(counts[word] for word in there) > most:
+            return None if there else []
+        found = reader.texts.match(there, reader.head().nodes)
+        kept = keep([row for row, _ in found])
+        return _tied_by_id(reader, [(row, score) for row, score in found if row in kept])
 
     def strict(
         self, reader: Reader, said: Sequence[str], phrase: bool, keep: Keep, most: int
