@@ -63,9 +63,10 @@ class MemoryReader:
         scope: Mapping[str, Any],
     ) -> Recall:
         """Return what is remembered about a question; see `Memory.recall`."""
-        from worlddb.recall.recaller import DEFAULT_SETTINGS, checked_question, question_of
+        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
 
-        checked_question(query, "query")
+        if isinstance(query, str) and not query.strip():
+            raise InvalidInputError("query: give at least one word")
         groups = self.scopes.groups(scope)
         with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
             worlds = [self._ids(view.reader, group, view.moment) for group in groups]

@@ -133,26 +133,17 @@ class Question:
     settings: RecallSettings = DEFAULT_SETTINGS
 
 
-def checked_question(text: str, what: str = "question") -> str:
-    """Return the text of a question; `what` is what its caller calls it.
-
-    Raises:
-        InvalidInputError: it is no text, empty or too long.
-    """
-    plain = text.replace("\0", " ") if isinstance(text, str) else text
-    encode_text(plain, what, QUESTION_BYTES_MAX)
-    if not plain.strip():
-        raise InvalidInputError(f"{what}: give at least one word")
-    return plain
-
-
 def question_of(text: str, **options: Any) -> Question:
     """Return a question after checking every option.
 
     Raises:
         InvalidInputError: it is empty or too long, or an option is wrong.
     """
-    question = Question(text=checked_question(text), **options)
+    plain = text.replace("\0", " ") if isinstance(text, str) else text
+    encode_text(plain, "question", QUESTION_BYTES_MAX)
+    if not text.strip():
+        raise InvalidInputError("question: give at least one word")
+    question = Question(text=plain, **options)
     check_whole(question.k, "k", 1)
     if question.max_tokens is not None:
         check_whole(question.max_tokens, "max_tokens", 1)
