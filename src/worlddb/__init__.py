@@ -43,12 +43,18 @@ if TYPE_CHECKING:
     from worlddb.ingest.ingestion import Ingested
     from worlddb.memory.memory import Memory
     from worlddb.memory.results import (
+        CommitPage,
+        ConflictPage,
         Linked,
         MemoryPage,
+        MergeProposal,
+        ProposalPage,
         Remembered,
         Retired,
         Scope,
         ScopePage,
+        Soundness,
+        ToldConflict,
         Written,
     )
     from worlddb.model.address import Id
@@ -108,8 +114,10 @@ __all__ = [
     "ChatSettings",
     "Claim",
     "Commit",
+    "CommitPage",
     "Conflict",
     "ConflictError",
+    "ConflictPage",
     "ConsolidationReport",
     "Contradiction",
     "CorruptionError",
@@ -142,6 +150,7 @@ __all__ = [
     "LlmTiebreaker",
     "Memory",
     "MemoryPage",
+    "MergeProposal",
     "Message",
     "Node",
     "NodeDraft",
@@ -153,6 +162,7 @@ __all__ = [
     "Problem",
     "Proof",
     "Proposal",
+    "ProposalPage",
     "ProviderError",
     "Query",
     "QueryBuilder",
@@ -170,6 +180,7 @@ __all__ = [
     "Scope",
     "ScopeName",
     "ScopePage",
+    "Soundness",
     "Span",
     "Split",
     "StorageError",
@@ -177,6 +188,7 @@ __all__ = [
     "Summarizer",
     "SummaryChange",
     "TextMatch",
+    "ToldConflict",
     "Transaction",
     "Undone",
     "Usage",
@@ -212,7 +224,10 @@ _NAMES_OF = {
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
-    "worlddb.memory.results": "Linked MemoryPage Remembered Retired Scope ScopePage Written",
+    "worlddb.memory.results": (
+        "CommitPage ConflictPage Linked MemoryPage MergeProposal ProposalPage Remembered Retired "
+        "Scope ScopePage Soundness ToldConflict Written"
+    ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
