@@ -441,10 +441,11 @@ class _Execution:
         turned: Direction = _TURNED[op.direction]
         kept: set[int] = set()
         for item in self.reader.edges_at(others, turned, op.types, self.moment.known):
-            ends = _far_ends(item, others, turned) & rows
-            if ends and self._counts(item.edge):
-                kept |= ends
-                self._show([item])
+            if self._counts(item.edge):
+                ends = self._classes(_far_ends(item, others, turned)) & rows
+                if ends:
+                    kept |= ends
+                    self._show([item])
         return kept
 
     def _with_summaries(self, rows: set[int]) -> set[int]:
