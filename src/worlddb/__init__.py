@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
     from worlddb.query.pipeline import Subgraph
     from worlddb.query.query_builder import Plan, QueryBuilder, QuerySpec
-    from worlddb.recall.hits import Hit, LaneRank, Outdated, Recall
+    from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
     from worlddb.world_db import WorldDB, open
@@ -137,6 +137,7 @@ __all__ = [
     "LlmExtractor",
     "LlmSummarizer",
     "LlmTiebreaker",
+    "MaybeOutdated",
     "Memory",
     "MemoryPage",
     "Message",
@@ -225,7 +226,7 @@ _NAMES_OF = {
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
     "worlddb.query.pipeline": "Subgraph",
     "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
-    "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
+    "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
     "worlddb.world_db": "WorldDB open",

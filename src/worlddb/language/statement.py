@@ -22,13 +22,15 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from worlddb.language.ranking_features import WEEKDAYS, only_asks
+from worlddb.language.ranking_features import WEEKDAYS
 from worlddb.language.text_tokens import COUNTED, MONTHS, STOP, units, words
 from worlddb.language.word_forms import any_of, fold, words_of
 
 _list = partial(words_of, "language", "statement_words.txt")
 
-CHARS_MAX = 300  # A longer text says several things; its sentences are for a model to read.
+CHARS_MAX = 200  # A longer text says several things; its sentences are for a model to read.
+CLAUSES_MAX = 4  # As above: "Tobias left, Anna is my manager now" has two.
+ACCENTED_END = "\u2000"  # Letters with accents of Latin, Greek and Cyrillic stand before it.
 VALUE_WORDS_MAX = 6  # A longer span is a sentence of its own, and no value.
 REST_WORDS_MIN = 3  # Two words in common ("it is") are the frame of anything.
 CHUNKS_KEPT = 16_384  # Words seen lately; bounds memory.
@@ -48,6 +50,8 @@ DEFINITE = _list("definite")
 _DEICTIC = _list("deictic")
 _OPEN = _list("open")
 _SELF = _list("self")
+_BEFORE = _list("before")
+_NEGATIONS = frozenset({"not", "no", "never"})
 _FUNCTION = _list("function") | COPULAS | DEFINITE
 _COUNTED = _list("calendar") | {*COUNTED, *WEEKDAYS, *MONTHS, "am", "pm"}
 
@@ -80,7 +84,7 @@ class _Phrases:
         return self._pattern.sub(" ", text)
 
 
-_CHANGE, _PAST, _DOUBT = map(_Phrases, ("change", "past", "doubt"))
+_CHANGE, _PAST, _AGO, _DOUBT, _END = map(_Phrases, ("change", "past", "ago", "doubt", "end"))
 
 
 class Statement(NamedTuple):
@@ -98,6 +102,7 @@ class Statement(NamedTuple):
     openings: frozenset[str]
     owners: frozenset[str]
     is_change: bool
+    is_end: bool
     is_past: bool
     is_doubtful: bool
 
@@ -109,10 +114,11 @@ class Statement(NamedTuple):
 
 @lru_cache(STATEMENTS_KEPT)
 def statement_of(text: str) -> Statement | None:
-    """Return a text as a statement; None if it is long, has an address of the web, or only asks."""
-    if len(text) > CHARS_MAX or "://" in text or only_asks(text):
+    """Return a text as a statement; None if it is long, asks, or has an address of the web."""
+    if len(text) > CHARS_MAX or "://" in text or "?" in text or "？" in text:
         return None
-    return _read(text)
+    read = _read(text)
+    return read if len(read.clauses) <= CLAUSES_MAX else None
 
 
 @lru_cache(STATEMENTS_KEPT)
@@ -121,16 +127,17 @@ def asked_of(question: str) -> Statement | None:
     if len(question) > CHARS_MAX:
         return None
     read = _read(question)
-    return None if read.is_past else read
+    return None if read.is_past or not _BEFORE.isdisjoint(read.words) else read
 
 
 def _read(text: str) -> Statement:
     plain = text
     if not text.isascii():
-        plain = "".join(unicodedata.normalize("NFKD", sign)[0] for sign in text)
+        plain = "".join(_bare(sign) for sign in text)
     said = frozenset(_LETTERS.findall(plain.lower()))
-    is_change = _CHANGE.are_in(said, plain)
-    news = _CHANGE.cut(plain) if is_change else plain
+    is_end = _END.are_in(said, plain)
+    is_change = is_end or _CHANGE.are_in(said, plain)
+    news = _CHANGE.cut(_END.cut(plain)) if is_change else plain
     values: set[str] = set()
     openings: set[str] = set()
     clauses = []
@@ -152,11 +159,22 @@ def _read(text: str) -> Statement:
         clauses=tuple(clauses),
         values=frozenset(values),
         openings=frozenset(openings),
-        owners=frozenset(stem for name in _OWNER.findall(text) for stem in words(name)),
+        owners=frozenset(
+            stem
+            for name in _OWNER.findall(plain)
+            if name.lower() not in _DEICTIC
+            for stem in words(name)
+        ),
         is_change=is_change,
-        is_past=_PAST.are_in(said, plain),
+        is_end=is_end,
+        is_past=_PAST.are_in(said, plain) or (not is_change and _AGO.are_in(said, plain)),
         is_doubtful=_DOUBT.are_in(said, plain),
     )
+
+
+def _bare(sign: str) -> str:
+    """Return a letter without its accent; kana and Hangul are whole as they are."""
+    return unicodedata.normalize("NFKD", sign)[0] if sign < ACCENTED_END else sign
 
 
 @lru_cache(CHUNKS_KEPT)
@@ -174,7 +192,7 @@ def _topical(chunk: str) -> tuple[tuple[str, ...], bool]:
             it for it in stems if _GRAMMAR_SIGNS.isdisjoint(it) and not _HIRAGANA.fullmatch(it)
         ]
     else:
-        stems = [word for word in words(chunk) if word not in STOP]
+        stems = [word for word in words(chunk) if word not in STOP and word not in _NEGATIONS]
     return tuple(stems), any(map(_is_number, stems))
 
 
@@ -190,9 +208,16 @@ def _sequence(plain: str) -> list[str]:
 # -- one frame, another value ----------------------------------------------------------------------
 
 
+def may_be_rival(old: Statement, new: Statement) -> bool:
+    """Return whether two statements begin or end alike; most pairs do not."""
+    return old.words[:2] == new.words[:2] or old.words[-2:] == new.words[-2:]
+
+
 def is_rival(old: Statement, new: Statement) -> bool:
     """Return whether two statements are one frame with two values, of which one can be so."""
     one, other = old.words, new.words
+    if one == other:
+        return False
     prefix = _common(one, other)
     suffix = _common(one[prefix:][::-1], other[prefix:][::-1])
     # Of two names, the whole names are the values: Charles Dickens, Charles Darwin.
@@ -273,23 +298,47 @@ def frame_keys(statement: Statement) -> list[str]:
 # -- another answer to the same question -----------------------------------------------------------
 
 
+def is_answer(said: Statement, asked: Statement) -> bool:
+    """Return whether a statement has half of the words of a question at least."""
+    return 2 * len(asked.topic & said.topic) >= len(asked.topic) > 0
+
+
 def answers_anew(old: Statement, new: Statement, asked: Statement) -> bool:
     """Return whether a later statement answers a question that an older one answers, too.
 
     It has the words of the question that the older one has; only if it tells of a change, half of
     these are enough. Beside them it says nothing foreign: what is neither in the older statement
     nor in the question has to look like a value, or stand where the value of a change stands.
+    It also answers if it says of the older answer itself that it is over: "The ThinkPad is gone."
     """
     wanted = asked.topic & old.topic
     if not wanted or not new.is_so or not new.owners <= old.topic | asked.topic:
         return False
+    if new.is_end and _is_over(old, new, asked):
+        return True
     lost = wanted - new.topic
     if lost and (not new.is_change or 2 * len(lost) > len(wanted)):
         return False
     if not new.is_change and not old.topic - new.topic - asked.topic:
         return False
     clause = max(new.clauses, key=lambda stems: len(wanted.intersection(stems)))
-    usual = old.topic | asked.topic | new.values
-    if new.is_change and not lost:
+    known = old.topic | asked.topic
+    usual = known | new.values
+    if lost:
+        first = next(at for at, stem in enumerate(clause) if stem in wanted)
+        if not all(stem in known or _is_number(stem) for stem in clause[:first]):
+            return False  # Another subject.
+    elif new.is_change:
         usual |= new.openings | frozenset(clause[-1:] if new.values.isdisjoint(clause) else ())
     return usual.issuperset(clause) or any(_SPACELESS.search(stem) for stem in wanted)
+
+
+def _is_over(old: Statement, new: Statement, asked: Statement) -> bool:
+    """Return whether a statement says that the very answer of an older one is over."""
+    answer = old.topic - asked.topic
+    known = old.topic | asked.topic | new.values
+    return any(
+        not answer.isdisjoint(clause)
+        and (known.issuperset(clause) or asked.topic & old.topic <= set(clause))
+        for clause in new.clauses
+    )

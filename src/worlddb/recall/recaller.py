@@ -212,6 +212,7 @@ class Recaller:
         hits = hits_of(
             ranking,
             view,
+            question=question.text,
             k=question.k,
             max_tokens=question.max_tokens,
             explain=question.explain,
