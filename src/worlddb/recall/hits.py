@@ -203,13 +203,16 @@ def hits_of(
     ranking: Ranking,
     view: View,
     *,
-    question: str,
+    question: str | None,
     k: int,
     max_tokens: int | None,
     explain: bool,
     with_conflicts: bool,
 ) -> tuple[Hit, ...]:
-    """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them."""
+    """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them.
+
+    With the `question`, later answers to it come before older ones.
+    """
     rows, order = ranking.rows, ranking.order
     best = list(order) if max_tokens is not None else list(order[: k + SPARE_HITS])
     nodes = view.reader.nodes([rows[at] for at in best], view.moment.known)
@@ -217,7 +220,7 @@ def hits_of(
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
     doubts: dict[int, int] = {}
-    if not view.include_ended:
+    if question is not None and not view.include_ended:
         best, doubts = newer_first(best, rows, nodes, question)
     chosen: list[int] = []
     left = max_tokens
