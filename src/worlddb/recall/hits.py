@@ -24,7 +24,7 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.errors import WorldDBError
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
-from worlddb.model.records import Conflict, Node, Plain, node_line
+from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader, Store
 from worlddb.view.stale_summaries import FACT, stale_summaries
@@ -95,7 +95,8 @@ class Hit(Plain):
     `score` is what hits are ordered by, with two exceptions: what replaced a sentence of a hit
     (`outdated`), or may have replaced the hit (`maybe_outdated`), comes before the hit. `weighed`
     has the parts that `score` is the sum of, by the names of `Weights`; `fused` is the reciprocal
-    rank fusion of the lanes alone. The validity and the provenance of a hit are those of its node.
+    rank fusion of the lanes alone. `order` are the `precedes` and `causes` edges that lead to the
+    node. The validity and the provenance of a hit are those of its node.
     """
 
     node: Node
@@ -106,6 +107,7 @@ class Hit(Plain):
     conflicts: tuple[Conflict, ...] = ()
     outdated: tuple[Outdated, ...] = ()
     maybe_outdated: tuple[MaybeOutdated, ...] = ()
+    order: tuple[Edge, ...] = ()
     tokens: int = 0
 
     @property
@@ -132,7 +134,8 @@ class Hit(Plain):
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
-        line = node_line(self.node, sorted(sides - {self.node.id}))
+        order = order_told(self.order).get(self.node.id, ())
+        line = node_line(self.node, sorted(sides - {self.node.id}), order)
         gone = "".join(f" ({old.why}: {old.text})" for old in self.outdated)
         doubts = "".join(f" ({doubt.why})" for doubt in self.maybe_outdated)
         return line + " ".join((gone + doubts).split("\n"))
@@ -211,7 +214,7 @@ def hits_of(
 ) -> tuple[Hit, ...]:
     """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them.
 
-    With the `question`, later answers to it come before older ones.
+    With the `question`, later answers to it come before older ones, where hits were weighed.
     """
     rows, order = ranking.rows, ranking.order
     best = list(order) if max_tokens is not None else list(order[: k + SPARE_HITS])
@@ -220,8 +223,9 @@ def hits_of(
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
     doubts: dict[int, int] = {}
-    if question is not None and not view.include_ended:
+    if question is not None and ranking.parts and not view.include_ended:
         best, doubts = newer_first(best, rows, nodes, question)
+        doubts = {row: by for row, by in doubts.items() if row not in outdated}
     chosen: list[int] = []
     left = max_tokens
     for at in best:
@@ -240,6 +244,7 @@ def hits_of(
     }
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
+    earlier = _order(view, [rows[at] for at in chosen])
     return tuple(
         Hit(
             node=nodes[rows[at]],
@@ -255,9 +260,8 @@ def hits_of(
             },
             conflicts=tuple(conflicts.get(rows[at], ())),
             outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
-            maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at]))
-            if rows[at] not in outdated
-            else (),
+            maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
+            order=tuple(earlier.get(rows[at], ())),
             tokens=tokens_in(nodes[rows[at]]),
         )
         for at in chosen
@@ -276,6 +280,18 @@ def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Rep
     stale = stale_summaries(view.reader, nodes, view.moment)
     fresh = nodes.keys() - stale
     return replaced(view.reader, fresh, view.moment, view.keep_world), stale
+
+
+def _order(view: View, rows: Sequence[int]) -> dict[int, list[Edge]]:
+    """Return the edges that say what comes before each row or causes it, seen from here."""
+    found = view.reader.edges_at(rows, "in", tuple(ORDERED), view.moment.known) if rows else []
+    live = [item for item in found if view.moment.shows(item.edge, view.include_ended)]
+    seen = view.keep_world({item.source for item in live}) if live else set()
+    order: dict[int, list[Edge]] = {}
+    for item in live:
+        if item.source in seen:
+            order.setdefault(item.target, []).append(item.edge)
+    return order
 
 
 def _conflicts(view: View, rows: Sequence[int]) -> dict[int, list[Conflict]]:
