@@ -25,6 +25,8 @@ GROUPS = {
     "Memories": [
         *("Memory", "Written", "Linked", "Remembered", "MemoryPage", "Retired"),
         *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept", "Split"),
+        *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
+        "Soundness",
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [

@@ -43,12 +43,18 @@ if TYPE_CHECKING:
     from worlddb.ingest.ingestion import Ingested
     from worlddb.memory.memory import Memory
     from worlddb.memory.results import (
+        CommitPage,
+        ConflictPage,
         Linked,
         MemoryPage,
+        MergeProposal,
+        ProposalPage,
         Remembered,
         Retired,
         Scope,
         ScopePage,
+        Soundness,
+        ToldConflict,
         Written,
     )
     from worlddb.model.address import Id
@@ -108,8 +114,10 @@ __all__ = [
     "ChatSettings",
     "Claim",
     "Commit",
+    "CommitPage",
     "Conflict",
     "ConflictError",
+    "ConflictPage",
     "ConsolidationReport",
     "Contradiction",
     "CorruptionError",
@@ -143,6 +151,7 @@ __all__ = [
     "MaybeOutdated",
     "Memory",
     "MemoryPage",
+    "MergeProposal",
     "Message",
     "Node",
     "NodeDraft",
@@ -154,6 +163,7 @@ __all__ = [
     "Problem",
     "Proof",
     "Proposal",
+    "ProposalPage",
     "ProviderError",
     "Query",
     "QueryBuilder",
@@ -171,6 +181,7 @@ __all__ = [
     "Scope",
     "ScopeName",
     "ScopePage",
+    "Soundness",
     "Span",
     "Split",
     "StorageError",
@@ -178,6 +189,7 @@ __all__ = [
     "Summarizer",
     "SummaryChange",
     "TextMatch",
+    "ToldConflict",
     "Transaction",
     "Undone",
     "Usage",
@@ -213,7 +225,10 @@ _NAMES_OF = {
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
-    "worlddb.memory.results": "Linked MemoryPage Remembered Retired Scope ScopePage Written",
+    "worlddb.memory.results": (
+        "CommitPage ConflictPage Linked MemoryPage MergeProposal ProposalPage Remembered Retired "
+        "Scope ScopePage Soundness ToldConflict Written"
+    ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
