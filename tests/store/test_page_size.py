@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 from pathlib import Path
 
@@ -51,6 +52,38 @@ def test_many_readers_use_no_more_memory_for_pages_than_one(
         assert len(shares(store)) == 9
         assert sum(shares(store)) <= page_budget.BUDGET_KIB
         assert sum(alone) >= page_budget.BUDGET_KIB * 0.9
+
+
+def test_the_memory_of_a_server_does_not_grow_with_connections_and_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PAGE_BUDGET, "_shares", type(PAGE_BUDGET._shares)())
+    monkeypatch.setattr(PAGE_BUDGET, "_kib", 16_000)
+    with worlddb.open(path, durability="normal") as db:
+        with db.transaction(bulk=True) as tx:
+            tx.create_nodes(
+                worlddb.NodeDraft(type="Fact", name=f"{i}", content="word " * 60)
+                for i in range(20_000)
+            )
+        store, meet = db.engine.store, threading.Barrier(8)
+
+        def read_all() -> None:
+            for _ in range(2):
+                with store.read() as reader:
+                    meet.wait(60)
+                    assert len(list(reader.nodes(range(1, 20_000)))) == 19_999
+                meet.wait(60)
+
+        gc.collect()
+        before = apsw.memory_used()
+        threads = [threading.Thread(target=read_all) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # Nine caches of the whole file would be five times as much.
+        assert apsw.memory_used() - before < 20_000 << 10
+        assert store.size_bytes() > 8_000 << 10
 
 
 def test_a_smaller_share_frees_memory_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,9 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-BUDGET_KIB = 262_144  # A store of a million nodes fits; unused pages cost nothing.
+BUDGET_KIB = 131_072
+"""The indexes of a million nodes fit. The kernel keeps the file in memory as well, so more gains
+little; unused pages cost nothing."""
 SHARE_KIB_MIN = 2_000  # SQLite's own default: with less, a larger commit spills to the disk.
 
 
