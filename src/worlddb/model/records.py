@@ -33,6 +33,7 @@ from blake3 import blake3
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id, encode_field, node_address, pack_int
 from worlddb.model.inputs import Instant, encode_text, from_micros
+from worlddb.model.visible_text import said_by, visible
 
 Direction = Literal["out", "in", "both"]
 ProposalStatus = Literal["pending", "accepted", "rejected", "withdrawn"]
@@ -236,10 +237,10 @@ def node_line(node: Node, against: Sequence[Id]) -> str:
     """Return a node as one line for a prompt."""
     since = node.valid_from.date().isoformat()
     until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
-    text = (
-        f"{node.name}: {node.content}" if node.name and node.content else node.name or node.content
-    )
-    text = " ".join(text.split())  # One node, one line, whatever its content pretends to be.
+    name = said_by(node.name) if node.type == "Turn" else node.name
+    text = f"{name}: {node.content}" if name and node.content else name or node.content
+    # One node, one line, whatever its content pretends to be.
+    text = visible(" ".join(text.split()))
     conflict = (
         f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
     )

@@ -15,7 +15,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resolve import build_resolver_plans, find_resolved_parameters
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
-from mcp.types import ToolAnnotations
+from mcp.types import TextContent, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from worlddb.errors import WorldDBError
@@ -24,6 +24,7 @@ from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.mcp.tool_answers import Answer, answer_class, answer_of
 from worlddb.faces.mcp.tool_confirmation import confirmation, confirmed_by
 from worlddb.memory.memory import Memory
+from worlddb.model.visible_text import visible, visible_json
 
 INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument, without repeating a long text.
 ANSWER_TO_QUESTION = "asked"
@@ -45,6 +46,14 @@ class ExactArguments(FuncMetadata):
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments, with JSON text parsed where only an object or a list is allowed."""
         return {name: self._parsed(name, value) for name, value in data.items()}
+
+    def convert_result(self, result: Any) -> Any:
+        """Return the result as text and as data; in the text, hidden characters are escapes."""
+        converted = super().convert_result(result)
+        for block in getattr(converted, "content", ()):
+            if isinstance(block, TextContent):
+                block.text = visible_json(block.text)
+        return converted
 
     def _parsed(self, name: str, value: Any) -> Any:
         field = self.arg_model.model_fields.get(name)
@@ -74,11 +83,11 @@ class MemoryTool(Tool):
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
-                raise ToolError(_message(cause, self.parameters)) from cause
+                raise ToolError(visible(_message(cause, self.parameters))) from cause
             if isinstance(cause, WorldDBError):
-                raise ToolError(str(cause)) from cause
+                raise ToolError(visible(str(cause))) from cause
             if isinstance(cause, ToolError) and not isinstance(error, UnexpectedToolError):
-                raise ToolError(str(cause)) from cause
+                raise ToolError(visible(str(cause))) from cause
             raise
 
 

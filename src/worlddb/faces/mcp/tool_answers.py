@@ -22,6 +22,7 @@ from pydantic import (
 
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.calls import Call
+from worlddb.model.visible_text import said_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,7 +213,7 @@ def _hit(hit: Hit) -> HitAnswer:
         type=node.type,
         text=text,
         name="" if node.type == "Turn" else named,
-        speaker=named if node.type == "Turn" else "",
+        speaker=said_by(named) if node.type == "Turn" else "",
         truncated=truncated,
         score=hit.score,
         lanes={lane: at.rank for lane, at in hit.lanes.items()},
