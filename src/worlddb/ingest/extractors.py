@@ -390,7 +390,12 @@ class VerbatimExtractor:
 
 def source_key(messages: Sequence[Message], index: int) -> str:
     """Return the key of the node that holds a message."""
-    return MEMORY if len(messages) == 1 else f"turn:{index}"
+    return MEMORY if len(messages) == 1 else turn_key(index)
+
+
+def turn_key(index: int) -> str:
+    """Return the key of the turn that holds a message of a chat."""
+    return f"turn:{index}"
 
 
 def _name(messages: Sequence[Message]) -> str:

@@ -63,13 +63,19 @@ class DraftNode(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftEdge(Plain):
-    """An edge between two nodes of the draft."""
+    """An edge between two nodes of the draft.
+
+    It holds from `valid_from` until `valid_to`. Without `valid_from` it begins when the text that
+    states it was said, also between entities that were known long before.
+    """
 
     type: str
     source: str
     target: str
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     spans: tuple[Span, ...] = ()
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
