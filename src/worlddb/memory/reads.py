@@ -276,6 +276,7 @@ class MemoryReader:
                 valid_from=nodes[row].valid_from,
                 valid_to=nodes[row].valid_to,
                 known_from=nodes[row].known_from,
+                actor=nodes[row].actor,
                 retired=not moment.holds(nodes[row]),
                 scopes=tuple(scope for scope in scopes[row] if self.scopes.may_name(scope)),
                 provenance=nodes[row].provenance,

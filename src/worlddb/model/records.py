@@ -75,7 +75,8 @@ class Node(Plain):
     """A world as the store knew it at the time that was asked for.
 
     `id` is its birth address and never changes; `state` is the address of its present interior. Of
-    an `erased` node only the type, the validity and the id are left.
+    an `erased` node only the type, the validity and the id are left. `actor` signed the commit that
+    wrote it; empty until that commit.
     """
 
     id: Id
@@ -93,6 +94,7 @@ class Node(Plain):
     provenance: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     erased: bool = False
+    actor: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

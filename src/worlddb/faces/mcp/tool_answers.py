@@ -82,8 +82,13 @@ class WriteAnswer(Answer):
     entities: list[LinkedEntity] = []
     proposals: list[ProposedMerge] = []
     superseded: list[Hex] = Field(default=[], description="Memories that ended with this write")
-    commit: Seq = Field(default=None, description="The commit's number; absent if no change")
-    root_state: Hex = Field(description="The address of the whole store afterwards")
+    commit: Seq = Field(
+        default=None,
+        description="The number of the commit; with a bound token, of the change in its scope",
+    )
+    root_state: Hex = Field(
+        description="The address of the store afterwards; with a bound token, of its scope"
+    )
 
 
 class ConflictAnswer(Answer):
@@ -118,6 +123,7 @@ class HitAnswer(Answer):
     valid_from: datetime = Field(description="Since when it is true")
     valid_to: datetime | None = Field(default=None, description="Until when; absent if it still is")
     known_from: datetime = Field(description="When it was written down")
+    actor: str = Field(default="", description="Who wrote it down")
     provenance: list[str] = []
     conflicts: list[ConflictAnswer] = []
     outdated: list[OutdatedAnswer] = Field(
@@ -143,6 +149,7 @@ class MemoryAnswer(Answer):
     valid_from: datetime = Field(description="Since when it is true")
     valid_to: datetime | None = Field(default=None, description="Until when; absent if it still is")
     known_from: datetime = Field(description="When it was written down")
+    actor: str = Field(default="", description="Who wrote it down")
     retired: bool = Field(default=False, description="True if it has ended")
     provenance: list[str] = []
     metadata: Metadata = {}
@@ -163,8 +170,13 @@ class RetireAnswer(Answer):
     count: int = Field(description="How many ended, with what was derived from them alone")
     ids: list[Hex] = Field(description=f"The first {IDS_SHOWN} of them")
     scopes: list[Hex] = Field(default=[], description="Scopes that ended")
-    commit: Seq = Field(default=None, description="The commit's number; absent if no change")
-    root_state: Hex = Field(description="The address of the whole store afterwards")
+    commit: Seq = Field(
+        default=None,
+        description="The number of the commit; with a bound token, of the change in its scope",
+    )
+    root_state: Hex = Field(
+        description="The address of the store afterwards; with a bound token, of its scope"
+    )
 
 
 class ScopeAnswer(Answer):
@@ -220,6 +232,7 @@ def _hit(hit: Hit) -> HitAnswer:
         valid_from=node.valid_from,
         valid_to=node.valid_to,
         known_from=node.known_from,
+        actor=node.actor,
         provenance=list(node.provenance),
         conflicts=[
             ConflictAnswer(

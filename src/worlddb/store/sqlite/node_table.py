@@ -60,7 +60,7 @@ from worlddb.store.sqlite.schema import (
 
 _COLUMNS = f"""
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
-           n.valid_from, n.valid_to, n.born, b.time
+           n.valid_from, n.valid_to, n.born, b.time, b.actor
     FROM nodes n LEFT JOIN nodes p ON p.row = n.parent LEFT JOIN commits b ON b.seq = n.born
     WHERE n.row {IN}
 """
@@ -112,6 +112,7 @@ class _NodeColumns(NamedTuple):
     valid_to: int | None
     born: int
     born_time: int | None
+    actor: str | None
 
 
 class NodeTable:
@@ -216,7 +217,7 @@ class NodeTable:
         """Return `_NodeColumns` as (row, value)."""
         # A plain tuple, unpacked once: this is the innermost loop of most reads.
         (row, id_, state, type_, name, content, created_at, _, parent_id, valid_from, valid_to, _,
-         born_time) = columns  # fmt: skip
+         born_time, actor) = columns  # fmt: skip
         notes = notes_of.get(row)
         ident = trusted_id(id_)
         # The open transaction's own commit has no row yet, so no time in the join.
@@ -236,6 +237,7 @@ class NodeTable:
             provenance=tuple(notes.get("source", ())) if notes else (),
             metadata=_merged(notes.get("metadata", ())) if notes else {},
             erased=created_at == ERASED,
+            actor=actor or "",
         )
         return row, node
 
@@ -316,6 +318,11 @@ class NodeTable:
             if row in parents:
                 parents[row] = was
         return parents
+
+    def state_count(self, row: int) -> int:
+        """Return how many commits have changed the state of a world."""
+        sql = "SELECT count(*) FROM history WHERE field = 'node.state' AND row = ?"
+        return self._session.one(sql, (row,)) or 0
 
     def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
         """Return those nodes whose validity some commit up to `known` has closed."""

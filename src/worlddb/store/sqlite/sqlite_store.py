@@ -82,6 +82,7 @@ class SqliteReader:
         self.children_of = nodes.children_of
         self.parents = nodes.parents
         self.closed_by = nodes.closed_by
+        self.state_count = nodes.state_count
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
         self.rows_aliased = nodes.rows_aliased

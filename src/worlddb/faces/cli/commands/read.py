@@ -86,6 +86,7 @@ def _print_node(node: Node, memory: Remembered | None) -> None:
             ("valid_to", iso(node.valid_to)),
             ("known_from", iso(node.known_from)),
             ("known_to", iso(node.known_to)),
+            ("actor", node.actor),
             ("erased", "yes" if node.erased else ""),
             ("supersedes", ", ".join(map(str, memory.supersedes)) if memory else ""),
             ("superseded_by", ", ".join(map(str, memory.superseded_by)) if memory else ""),
