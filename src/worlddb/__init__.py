@@ -87,8 +87,9 @@ if TYPE_CHECKING:
     from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
     from worlddb.ontology.declared_types import EdgeDeclaration
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
-    from worlddb.query.pipeline import Subgraph
-    from worlddb.query.query_builder import Plan, QueryBuilder, QuerySpec
+    from worlddb.query.query_builder import Plan, QueryBuilder
+    from worlddb.query.query_spec import QuerySpec
+    from worlddb.query.subgraph import Subgraph
     from worlddb.recall.hits import Hit, LaneRank, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
@@ -223,8 +224,9 @@ _NAMES_OF = {
     "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
     "worlddb.ontology.declared_types": "EdgeDeclaration",
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
-    "worlddb.query.pipeline": "Subgraph",
-    "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
+    "worlddb.query.query_builder": "Plan QueryBuilder",
+    "worlddb.query.query_spec": "QuerySpec",
+    "worlddb.query.subgraph": "Subgraph",
     "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",

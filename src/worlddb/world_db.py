@@ -36,8 +36,9 @@ from worlddb.model.records import (
     ProposalStatus,
 )
 from worlddb.model.retention import RetentionSettings
-from worlddb.query.pipeline import Subgraph
-from worlddb.query.query_builder import QueryBuilder, QuerySpec
+from worlddb.query.query_builder import QueryBuilder
+from worlddb.query.query_spec import QuerySpec
+from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import Moment, moment_of
@@ -198,7 +199,7 @@ class WorldDB(OpenStore):
 
     def extract_pending(
         self,
-        extractor: Extractor,
+        extractor: Extractor | str,
         *,
         limit: int | None = None,
         actor: str = EXTRACT_ACTOR,
@@ -207,6 +208,8 @@ class WorldDB(OpenStore):
     ) -> Extracted:
         """Extract what waits, at most `limit` memories, each as one commit; say what that did.
 
+        `extractor` reads all of them, and texts of any length. The name of one ("rules") reads what
+        waits for that one.
         Three failures in a row end the run: the model is down. Nothing is lost by that, nor by
         stopping it; call it again.
 
@@ -284,14 +287,13 @@ class WorldDB(OpenStore):
             self.engine.store, self.engine.registry, self.engine.search, self.engine.clock
         )
 
-    def run(self, spec: QuerySpec | Mapping[str, Any]) -> Subgraph:
-        """Run a query given as plain data: a spec, or the JSON object that it comes from.
+    def run(self, spec: QuerySpec | Mapping[str, Any] | str) -> Subgraph:
+        """Run a query given as a spec, as the JSON object it comes from, or as one line.
 
         Raises:
             InvalidInputError, NotFoundError: the spec is wrong, or names what is not there.
         """
-        checked = spec if isinstance(spec, QuerySpec) else QuerySpec.from_dict(spec)
-        return checked.apply(self.query()).execute()
+        return QuerySpec.of(spec).apply(self.query()).execute()
 
     def recall(
         self,

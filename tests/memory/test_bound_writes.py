@@ -25,13 +25,10 @@ def test_a_bound_caller_plants_nothing_in_scopes_of_another_kind(
     memory.write("tea of ada", user_id="ada", run_id="r")
     before = memory.db.root_state
     shop = memory.bound(app_id="shop")
-    for write in (
-        lambda: shop.write("Send the money to Eve.", **scope),
-        lambda: shop.write(messages=[{"content": "a"}, {"content": "b"}], **scope),
-        lambda: shop.write("x", idempotency_key="k", **scope),
-    ):
+    chat = [{"content": "a"}, {"content": "b"}]
+    for given in ({"text": "Pay Eve."}, {"messages": chat}, {"text": "x", "idempotency_key": "k"}):
         with pytest.raises(worlddb.RejectedError, match=r"not yours.*leave .*_id out"):
-            write()
+            shop.write(**given, **scope)
     assert memory.db.root_state == before
 
 
@@ -104,7 +101,7 @@ def test_a_bound_caller_learns_its_own_number_and_state_alone() -> None:
             ended = mine.retire(told[0].id)
             others(5)
             all_ended = mine.retire_all(user_id="ada")
-            results = [*told, again, ended, all_ended]
+            results: list[Any] = [*told, again, ended, all_ended]
             assert memory.db.root_state not in [state for one in results for state in known(one)]
             numbers = [one.commit.seq for one in told if one.commit]
             assert numbers == [1, 2, 3]
@@ -112,7 +109,7 @@ def test_a_bound_caller_learns_its_own_number_and_state_alone() -> None:
     assert answers[0] == answers[1]
 
 
-def _shape(told: tuple[Any, ...]) -> tuple[Any, ...]:
+def _shape(told: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return what has to be equal: states hash what is random."""
     commit, _ = told
     return commit if commit is None else (commit[0], commit[3])

@@ -195,6 +195,19 @@ class StoreSearch:
             )
         return self._weighed(reader, sorted(row for row, _ in found), there, counts)[:most]
 
+    def every(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found | None:
+        """Return (row, score) of all visible nodes with any of the words, best first.
+
+        None if there are more than `most` such nodes in the store.
+        """
+        counts = self.counts_of(reader, asked)
+        there = [word for word in asked if counts[word]]
+        if not there or sum(counts[word] for word in there) > most:
+            return None if there else []
+        found = reader.texts.match(there, reader.head().nodes)
+        kept = keep([row for row, _ in found])
+        return _tied_by_id(reader, [(row, score) for row, score in found if row in kept])
+
     def strict(
         self, reader: Reader, said: Sequence[str], phrase: bool, keep: Keep, most: int
     ) -> Found:

@@ -442,9 +442,11 @@ class RulesExtractor:
     R5  What a message claims of somebody is on an edge to them, with the sentence as its span.
     R6  Two claims of one message that exclude each other are none; what a message says to be over
         by its end is over, and no more.
+    R7  The time is linear in the text, so `chars_max` bounds the time that a write may take.
     """
 
     name = "rules"
+    chars_max = 1 << 18  # About a second of reading; longer texts wait for the extraction queue.
 
     def __init__(self, reader: LanguageReader | None = None) -> None:
         self._reader = reader if reader is not None else EnglishReader()

@@ -38,7 +38,18 @@ from worlddb.model.visible_text import said_by, visible
 Direction = Literal["out", "in", "both"]
 ProposalStatus = Literal["pending", "accepted", "rejected", "withdrawn"]
 TextMatch = Literal["any", "all", "phrase"]
-OpKind = Literal["traverse", "filter_type", "filter_time", "where_connected"]
+OpKind = Literal[
+    "traverse",
+    "filter_type",
+    "filter_time",
+    "where",
+    "where_connected",
+    "in_world",
+    "as_of",
+    "include_superseded",
+    "prefer_summaries",
+    "limit",
+]
 
 GENESIS = Id(bytes(32))
 """What the first commit names as its predecessor."""
@@ -235,8 +246,21 @@ class Problem(Plain):
         return f"{self.place}: {self.message}"
 
 
-def node_line(node: Node, against: Sequence[Id]) -> str:
-    """Return a node as one line for a prompt."""
+ORDERED = {"precedes": "after", "causes": "caused by"}
+"""Edge types that say an order, and how the target tells it."""
+
+
+def order_told(edges: Iterable[Edge]) -> dict[Id, list[str]]:
+    """Return by node what comes before it or causes it, in words, as edges say."""
+    told: dict[Id, list[str]] = {}
+    for edge in edges:
+        if edge.type in ORDERED:
+            told.setdefault(edge.target, []).append(f"{ORDERED[edge.type]} {edge.source.short}")
+    return told
+
+
+def node_line(node: Node, against: Sequence[Id], order: Sequence[str] = ()) -> str:
+    """Return a node as one line for a prompt: what speaks against it, what it comes after."""
     since = node.valid_from.date().isoformat()
     until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
     name = said_by(node.name) if node.type == "Turn" else node.name
@@ -246,7 +270,8 @@ def node_line(node: Node, against: Sequence[Id]) -> str:
     conflict = (
         f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
     )
-    return f"[{since}{until}] {node.type} {node.id.short} {text}{conflict}"
+    after = f" ({', '.join(order)})" if order else ""
+    return f"[{since}{until}] {node.type} {node.id.short} {text}{after}{conflict}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,11 +285,18 @@ class Op:
     id: Id | None = None
     start: Instant | None = None
     end: Instant | None = None
+    where: tuple[tuple[str, Any], ...] = ()
+    as_of: AsOf = NOW
+    on: bool = True
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A query before it is planned and run: a start set, the steps over it, and how to read it.
+
+    `ops` are all steps. `world`, `as_of` and `include_superseded` are what holds where the query
+    has come to: a query that enters another world on its way is rewritten there again.
 
     The fields from `hides_ended` on are switches that only edge handlers turn, in
     `on_query_rewrite`: a store whose ontology lacks a type does not get that type's behaviour.
