@@ -24,7 +24,7 @@ Ids go in as `Id`, 32 bytes, 64 hex digits or a unique prefix of at least 4 digi
 GROUPS = {
     "Memories": [
         *("Memory", "Written", "Linked", "Remembered", "MemoryPage", "Retired"),
-        *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept"),
+        *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept", "Split"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [

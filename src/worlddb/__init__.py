@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from worlddb.audit.erasure_receipt import Receipt
-    from worlddb.audit.undo import Kept, Restored, Undone
+    from worlddb.audit.undo import Kept, Undone
     from worlddb.claims.claim import Claim
     from worlddb.consolidate.background_consolidator import Background, BackgroundRun
     from worlddb.consolidate.consolidation_run import (
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
+    from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
     from worlddb.memory.memory import Memory
     from worlddb.memory.results import (
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
     from worlddb.world_db import WorldDB, open
+    from worlddb.write.revival import Restored
     from worlddb.write.transaction import Ontology, Transaction
 
 __all__ = [
@@ -169,6 +171,7 @@ __all__ = [
     "ScopeName",
     "ScopePage",
     "Span",
+    "Split",
     "StorageError",
     "Subgraph",
     "Summarizer",
@@ -190,7 +193,7 @@ __all__ = [
 
 _NAMES_OF = {
     "worlddb.audit.erasure_receipt": "Receipt",
-    "worlddb.audit.undo": "Kept Restored Undone",
+    "worlddb.audit.undo": "Kept Undone",
     "worlddb.claims.claim": "Claim",
     "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
     "worlddb.consolidate.consolidation_run": (
@@ -206,6 +209,7 @@ _NAMES_OF = {
     ),
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
+    "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.results": "Linked MemoryPage Remembered Retired Scope ScopePage Written",
@@ -231,6 +235,7 @@ _NAMES_OF = {
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
     "worlddb.world_db": "WorldDB open",
+    "worlddb.write.revival": "Restored",
     "worlddb.write.transaction": "Ontology Transaction",
 }
 _HOME = {name: module for module, names in _NAMES_OF.items() for name in names.split()}

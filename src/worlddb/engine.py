@@ -193,3 +193,21 @@ class OpenStore:
             StorageError, ConflictError: the store cannot be written.
         """
         return self.engine.store.clean()
+
+    def reindex(
+        self,
+        embedder: Embedder | str | None = None,
+        *,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> str:
+        """Embed what has no vector yet, or everything by another embedder; return the model's name.
+
+        Searches embed what is missing by themselves; after a large load it is better done at once.
+        Changing the embedder can be stopped and goes on at the next call; until it is done, the old
+        vectors serve. Either call also rebuilds every derived index that was lost.
+
+        Raises:
+            ProviderError: the embedder failed.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self.engine.search.reindex(embedder, on_progress)

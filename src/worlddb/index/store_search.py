@@ -55,6 +55,7 @@ class NearestIndex:
 
     def __init__(self, store: Store) -> None:
         self._path = store.side_file(SUFFIX)
+        self._like = store.path
         self._lock = threading.Lock()
         self._index: Nearest | None = None
         self._model: ModelRow | None = None
@@ -144,7 +145,7 @@ class NearestIndex:
             if self._path is None or self._index is None or self._stamp in (b"", self._saved):
                 return
             with suppress(StorageError):
-                self._index.save(self._path, self._stamp)
+                self._index.save(self._path, self._stamp, like=self._like)
                 self._saved = self._stamp
 
 

@@ -31,6 +31,7 @@ from worlddb.claims.claim_lookup import (
     standing_claims,
     supersessions,
 )
+from worlddb.claims.merged_claims import THROUGH
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
@@ -46,6 +47,8 @@ from worlddb.view.visibility import Moment, accepted_class, moment_of
 from worlddb.write.transaction import Transaction
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
+TIER = "tier"
+"""The key of an edge to a name that was used again: which tier found that name."""
 SHARED_SCOPES = ("agent:", "app:")
 """In the scope of an agent or an app, "I" may be anybody."""
 
@@ -134,13 +137,19 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """What one write will do."""
+    """What one write will do.
+
+    `tiers` says which tier found a name that is used again; `linked` are the places, among the
+    edges of the draft, of those that are in the store already.
+    """
 
     request: WriteRequest
     commit: int
     target: Target
     moment: Moment
     known: Mapping[str, Id]
+    tiers: Mapping[str, str]
+    linked: frozenset[int]
     guesses: Mapping[str, Sequence[Guess]]
     claims: Sequence[Claim]
     standing: Stood
@@ -161,7 +170,7 @@ def prepare(
     resolver = resolver_in(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
-    known, guesses = resolved(resolver, request.draft, target.home_row)
+    known, guesses, tiers = resolved(resolver, request.draft, target.home_row)
     if before is not None:
         seen = resolver.seen(before.known.values())
         known |= {key: ident for key, ident in before.known.items() if ident in seen}
@@ -182,9 +191,33 @@ def prepare(
         target=target,
         moment=moment,
         known=known,
+        tiers=tiers,
+        linked=_linked(reader, request.draft, known),
         guesses=guesses,
         claims=claims,
         standing=stood,
+    )
+
+
+def _linked(reader: Reader, draft: Draft, known: Mapping[str, Id]) -> frozenset[int]:
+    """Return the places of drafted edges that are in the store, but for the tier on them."""
+    both = [
+        (at, edge)
+        for at, edge in enumerate(draft.edges)
+        if edge.source in known and edge.target in known
+    ]
+    rows = {reader.node_row(known[edge.source]) for _, edge in both} - {None}
+    if not rows:
+        return frozenset()
+    there: dict[tuple[str, Id, Id], list[dict[str, Any]]] = {}
+    for item in reader.edges_at(sorted(row for row in rows if row), "out"):
+        held = item.edge
+        said = {key: value for key, value in held.metadata.items() if key != TIER}
+        there.setdefault((held.type, held.source, held.target), []).append(said)
+    return frozenset(
+        at
+        for at, edge in both
+        if edge.metadata in there.get((edge.type, known[edge.source], known[edge.target]), ())
     )
 
 
@@ -216,18 +249,24 @@ def _shared(reader: Reader, row: int) -> bool:
 
 def resolved(
     resolver: StoreResolver, draft: Draft, row: int | None
-) -> tuple[dict[str, Id], dict[str, Sequence[Guess]]]:
-    """Return which drafted nodes are in the store, and what the others may be the same as."""
+) -> tuple[dict[str, Id], dict[str, Sequence[Guess]], dict[str, str]]:
+    """Return which drafted nodes are in the store, and what the others may be the same as.
+
+    The third part says of names that are used again which tier found them.
+    """
     known: dict[str, Id] = {}
     guesses: dict[str, Sequence[Guess]] = {}
+    tiers: dict[str, str] = {}
     if row is None:
-        return known, guesses  # A world that is still to be made holds nothing.
+        return known, guesses, tiers  # A world that is still to be made holds nothing.
     resolver.fetch([node for node in draft.nodes if node.resolvable])
     for node in draft.nodes:
         if node.resolvable:
-            same, maybe = judged(resolver, resolver.verdict(node), home=row)
+            verdict = resolver.verdict(node)
+            same, maybe = judged(resolver, verdict, home=row)
             if same is not None:
                 known[node.key] = same
+                tiers[node.key] = next(match.tier for match in verdict.matches if match.reuses)
             else:
                 guesses[node.key] = maybe
         elif node.parent is None:
@@ -235,7 +274,7 @@ def resolved(
             if found is not None:
                 known[node.key] = resolver.ident(found)
                 known.update(_same_parts(resolver, draft, node.key, found))
-    return known, guesses
+    return known, guesses, tiers
 
 
 def _same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dict[str, Id]:
@@ -288,6 +327,7 @@ EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is 
 NUDGES_MAX = 1_000  # After that many equal nodes of one time the caller gets an error.
 NUDGE = timedelta(milliseconds=10)
 """More than the microseconds by which an extractor keeps equal turns of one chat apart."""
+MICROSECOND = timedelta(microseconds=1)
 LATEST = datetime.max.replace(tzinfo=UTC) - NUDGES_MAX * NUDGE
 
 
@@ -316,14 +356,15 @@ def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
         for guess in plan.guesses.get(node.key, ()):
             propose(tx, outcome.ids[node.key], guess, outcome)
     entities = {node.key for node in draft.nodes if node.resolvable}
-    for type_, edges in groupby(draft.edges, key=lambda edge: edge.type):
+    new = [edge for at, edge in enumerate(draft.edges) if at not in plan.linked]
+    for type_, edges in groupby(new, key=lambda edge: edge.type):
         drafts = [
             _edge_draft(tx, edge, edge.source in entities, outcome.ids, request.memory)
-            for edge in edges
+            for edge in (_with_tier(tx, plan, outcome.ids, edge) for edge in edges)
         ]
         tx.write_edges(type_, [edge for edge in drafts if edge.source != edge.target])
     for ended in _superseded(plan, outcome):
-        _end(tx, ended)
+        end_claim(tx, ended)
     _join(tx, plan, outcome)
     memory = outcome.ids.get(request.memory)
     if memory is not None:
@@ -369,6 +410,16 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
         (outcome.created if known is None and tx.is_new(ident) else outcome.reused).append(ident)
         if kept := to_metadata(node.attributes):
             tx.add_metadata(ident, kept)
+
+
+def _with_tier(
+    tx: Transaction, plan: WritePlan, ids: Mapping[str, Id], edge: DraftEdge
+) -> DraftEdge:
+    """Return an edge from a new text to a name that is used again, with the evidence for that."""
+    tier = plan.tiers.get(edge.target)
+    if tier is None or not tx.is_new(ids[edge.source]):
+        return edge
+    return replace(edge, metadata={**edge.metadata, TIER: tier})
 
 
 def _edge_draft(
@@ -470,7 +521,7 @@ def _create_distinct(tx: Transaction, draft: NodeDraft) -> Id:
     )
 
 
-def _end(tx: Transaction, ended: Supersession) -> None:
+def end_claim(tx: Transaction, ended: Supersession) -> None:
     """Write that a claim is superseded by another."""
     old, by = ended.old, ended.by
     target = _separate_fact(tx, old) if old.apart else old.carrier
@@ -478,6 +529,8 @@ def _end(tx: Transaction, ended: Supersession) -> None:
     if by.value:
         said["now"] = by.value
     said["evidence"] = ended.evidence[:EVIDENCE_CHARS_MAX]
+    if old.subject != by.subject:
+        said[THROUGH] = [str(old.subject), str(by.subject)]
     tx.write_edge("supersedes", by.carrier, target, valid_from=ended.at, metadata=said)
 
 
@@ -487,6 +540,9 @@ def _separate_fact(tx: Transaction, old: Standing) -> Id:
         key="", type=FACT, content=old.text, created_at=old.said, valid_from=old.began
     )
     fact = _create_nodes(tx, [drafted], [old.world], None)[0]
+    if fact == old.carrier:  # The carrier is a fact itself, and stays.
+        later = replace(drafted, created_at=old.said + MICROSECOND)
+        fact = _create_nodes(tx, [later], [old.world], None)[0]
     said: dict[str, Any] = {"relation": old.relation, "functional": True}
     said |= {"value": old.value} if old.value else {}
     said |= {"was": old.was} if old.was else {}

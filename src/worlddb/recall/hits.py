@@ -24,7 +24,7 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.errors import WorldDBError
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
-from worlddb.model.records import Conflict, Node, Plain, node_line
+from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
 from worlddb.store.interface import Reader, Store
 from worlddb.view.stale_summaries import FACT, stale_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
@@ -80,8 +80,9 @@ class Hit(Plain):
 
     `score` is what hits are ordered by, except that what replaced a sentence of a hit (`outdated`)
     comes before the hit. `weighed` has the parts that `score` is the sum of, by the names of
-    `Weights`; `fused` is the reciprocal rank fusion of the lanes alone. The validity and the
-    provenance of a hit are those of its node.
+    `Weights`; `fused` is the reciprocal rank fusion of the lanes alone. `order` are the `precedes`
+    and `causes` edges that lead to the node. The validity and the provenance of a hit are those of
+    its node.
     """
 
     node: Node
@@ -91,6 +92,7 @@ class Hit(Plain):
     weighed: Mapping[str, float] = field(default_factory=dict, hash=False)
     conflicts: tuple[Conflict, ...] = ()
     outdated: tuple[Outdated, ...] = ()
+    order: tuple[Edge, ...] = ()
     tokens: int = 0
 
     @property
@@ -122,7 +124,8 @@ class Hit(Plain):
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
-        line = node_line(self.node, sorted(sides - {self.node.id}))
+        order = order_told(self.order).get(self.node.id, ())
+        line = node_line(self.node, sorted(sides - {self.node.id}), order)
         gone = (f" ({old.why}: {old.text})" for old in self.outdated)
         return line + " ".join("".join(gone).split("\n"))
 
@@ -222,6 +225,7 @@ def hits_of(
     }
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
+    earlier = _order(view, [rows[at] for at in chosen])
     return tuple(
         Hit(
             node=nodes[rows[at]],
@@ -237,6 +241,7 @@ def hits_of(
             },
             conflicts=tuple(conflicts.get(rows[at], ())),
             outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
+            order=tuple(earlier.get(rows[at], ())),
             tokens=tokens_in(nodes[rows[at]]),
         )
         for at in chosen
@@ -250,6 +255,18 @@ def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Rep
     stale = stale_summaries(view.reader, nodes, view.moment)
     fresh = nodes.keys() - stale
     return replaced(view.reader, fresh, view.moment, view.keep_world), stale
+
+
+def _order(view: View, rows: Sequence[int]) -> dict[int, list[Edge]]:
+    """Return the edges that say what comes before each row or causes it, seen from here."""
+    found = view.reader.edges_at(rows, "in", tuple(ORDERED), view.moment.known) if rows else []
+    live = [item for item in found if view.moment.shows(item.edge, view.include_ended)]
+    seen = view.keep_world({item.source for item in live}) if live else set()
+    order: dict[int, list[Edge]] = {}
+    for item in live:
+        if item.source in seen:
+            order.setdefault(item.target, []).append(item.edge)
+    return order
 
 
 def _conflicts(view: View, rows: Sequence[int]) -> dict[int, list[Conflict]]:

@@ -16,7 +16,7 @@ candidate in the arrays of one question.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -43,7 +43,6 @@ from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.ranking_features import question_parts
 from worlddb.language.text_tokens import asked, folded, words
-from worlddb.model.address import Id
 from worlddb.model.inputs import (
     Instant,
     check_whole,
@@ -55,6 +54,7 @@ from worlddb.model.inputs import (
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
 from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
+from worlddb.recall.question_rewrite import question_query, seen_question
 from worlddb.recall.ranker import (
     Candidates,
     Weights,
@@ -71,9 +71,6 @@ from worlddb.view.visibility import (
     Worlds,
     accepted_class,
     find_worlds,
-    includes_ended,
-    moment_of,
-    rewrite,
 )
 
 Vector = NDArray[np.float32]
@@ -301,13 +298,19 @@ class Recaller:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
         weights = settings.weights
-        seen = interior.seen(self.moment, ended=view.include_ended, types=view.types)
+        seen = interior.seen(
+            self.moment, ended=view.include_ended, types=view.types, instances=view.instances
+        )
         seen &= interior.are_answers(doors=view.types is not None)
         for group, rows_inside in zip(view.within, rows_within, strict=True):
             if rows_inside is None:
                 kept = view.keep_inside(set(interior.rows), group)
                 rows_inside = np.fromiter(kept, np.int64, len(kept))
             seen &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
+        if view.chosen is not None:
+            kept = view.chosen({interior.rows[at] for at in np.flatnonzero(seen).tolist()})
+            seen[:] = False
+            seen[[interior.place[row] for row in kept]] = True
         positions = np.flatnonzero(seen)
         lanes: dict[str, Scores] = {}
         cosines = None
@@ -417,20 +420,16 @@ def recall(
         if settings.weighing is not None and settings.weighing.late:
             tokens = search.vectors().ask_tokens(question.text)
     with search.vectors().snapshot() if by_meaning else store.read() as reader:
-        moment = moment_of(reader, question.as_of, now)
         worlds = [ROOT_ROW] if scope is None else find_worlds(reader, scope)
-        inner = None if scope is None or len(worlds) > 1 else Id(reader.world(worlds[0]).id)
-        query = rewrite(reader, registry, Query(world=inner), moment)
-        view = View(
-            reader,
-            moment,
-            worlds=worlds,
-            members=query.widens_to_members,
-            include_ended=question.include_ended or includes_ended(query, moment),
-            types=question.types,
-            answers=True,
-            within=[find_worlds(reader, group) for group in within],
+        groups = [find_worlds(reader, group) for group in within]
+        asked_for = question_query(
+            question.text, question.types, question.as_of, question.include_ended, question.k
         )
+        query, view = seen_question(reader, registry, asked_for, worlds, groups, now)
+        if query.text != question.text and vector is not None:
+            vector, tokens = search.vectors().ask(query.text or ""), None
+        k = question.k if query.limit is None else min(question.k, query.limit)
+        question = replace(question, text=query.text or "", k=k)
         return Recaller(search, view, query, question, tokens).answer(vector)
 
 

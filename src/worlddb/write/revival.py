@@ -17,7 +17,8 @@ from typing import Any
 
 from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import Id
-from worlddb.model.records import SCOPE, Edge, Node, ProposalStatus
+from worlddb.model.inputs import to_micros
+from worlddb.model.records import SCOPE, Edge, Node, Plain, ProposalStatus
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
 from worlddb.write.node_rows import RESTORES
@@ -37,6 +38,14 @@ class EdgeCopy:
     edge: Edge
     valid_to: datetime | None
     status: ProposalStatus | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored(Plain):
+    """A node that had ended, and the successor that lives in its place; None in a dry run."""
+
+    old: Id
+    new: Id | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +93,29 @@ def plan_revivals(
         )
         for row, until in sorted(ends.items())
     ]
+
+
+def restored(reader: Reader, rows: Iterable[int], edges: Iterable[EdgeRow]) -> list[Revival]:
+    """Return how nodes are to live again that supersessions have ended which do not count."""
+    nodes = reader.nodes(rows)
+    ends = {
+        row: born_until(reader, row, node)
+        for row, node in nodes.items()
+        if ended_by_supersession(reader, row, node)
+    }
+    return plan_revivals(reader, ends, edges_gone={item.row for item in edges})
+
+
+def ended_by_supersession(reader: Reader, row: int, node: Node) -> bool:
+    """Return whether a supersession has ended a node, and not somebody who retired it."""
+    found = reader.edges_at([row], "in", ("supersedes",))
+    return node.valid_to in {item.edge.valid_from for item in found}
+
+
+def born_until(reader: Reader, row: int, node: Node) -> datetime | None:
+    """Return until when a node was said to hold when it was written."""
+    born = reader.commit_at(to_micros(node.known_from, "known_from"))
+    return reader.nodes([row], born)[row].valid_to
 
 
 def _quoted(reader: Reader, node: Node, edges: Iterable[EdgeRow]) -> list[EdgeRow]:

@@ -26,7 +26,13 @@ from worlddb.errors import (
     WorldDBError,
 )
 from worlddb.store.rows import CommitRow, Head, LookupsReached, NewText
-from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS, create
+from worlddb.store.sqlite.schema import (
+    APPLICATION_ID,
+    FORMAT_VERSION,
+    MIGRATIONS,
+    create,
+    teach_words,
+)
 
 MEMORY = ":memory:"
 CACHE_KIB = 262_144
@@ -142,6 +148,14 @@ def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) 
         con.close()
         raise
     return con
+
+
+def teach_writer(con: apsw.Connection) -> None:
+    """Give a connection what the tables ask of who writes them."""
+    # Answers the guards: this connection is the engine's own.
+    flags = apsw.SQLITE_INNOCUOUS
+    con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=flags)
+    teach_words(con)
 
 
 def connect_immutable(path: str) -> apsw.Connection:
