@@ -57,7 +57,7 @@ def signature(name: str, member: object) -> str:
     """Return a signature on one line, without the noise of annotations' modules."""
     text = str(inspect.signature(member))  # type: ignore[arg-type]
     text = text.replace("(self, ", "(").replace("(self)", "()").replace("'", "")
-    return re.sub(r"<function .*? at 0x[0-9a-f]+>", "…", f"{name}{text}")
+    return re.sub(r"<function .*? at 0x[0-9a-f]+>|<built-in function \w+>", "…", f"{name}{text}")
 
 
 def paragraphs(doc: str | None) -> str:

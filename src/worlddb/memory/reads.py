@@ -64,6 +64,10 @@ class MemoryReader:
         scope: Mapping[str, Any],
     ) -> Recall:
         """Return what is remembered about a question; see `Memory.recall`."""
+        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
+
+        if isinstance(query, str) and not query.strip():
+            raise InvalidInputError("query: give at least one word")
         groups = self.scopes.groups(scope)
         with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
             worlds = [self._ids(view.reader, group, view.moment) for group in groups]
@@ -84,8 +88,6 @@ class MemoryReader:
                 **options,
             )
             return self._without_strangers(found, known_at)
-        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
-
         # No memory was written for that scope yet. A wrong argument is an error all the same.
         question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
         return Recall(question=query)
