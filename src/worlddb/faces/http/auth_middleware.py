@@ -106,7 +106,7 @@ def caller_memory(
     return CallerMemory(bound, metrics, read_only=token.read_only)
 
 
-class Gate:
+class CallerGate:
     """Whom a server lets in, and as what. It can change while the server runs."""
 
     def __init__(self, access: Access, memory: Memory, metrics: ServerMetrics) -> None:
@@ -130,7 +130,7 @@ class Gate:
 class AuthMiddleware:
     """Lets a request in, with its `CALLER`, or answers why not."""
 
-    def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, *, gate: CallerGate) -> None:
         self.app = app
         self._gate = gate
         self._guesses = GuessLimit()

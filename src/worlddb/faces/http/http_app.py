@@ -22,7 +22,7 @@ from worlddb import __version__
 from worlddb.errors import WorldDBError
 from worlddb.faces.calls import Effect
 from worlddb.faces.http.access_tokens import Access
-from worlddb.faces.http.auth_middleware import AuthMiddleware, Gate, caller_key, memory_for
+from worlddb.faces.http.auth_middleware import AuthMiddleware, CallerGate, caller_key, memory_for
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
@@ -53,7 +53,7 @@ def make_app(
     Authentication is part of the application, whatever ASGI server runs it.
     """
     metrics = ServerMetrics()
-    gate = Gate(access, memory, metrics)
+    gate = CallerGate(access, memory, metrics)
     threads = Threads(patience_s=patience_s, asks_a_model=memory.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads))
     tools = server.streamable_http_app(
@@ -95,7 +95,7 @@ def make_app(
     return app
 
 
-def _let_in(gate: Gate, subscriptions: OpenSubscriptions) -> Callable[[Access], None]:
+def _let_in(gate: CallerGate, subscriptions: OpenSubscriptions) -> Callable[[Access], None]:
     def let_in(access: Access) -> None:
         gate.let_in(access)
         # A subscription lasts: it could outlive its token. Whoever may, subscribes anew.
