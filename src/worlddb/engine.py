@@ -58,14 +58,16 @@ def open_engine(
     pooling: Literal["attention", "mean"],
     models_dir: str | os.PathLike[str] | None,
     clock: Callable[[], int],
+    random_bytes: Callable[[int], bytes],
 ) -> Engine:
     """Open a store and its parts; see `WorldDB` for the options and errors."""
-    check_options(path, durability, busy_timeout_s, limits, handlers, clock)
+    check_options(path, durability, busy_timeout_s, limits, handlers, clock, random_bytes)
     limits = limits or Limits()
     registry = Registry(map(check_handler, handlers), package_handlers())
     store = open_store(
         os.fspath(path),
         clock=clock,
+        random_bytes=random_bytes,
         read_only=read_only,
         create=create,
         durability=durability,
@@ -115,6 +117,7 @@ class OpenStore:
         pooling: Literal["attention", "mean"] = "attention",
         models_dir: str | os.PathLike[str] | None = None,
         clock: Callable[[], int] = wall_clock,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.engine = open_engine(
             path,
@@ -129,6 +132,7 @@ class OpenStore:
             pooling=pooling,
             models_dir=models_dir,
             clock=clock,
+            random_bytes=random_bytes,
         )
 
     def close(self) -> None:

@@ -98,7 +98,7 @@ def ingest(db: WorldDB, case: Case) -> dict[Id, TurnPlace]:
                     name=turn.speaker,
                     content=turn.text,
                     parent=world.id,
-                    # Equal turns at one time would be one node.
+                    # Equal turns at one time would be one node, and others keep their order.
                     created_at=session.at + timedelta(microseconds=place * 10_000 + number),
                 )
                 for number, turn in enumerate(session.turns)

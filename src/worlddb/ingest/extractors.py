@@ -258,7 +258,7 @@ class DraftBuilder:
                 key=f"date:{name}",
                 type="Date",
                 name=name,
-                created_at=EPOCH,  # so that one day is one node, whenever it is spoken of
+                created_at=EPOCH,  # a date is there before anybody speaks of it
                 resolvable=True,
                 spans=tuple(spans.values()),
             )
@@ -398,7 +398,7 @@ def _turns(messages: Sequence[Message], at: datetime) -> list[DraftNode]:
             name=message.speaker,
             content=message.text,
             parent=SESSION,
-            # Who says "ok" twice has said it twice: a microsecond makes two turns of it.
+            # Turns of one time keep their order.
             created_at=_later(message.at or at, index),
             valid_from=message.at or at,
         )

@@ -96,9 +96,10 @@ def decide_merges(
         decided = [tx.decide_merge(edge_id, status) for edge_id in edge_ids]
         take_back(tx, plan.edges, plan.facts)
         done, _ = revive(tx, plan.revivals, {"undo_merge": True})
+        apart: dict[tuple[Id, str], Id] = {}
         for end in plan.ended:
             carrier = done.get(end.old.carrier, end.old.carrier)
-            end_claim(tx, replace(end, old=replace(end.old, carrier=carrier)))
+            end_claim(tx, replace(end, old=replace(end.old, carrier=carrier)), apart)
         for one, other in plan.conflicts:
             said = f"both are {one.relation} of one: {one.value}, {other.value}"
             through = [str(one.subject), str(other.subject)]

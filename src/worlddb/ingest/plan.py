@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -32,7 +31,7 @@ from worlddb.claims.claim_lookup import (
     supersessions,
 )
 from worlddb.claims.merged_claims import THROUGH
-from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.errors import InvalidInputError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import NameIndex
@@ -324,11 +323,6 @@ def judged(
 # -- apply -----------------------------------------------------------------------------------------
 
 EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is not for whole texts.
-NUDGES_MAX = 1_000  # After that many equal nodes of one time the caller gets an error.
-NUDGE = timedelta(milliseconds=10)
-"""More than the microseconds by which an extractor keeps equal turns of one chat apart."""
-MICROSECOND = timedelta(microseconds=1)
-LATEST = datetime.max.replace(tzinfo=UTC) - NUDGES_MAX * NUDGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,8 +357,9 @@ def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
             for edge in (_with_tier(tx, plan, outcome.ids, edge) for edge in edges)
         ]
         tx.write_edges(type_, [edge for edge in drafts if edge.source != edge.target])
+    apart: dict[tuple[Id, str], Id] = {}
     for ended in _superseded(plan, outcome):
-        end_claim(tx, ended)
+        end_claim(tx, ended, apart)
     _join(tx, plan, outcome)
     memory = outcome.ids.get(request.memory)
     if memory is not None:
@@ -406,7 +401,6 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
             tx.add_aliases(ident, node.aliases)
         if known is not None and source is not None:
             tx.add_source(ident, source)
-        # A node that has ended is not looked for; with the same time it is the same node.
         (outcome.created if known is None and tx.is_new(ident) else outcome.reused).append(ident)
         if kept := to_metadata(node.attributes):
             tx.add_metadata(ident, kept)
@@ -485,7 +479,7 @@ def _create_nodes(
     worlds: Sequence[Id],
     source: str | Sequence[str] | None,
 ) -> list[Id]:
-    """Create nodes in their worlds; a little later in time where another world has one."""
+    """Create nodes in their worlds; the plan has found those that are in the store already."""
     drafts = [
         NodeDraft(
             type=node.type,
@@ -500,31 +494,15 @@ def _create_nodes(
         )
         for node, world in zip(nodes, worlds, strict=True)
     ]
-    try:
-        return tx.create_nodes(drafts)
-    except ConflictError:
-        return [_create_distinct(tx, draft) for draft in drafts]
+    return tx.create_nodes(drafts, reuse=False)
 
 
-def _create_distinct(tx: Transaction, draft: NodeDraft) -> Id:
-    created_at = draft.created_at
-    step = -NUDGE if isinstance(created_at, datetime) and created_at > LATEST else NUDGE
-    for _ in range(NUDGES_MAX):
-        try:
-            return tx.create_nodes([replace(draft, created_at=created_at)])[0]
-        except ConflictError:
-            if not isinstance(created_at, datetime):
-                raise
-            created_at += step
-    raise ConflictError(
-        f"{draft.type} {draft.name!r:.60}: exists {NUDGES_MAX} times in other worlds"
-    )
-
-
-def end_claim(tx: Transaction, ended: Supersession) -> None:
-    """Write that a claim is superseded by another."""
+def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> None:
+    """Write that a claim is superseded by another; `apart` are the facts made for that so far."""
     old, by = ended.old, ended.by
-    target = _separate_fact(tx, old) if old.apart else old.carrier
+    target, sentence = old.carrier, (old.carrier, old.text)
+    if old.apart:
+        target = apart[sentence] = apart.get(sentence) or _separate_fact(tx, old)
     said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
     if by.value:
         said["now"] = by.value
@@ -540,9 +518,6 @@ def _separate_fact(tx: Transaction, old: Standing) -> Id:
         key="", type=FACT, content=old.text, created_at=old.said, valid_from=old.began
     )
     fact = _create_nodes(tx, [drafted], [old.world], None)[0]
-    if fact == old.carrier:  # The carrier is a fact itself, and stays.
-        later = replace(drafted, created_at=old.said + MICROSECOND)
-        fact = _create_nodes(tx, [later], [old.world], None)[0]
     said: dict[str, Any] = {"relation": old.relation, "functional": True}
     said |= {"value": old.value} if old.value else {}
     said |= {"was": old.was} if old.was else {}

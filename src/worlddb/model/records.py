@@ -9,14 +9,17 @@ the next one of that name is born a microsecond later (its *generation*).
 
 The journal chains commits by hash:
 
-    commit = blake3( field("worlddb.commit.1") ‖ field(previous commit) ‖ field(int(seq))
+    commit = blake3( field("worlddb.commit.2") ‖ field(previous commit) ‖ field(int(seq))
                      ‖ field(int(time)) ‖ field(actor) ‖ field(root state)
-                     ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes) )
+                     ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes)
+                     ‖ field(blind) )
 
 where nodes, edges, notes and states are blake3 over their records in the order of writing (states:
 sorted by id), and changes is the JSON text of every other effect; `field` and `int` are those of
 `model/address.py`. Validity is not part of a node's address; it is part of the commit that set it,
-which is how a flipped bit is found.
+which is how a flipped bit is found. The blind, 16 random bytes, is destroyed when notes or changes
+of the commit are erased: otherwise they could be guessed from its hash. Commits of formats before 5
+have no blind; their first field is "worlddb.commit.1", and the last one is left out.
 """
 
 from __future__ import annotations
@@ -55,6 +58,7 @@ GENESIS = Id(bytes(32))
 NO_INT = b"\0"
 """The form of an integer that is absent; most records have one, so they use it without a call."""
 _COMMIT = encode_field(b"worlddb.commit.1")
+_BLIND_COMMIT = encode_field(b"worlddb.commit.2")
 
 
 def _plain(value: Any) -> Any:
@@ -379,6 +383,7 @@ def commit_hash(
     root_state: bytes,
     digests: Mapping[str, Any],
     changes: str,
+    blind: bytes = b"",
 ) -> bytes:
     """Return a commit's hash; `digests` has nodes, edges, notes and states."""
     parts = (
@@ -393,7 +398,8 @@ def commit_hash(
         digests["states"],
         changes.encode(),
     )
-    return blake3(_COMMIT + b"".join(map(encode_field, parts))).digest()
+    fields = b"".join(map(encode_field, (*parts, blind) if blind else parts))
+    return blake3((_BLIND_COMMIT if blind else _COMMIT) + fields).digest()
 
 
 # -- scopes ----------------------------------------------------------------------------------------
@@ -402,6 +408,9 @@ ScopeKind = Literal["user", "agent", "app", "run"]
 KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")
 """From the longest-lived to the shortest; a memory lives in the first kind that a call names."""
 SCOPE = "Scope"
+NOT_NAMED = frozenset({"World", SCOPE, "Session", "Turn"})
+"""Types whose name is a speaker or an owner, not the name of the node."""
+NAME_CHARS_MAX = 120  # a longer name is a sentence; the resolver reads no more than 100 letters
 VALUE_BYTES_MAX = 512
 """Longer than any id or address that names a user; it becomes the name of a node."""
 VALUES_MAX = 100

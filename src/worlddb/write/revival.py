@@ -18,7 +18,7 @@ from typing import Any
 from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import SCOPE, Edge, Node, Plain, ProposalStatus
+from worlddb.model.records import SCOPE, Edge, Node, NodeDraft, Plain, ProposalStatus
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
 from worlddb.write.node_rows import RESTORES
@@ -27,8 +27,8 @@ from worlddb.write.transaction import Transaction
 STANDS_FOR = "stands_for"
 """The key by which a fact names the longer text that one sentence was quoted from."""
 MICROSECOND = timedelta(microseconds=1)
-"""The least by which two nodes of one text and one time must differ to be two."""
-NUDGES_MAX = 1_000  # Successors of one node; more mean that something runs in a circle.
+"""By how much two generations of a scope differ in their time of creation."""
+GENERATIONS_MAX = 1_000  # Of one scope; more mean that something runs in a circle.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,29 +196,43 @@ def _successor(tx: Transaction, revival: Revival, done: Mapping[Id, Id]) -> Id:
     """Create the successor of a node; a scope that was begun anew is its own successor."""
     node = revival.node
     parent = None if node.parent is None else done.get(node.parent, node.parent)
-    created_at, taken = node.created_at, set(done.values())
-    for _ in range(NUDGES_MAX):
-        with suppress(ConflictError):  # The same text and time elsewhere, or it was erased.
+    draft = NodeDraft(
+        type=node.type,
+        name=node.name,
+        content=node.content,
+        parent=parent,
+        created_at=node.created_at,
+        valid_from=node.valid_from,
+        valid_to=revival.until,
+    )
+    if node.type == SCOPE:
+        made = _live_scope(tx, draft, node.created_at)
+        if not tx.is_new(made):
+            return made
+    else:
+        (made,) = tx.create_nodes([draft], reuse=False)
+    if node.aliases:
+        tx.add_aliases(made, node.aliases)
+    if node.provenance:
+        tx.add_source(made, node.provenance)
+    if node.metadata:
+        tx.add_metadata(made, node.metadata)
+    return made
+
+
+def _live_scope(tx: Transaction, draft: NodeDraft, created_at: datetime) -> Id:
+    """Return the scope of a name that is live; if none is, make the next generation."""
+    for _ in range(GENERATIONS_MAX):
+        with suppress(ConflictError):  # It was erased.
             made = tx.create_node(
-                type=node.type,
-                name=node.name,
-                content=node.content,
-                parent=parent,
+                type=SCOPE,
+                name=draft.name,
+                parent=draft.parent,
                 created_at=created_at,
-                valid_from=node.valid_from,
-                valid_to=revival.until,
+                valid_from=draft.valid_from,
+                valid_to=draft.valid_to,
             )
-            if tx.is_new(made.id) and made.id not in taken:
-                break
-            if node.type == SCOPE and made.valid_to is None:
+            if tx.is_new(made.id) or made.valid_to is None:
                 return made.id
         created_at += MICROSECOND
-    else:
-        raise ConflictError(f"node {node.id.short} has {NUDGES_MAX} successors; look at its edges")
-    if node.aliases:
-        tx.add_aliases(made.id, node.aliases)
-    if node.provenance:
-        tx.add_source(made.id, node.provenance)
-    if node.metadata:
-        tx.add_metadata(made.id, node.metadata)
-    return made.id
+    raise ConflictError(f"scope {draft.name} was ended {GENERATIONS_MAX} times; look at its edges")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
@@ -297,11 +297,12 @@ def among(rows: list[int]) -> Any:
 
 
 class SessionContext:
-    """What all sessions of a store share: statements run, and whether nodes are verified."""
+    """What all sessions of a store share: a count of statements, a setting, and randomness."""
 
-    __slots__ = ("statements", "verifies")
+    __slots__ = ("random_bytes", "statements", "verifies")
 
-    def __init__(self, verifies: bool) -> None:
+    def __init__(self, verifies: bool, random_bytes: Callable[[int], bytes]) -> None:
+        self.random_bytes = random_bytes
         self.statements = 0
         self.verifies = verifies
 
@@ -457,4 +458,4 @@ class JournalTable:
 
     def insert_commit(self, row: CommitRow) -> None:
         """Write the journal's row."""
-        self._session.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._session.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)

@@ -3,9 +3,7 @@
 Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
 behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
 own, so no write pays for one. A store in memory has one connection for all, one at a time.
-
-Sessions are put together from tables: each call of the interface is the method of one table, and
-`SqliteReader` and `SqliteWriter` say of which.
+`SqliteReader` and `SqliteWriter` say which table has each call of the interface.
 """
 
 from __future__ import annotations
@@ -74,10 +72,7 @@ class SqliteReader:
         self.con = session.con
         self.is_uncommitted = is_uncommitted
         self._journal = journal = JournalTable(session)
-        self.head = journal.head
-        self.commit_at = journal.commit_at
-        self.commits = journal.commits
-
+        self.head, self.commit_at, self.commits = journal.head, journal.commit_at, journal.commits
         self._nodes = nodes = NodeTable(session, journal)
         self.node_row = nodes.node_row
         self.ids_like = nodes.ids_like
@@ -89,6 +84,7 @@ class SqliteReader:
         self.children_of = nodes.children_of
         self.parents = nodes.parents
         self.closed_by = nodes.closed_by
+        self.alike = nodes.alike
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
         self.rows_aliased = nodes.rows_aliased
@@ -150,12 +146,14 @@ class SqliteWriter(SqliteReader):
     def __init__(self, con: apsw.Connection, context: SessionContext, cache: PageCache) -> None:
         session = SqlSession(con, context)
         super().__init__(session)
+        self.random_bytes = context.random_bytes
         self.seq = 0
         self.time = 0
         self._cache = cache
 
         nodes = self._nodes
         self.lookup = nodes.lookup
+        self.twins = nodes.twins
         self.insert_nodes = nodes.insert_nodes
         self.insert_notes = nodes.insert_notes
         self.has_note = nodes.has_note
@@ -245,6 +243,7 @@ class SqliteStore:
         path: str,
         *,
         clock: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
         read_only: bool,
         create: bool,
         durability: str,
@@ -258,7 +257,7 @@ class SqliteStore:
         self._settings: tuple[float, bool] | None = None
         self._local = threading.local()
         self._idle: list[SqliteReader] = []
-        self._context = SessionContext(verify_reads)
+        self._context = SessionContext(verify_reads, random_bytes)
         self._immutable = False
         self._holder = object()
         self._pages = PageCache()
