@@ -271,6 +271,13 @@ class View:
         """Return those of some rows that can be seen."""
         return self.keep_time(self.keep_world(rows))
 
+    def keep_time_of(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows that can be seen and hold, whatever their type."""
+        wanted = self.keep_world(rows)
+        nodes = self.reader.nodes(wanted, self.moment.known)
+        shown = {row for row, it in nodes.items() if self.moment.shows(it, self.include_ended)}
+        return shown if self.chosen is None else self.chosen(shown)
+
     def keep_time(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that hold at the moment, wherever they are."""
         now = to_micros(self.moment.now, "now")
