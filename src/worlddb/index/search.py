@@ -179,6 +179,8 @@ class _Composer:
         self.before: dict[int, Vector] = {}
         self.now: dict[int, Vector] = {}
         self.kept: set[int] = set()
+        self.counted: dict[int | None, dict[int, set[int]]] = {}
+        """The worlds in which rows count, by commit; None is the last one."""
 
     def move(self, rows: list[int], counted_at: int) -> None:
         """Apply the nodes that counted at a commit and were moved, closed or made members since."""
@@ -219,11 +221,12 @@ class _Composer:
 
     def _counts(self, rows: Collection[int], known: int | None = None) -> dict[int, set[int]]:
         """Return the composed worlds in which each row counts."""
-        found = counting_worlds(self.session, rows, known) if rows else {}
-        return {
-            row: {world for world in worlds if ROOT_ROW < world <= self.last}
-            for row, worlds in found.items()
-        }
+        kept = self.counted.setdefault(known, {})
+        missing = [row for row in rows if row not in kept]
+        found = counting_worlds(self.session, missing, known) if missing else {}
+        for row in missing:
+            kept[row] = {up for up in found.get(row, ()) if ROOT_ROW < up <= self.last}
+        return {row: kept[row] for row in rows}
 
     def _levels(self, worlds: Collection[int]) -> list[tuple[int, ...]]:
         """Return worlds and all worlds around them, level by level, inner ones first."""

@@ -307,9 +307,13 @@ def registrations(reader: Reader) -> list[Registration]:
 
 
 def follow_registrations(registry: Registry, reader: Reader) -> None:
-    """Let a registry know the edge types that were recorded up to the reader's commit."""
+    """Let a registry know the edge types that were recorded up to the reader's commit.
+
+    A reader of an earlier snapshot takes nothing back; a writer sees the last commit, whatever was
+    restored from a backup meanwhile.
+    """
     seq = reader.head().seq
-    if registry.recorded_at < seq:
+    if registry.recorded_at < seq or (reader.is_uncommitted and registry.recorded_at != seq):
         registry.record(registrations(reader))
         registry.recorded_at = seq
 
