@@ -101,9 +101,9 @@ class Trial:
                 run()
                 assert len(self.db.children()) == before + 1, "a stale snapshot was read"
             text = f"A note of {self.rng.random()}."
-            self.memory.write(text)
-            found = [hit.text for hit in self.memory.recall(text, k=1_000)]
-            assert text in found, "a stale world was searched"
+            written = self.memory.write(text).id
+            found = [hit.id for hit in self.memory.recall(text, k=1_000)]
+            assert written in found, "a stale world was searched"
         except (worlddb.WorldDBError, AssertionError) as error:
             self.failures.append(f"{type(error).__name__}: {error}")
         if time.monotonic() - began > SLOW_S:
