@@ -365,7 +365,8 @@ class Store(Protocol):
         """Yield the write transaction; it commits when the block ends, or leaves nothing.
 
         Raises:
-            StorageError: the store is read-only, or the disk or server refused.
+            StorageError: the store is read-only, the clock is years ahead (`commit_time`), or the
+                disk or server refused.
             ConflictError: another writer took longer than the time-out.
             InvalidInputError: this thread has a transaction open, or the store is closed.
         """
