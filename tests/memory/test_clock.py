@@ -1,4 +1,4 @@
-"""The machine's clock may be wrong: set back, years ahead, or in 1970 until the network is there."""
+"""The machine's clock may be wrong: set back, decades ahead, or in 1970 at the start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_clock_that_is_years_ahead_writes_nothing_and_breaks_nothing(ahead: in
     with Memory(":memory:", user_id="ada", clock=lambda: now[0]) as memory:
         memory.write("I live in Rome.")
         now[0] = ahead
-        with pytest.raises(StorageError, match=r"the clock shows .*set the machine's clock"):
+        with pytest.raises(StorageError, match=r"the clock shows .*Set the machine's clock"):
             memory.write("I moved to Paris.")
         now[0] = micros(2026) + SECOND
         new = memory.write("I moved to Oslo.")

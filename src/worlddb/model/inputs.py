@@ -71,9 +71,9 @@ def commit_time(clock: int, last: int) -> int:
     if clock > latest:
         shown = from_micros(min(clock, MICROS_MAX)).date()
         raise StorageError(
-            f"the clock shows {shown}, which is more than {CLOCK_AHEAD_MAX // YEAR} years after the "
-            f"last commit ({from_micros(last).date()}); set the machine's clock, nothing was "
-            "written. If the clock is right, install a newer worlddb"
+            f"the clock shows {shown}, more than {CLOCK_AHEAD_MAX // YEAR} years after the last "
+            f"commit ({from_micros(last).date()}); nothing was written. Set the machine's clock; "
+            "if it is right, install a newer worlddb"
         )
     return max(clock, last + 1)
 

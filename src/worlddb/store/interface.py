@@ -325,7 +325,7 @@ class Writer(Reader, Protocol):
         """
 
     def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
-        """Remove the metadata texts of edges at nodes; return the edges that had some, by row."""
+        """Remove the metadata texts of edges at nodes; return the edges with metadata, by row."""
 
     def erase_staged(self, rows: list[int]) -> set[int]:
         """Remove evidence and reasons at nodes, also in the journal; return those commits.
