@@ -25,11 +25,13 @@ GROUPS = {
     "Memories": [
         *("Memory", "Written", "Linked", "Remembered", "MemoryPage", "Retired"),
         *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept", "Split"),
+        *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
+        "Soundness",
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [
         *("QueryBuilder", "QuerySpec", "TextMatch", "Subgraph", "Plan", "AsOf", "NOW"),
-        *("Recall", "Hit", "LaneRank", "Outdated", "RecallSettings", "Weights"),
+        *("Recall", "Hit", "LaneRank", "Outdated", "MaybeOutdated", "RecallSettings", "Weights"),
     ],
     "Taking text in": [
         *("Ingested", "Reclustered", "ResolverSettings", "Identity"),

@@ -43,12 +43,18 @@ if TYPE_CHECKING:
     from worlddb.ingest.ingestion import Ingested
     from worlddb.memory.memory import Memory
     from worlddb.memory.results import (
+        CommitPage,
+        ConflictPage,
         Linked,
         MemoryPage,
+        MergeProposal,
+        ProposalPage,
         Remembered,
         Retired,
         Scope,
         ScopePage,
+        Soundness,
+        ToldConflict,
         Written,
     )
     from worlddb.model.address import Id
@@ -91,7 +97,7 @@ if TYPE_CHECKING:
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
     from worlddb.query.subgraph import Subgraph
-    from worlddb.recall.hits import Hit, LaneRank, Outdated, Recall
+    from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
     from worlddb.world_db import WorldDB, open
@@ -108,8 +114,10 @@ __all__ = [
     "ChatSettings",
     "Claim",
     "Commit",
+    "CommitPage",
     "Conflict",
     "ConflictError",
+    "ConflictPage",
     "ConsolidationReport",
     "Contradiction",
     "CorruptionError",
@@ -140,8 +148,10 @@ __all__ = [
     "LlmExtractor",
     "LlmSummarizer",
     "LlmTiebreaker",
+    "MaybeOutdated",
     "Memory",
     "MemoryPage",
+    "MergeProposal",
     "Message",
     "Node",
     "NodeDraft",
@@ -153,6 +163,7 @@ __all__ = [
     "Problem",
     "Proof",
     "Proposal",
+    "ProposalPage",
     "ProviderError",
     "Query",
     "QueryBuilder",
@@ -170,6 +181,7 @@ __all__ = [
     "Scope",
     "ScopeName",
     "ScopePage",
+    "Soundness",
     "Span",
     "Split",
     "StorageError",
@@ -177,6 +189,7 @@ __all__ = [
     "Summarizer",
     "SummaryChange",
     "TextMatch",
+    "ToldConflict",
     "Transaction",
     "Undone",
     "Usage",
@@ -212,7 +225,10 @@ _NAMES_OF = {
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
-    "worlddb.memory.results": "Linked MemoryPage Remembered Retired Scope ScopePage Written",
+    "worlddb.memory.results": (
+        "CommitPage ConflictPage Linked MemoryPage MergeProposal ProposalPage Remembered Retired "
+        "Scope ScopePage Soundness ToldConflict Written"
+    ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
@@ -231,7 +247,7 @@ _NAMES_OF = {
     "worlddb.query.query_builder": "Plan QueryBuilder",
     "worlddb.query.query_spec": "QuerySpec",
     "worlddb.query.subgraph": "Subgraph",
-    "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
+    "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
     "worlddb.world_db": "WorldDB open",

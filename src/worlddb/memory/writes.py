@@ -314,11 +314,10 @@ def _refuse_ended(view: View, row: int, node: Node) -> None:
     """Refuse to amend what has ended, or what is more than one text.
 
     Raises:
-        ConflictError: the memory has ended.
-        InvalidInputError: it is a session.
+        ConflictError: the memory has ended, or it is a session.
     """
     if node.type == SESSION:
-        raise InvalidInputError(f"{node.id.short} is a whole session; amend one of its turns")
+        raise ConflictError(f"{node.id.short} is a whole session; amend one of its turns")
     if view.moment.holds(node):
         return
     by = ", ".join(ident.short for ident in successors(view, row))
