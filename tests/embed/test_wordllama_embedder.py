@@ -160,7 +160,7 @@ def test_threads_share_one_model_that_is_loaded_once(monkeypatch: pytest.MonkeyP
     load = wordllama._load
     begun = threading.Barrier(8)
 
-    def counted() -> wordllama._Model:
+    def counted() -> wordllama.StaticModel:
         loads.append(1)
         return load()
 
