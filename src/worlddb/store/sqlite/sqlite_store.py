@@ -74,6 +74,7 @@ class SqliteReader:
         self.is_uncommitted = is_uncommitted
         self._journal = journal = JournalTable(session)
         self.head, self.commit_at, self.commits = journal.head, journal.commit_at, journal.commits
+        self.state_count = journal.state_count
         self._nodes = nodes = NodeTable(session, journal)
         self.node_row, self.ids_like = nodes.node_row, nodes.ids_like
         self.nodes = nodes.nodes
@@ -82,8 +83,7 @@ class SqliteReader:
         self.worlds = nodes.worlds
         self.children = nodes.children
         self.children_of = nodes.children_of
-        self.parents = nodes.parents
-        self.closed_by = nodes.closed_by
+        self.parents, self.closed_by = nodes.parents, nodes.closed_by
         self.alike = nodes.alike
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
