@@ -38,8 +38,7 @@ class SqliteReader:
         self.head, self.commit_at, self.commits = journal.head, journal.commit_at, journal.commits
         self.state_count = journal.state_count
         self._nodes = nodes = NodeTable(session, journal)
-        self.node_row = nodes.node_row
-        self.ids_like = nodes.ids_like
+        self.node_row, self.ids_like = nodes.node_row, nodes.ids_like
         self.nodes = nodes.nodes
         self.bodies = nodes.bodies
         self.world = nodes.world
