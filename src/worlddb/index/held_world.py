@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.name_index import first_name, name_key
+from worlddb.index.name_index import NOT_NAMED, first_name, name_key, unqualified
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
@@ -292,7 +292,9 @@ class HeldWorld:
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
         self.text.add(words(f"{body.name} {body.content}"))
-        self._name(body.name, place)
+        if body.type not in NOT_NAMED:
+            for name in {body.name, unqualified(body.name)}:
+                self._name(name, place)
         if first := first_name(body.type, body.name):
             self.firsts.setdefault(first, []).append(body.row)
         self._touch(body.parent or 0)

@@ -39,6 +39,7 @@ FIRST_NAMED = frozenset({"Entity", "Person"})
 
 _WORD = re.compile(r"[^\W_](?:[\w.'’&+#-]*[\w+#])?")
 _POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
+_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 _SENTENCE_END = re.compile(r"[.!?:;\n\"“”(]")
 
 Postings = list[tuple[int, int]]
@@ -189,6 +190,11 @@ def _put(session: Reader, filed: Postings, names: Counter[int], last: int, notes
 def said_words(text: str) -> list[str]:
     """Return the words of a name or a question, without surrounding punctuation and "'s"."""
     return [_POSSESSIVE.sub("", match.group()) for match in _WORD.finditer(text)]
+
+
+def unqualified(name: str) -> str:
+    """Return a name without what stands in brackets behind it: Tesla, for "Tesla (company)"."""
+    return _QUALIFIER.sub("", name) or name
 
 
 def name_key(name: str) -> str:

@@ -16,10 +16,11 @@ X2  Equal messages and an equal `at` give an equal draft.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from blake3 import blake3
@@ -39,6 +40,7 @@ from worlddb.language.language_reader import (
     Same,
     StatedClaim,
 )
+from worlddb.language.text_title import title_of
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor, Message, Span
 from worlddb.model.inputs import EPOCH, from_micros, to_micros
 
@@ -49,6 +51,7 @@ Spans = dict[tuple[int, int, int], Span]
 
 DEFAULT = "rules"
 CHOICES = ("verbatim", "rules")
+_SENTENCE_END = re.compile(r"\w[.!?]\s+[^\sa-z]|\n")
 MEMORY = "memory"
 SESSION = "session"
 USER = "user"
@@ -217,9 +220,12 @@ class DraftBuilder:
             self._entities.setdefault(key, entity)
             self._known_by(entity, alias)
 
-    def refer(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> None:
-        """Record that a message speaks of an entity."""
-        self._edge(turn.source, entity.key, "", self.note(turn, entity, start, end), {})
+    def refer(
+        self, turn: ReadMessage, entity: Entity, start: int, end: int, *, about: bool = False
+    ) -> None:
+        """Record that a message mentions an entity, or is about it."""
+        role = {"role": "about"} if about else {}
+        self._edge(turn.source, entity.key, "", self.note(turn, entity, start, end), role)
 
     def note(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> Span:
         """Record where the text speaks of an entity, by a mention or otherwise."""
@@ -310,6 +316,8 @@ class DraftBuilder:
         if edge is None:
             said = {**metadata, "span": [span.start, span.end], "text": span.text}
             edge = self._edges[source, target, role] = _Edge(said)
+        elif "role" in metadata:
+            edge.metadata["role"] = metadata["role"]
         edge.spans[_place(span)] = span
 
     def _node(self, entity: Entity) -> DraftNode:
@@ -416,8 +424,10 @@ class RulesExtractor:
         first or the last part of one person's full name is that person.
     R3  Text in a language that no reader reads stays verbatim.
     R4  In a note, a single text of the user, "the user" is the one who says "I".
-    R5  What a message claims of somebody is on an edge to them, with the sentence as its span.
-    R6  Two claims of one message that exclude each other are none; what a message says to be over
+    R5  A message is about what it is filed under (a title, a heading), about the name it opens with
+        and about its speaker; it mentions every other name.
+    R6  What a message claims of somebody is on an edge to them, with the sentence as its span.
+    R7  Two claims of one message that exclude each other are none; what a message says to be over
         by its end is over, and no more.
     """
 
@@ -448,20 +458,59 @@ class RulesExtractor:
         builder = DraftBuilder([message.speaker for message in messages], reader.titles)
         for turn, mentions in zip(read, found, strict=True):
             sure = [each for each in mentions if each.sure or name_key(each.text) in certain]
-            namings = reader.namings(turn.plain, sure, spoken) if sure else []
-            entities = _read_names(builder, turn, sure, namings)
-            said = (turn.message.at or at).date()
-            dates = reader.dates(turn.plain, said)
-            for dated in dates:
-                builder.add_date(turn, dated)
-            claims = reader.claims(turn.message.text, turn.plain, sure, dates, note=note)
-            # "I work at Tern as of next month" says nothing of now.
-            ahead = {dated.last for dated in dates if dated.first > said}
-            for claim in without_clashes(claims):
-                if claim.since not in ahead:
-                    _read_claim(builder, turn, entities, claim)
+            self._read(builder, turn, sure, (turn.message.at or at).date(), spoken, note)
         nodes, edges = builder.drafts()
         return Draft(nodes=verbatim.nodes + nodes, edges=edges)
+
+    def _read(
+        self,
+        builder: DraftBuilder,
+        turn: ReadMessage,
+        mentions: Sequence[Mention],
+        said: date,
+        spoken: Set[str],
+        note: bool,
+    ) -> None:
+        """Add what one message says to the draft."""
+        reader, text = self._reader, turn.message.text
+        title = title_of(text, reader.is_ordinary)
+        if title is not None:
+            mentions = [each for each in mentions if each.start >= title.end]
+            filed = builder.named(
+                Mention(title.start, title.end, text[: title.end].strip(), True, False)
+            )
+            builder.refer(turn, filed, title.start, title.end, about=True)
+        namings = reader.namings(turn.plain, mentions, spoken) if mentions else []
+        entities = _read_names(builder, turn, mentions, namings)
+        opening = _subject(turn, mentions, 0 if title is None else title.body)
+        if opening is not None:
+            first = mentions[opening]
+            builder.refer(turn, entities[opening], first.start, first.end, about=True)
+        dates = reader.dates(turn.plain, said)
+        for dated in dates:
+            builder.add_date(turn, dated)
+        claims = reader.claims(text, turn.plain, mentions, dates, note=note)
+        # "I work at Tern as of next month" says nothing of now.
+        ahead = {dated.last for dated in dates if dated.first > said}
+        for claim in without_clashes(claims):
+            if claim.since not in ahead:
+                _read_claim(builder, turn, entities, claim)
+
+
+def _subject(turn: ReadMessage, mentions: Sequence[Mention], body: int) -> int | None:
+    """Return the number of the mention that a message is about: the first name of a note.
+
+    A turn of a conversation is about its speaker, and about a name only if it opens with it: what
+    comes later may be anybody, and "Melanie, look!" speaks to somebody.
+    """
+    first = next((n for n, each in enumerate(mentions) if each.start >= body), None)
+    if first is None:
+        return None
+    start, end = mentions[first].start, mentions[first].end
+    if turn.source == MEMORY:
+        return first if _SENTENCE_END.search(turn.plain, body, start) is None else None
+    opens = not turn.plain[body:start].strip(" \"“'‘*")
+    return first if opens and turn.plain[end : end + 1] != "," else None
 
 
 def _names_of(messages: Sequence[Message]) -> frozenset[str]:

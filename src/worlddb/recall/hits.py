@@ -31,12 +31,15 @@ from worlddb.view.visibility import Moment, View, accepted_class, conflict_value
 
 if TYPE_CHECKING:
     from worlddb.recall.ranker import Scores
+    from worlddb.recall.spreading import Way
 
 
 CHARS_PER_TOKEN = 4
 """What tokenizers of today's models need for English text, on average."""
 SPARE_HITS = 10
 """How many more hits are looked at than are asked for: summaries among them may be stale."""
+NAME_CHARS = 60
+"""How much of a text stands for it in a path."""
 SUMMARY, FACT = "Summary", "Fact"
 
 
@@ -76,13 +79,29 @@ class Outdated(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PathStep(Plain):
+    """One step of the way to a hit: along which relation to which node.
+
+    `relation` is `about`, `mentions`, `inside` or what an edge calls itself ("sister"); `says` is
+    a name in the question or in the text before, `found` a text that the other lanes found. `edge`
+    is the edge of the step, if there is one. `name` is the node's name, or how its text begins.
+    """
+
+    relation: str
+    node: Id
+    name: str
+    edge: Id | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit(Plain):
     """A remembered node, its rank in every lane, and what speaks against it.
 
     `score` is what hits are ordered by, except that what replaced a sentence of a hit (`outdated`)
     comes before the hit. `weighed` has the parts that `score` is the sum of, by the names of
-    `Weights`; `fused` is the reciprocal rank fusion of the lanes alone. The validity and the
-    provenance of a hit are those of its node.
+    `Weights`; `fused` is the reciprocal rank fusion of the lanes alone. `path` says how the graph
+    lane came here, from a name in the question or from another hit; empty if it did not. The
+    validity and the provenance of a hit are those of its node.
     """
 
     node: Node
@@ -92,6 +111,7 @@ class Hit(Plain):
     weighed: Mapping[str, float] = field(default_factory=dict, hash=False)
     conflicts: tuple[Conflict, ...] = ()
     outdated: tuple[Outdated, ...] = ()
+    path: tuple[PathStep, ...] = ()
     tokens: int = 0
 
     @property
@@ -172,7 +192,8 @@ class Ranking:
     """Candidates in their order, and what explains it; by position in `rows` where not said.
 
     `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
-    positions that each lane found, best first, and `lanes` the scores of each lane.
+    positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
+    the graph lane came to a node, by row.
     """
 
     order: Sequence[int]
@@ -182,6 +203,7 @@ class Ranking:
     ranks: Mapping[str, Sequence[int]]
     lanes: Mapping[str, Scores]
     parts: Mapping[str, Scores]
+    ways: Mapping[int, Way] = field(default_factory=dict)
 
 
 def hits_of(
@@ -218,6 +240,7 @@ def hits_of(
     }
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
+    paths = _paths(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
     return tuple(
         Hit(
             node=nodes[rows[at]],
@@ -233,10 +256,32 @@ def hits_of(
             },
             conflicts=tuple(conflicts.get(rows[at], ())),
             outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
+            path=paths.get(rows[at], ()),
             tokens=tokens_in(nodes[rows[at]]),
         )
         for at in chosen
     )
+
+
+def _paths(
+    view: View, rows: Iterable[int], ways: Mapping[int, Way]
+) -> dict[int, tuple[PathStep, ...]]:
+    """Return the path to each row that the graph lane reached."""
+    chosen = {row: ways[row].steps for row in rows if row in ways}
+    passed = {step.row for steps in chosen.values() for step in steps}
+    nodes = view.reader.nodes(passed, view.moment.known)
+    return {
+        row: tuple(
+            PathStep(
+                relation=step.relation,
+                node=nodes[step.row].id,
+                name=nodes[step.row].name or nodes[step.row].content[:NAME_CHARS],
+                edge=step.edge,
+            )
+            for step in steps
+        )
+        for row, steps in chosen.items()
+    }
 
 
 def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Replaced]], set[int]]:
