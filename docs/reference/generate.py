@@ -24,7 +24,7 @@ Ids go in as `Id`, 32 bytes, 64 hex digits or a unique prefix of at least 4 digi
 GROUPS = {
     "Memories": [
         *("Memory", "Written", "Linked", "Remembered", "MemoryPage", "Retired"),
-        *("Scope", "ScopePage", "ScopeName"),
+        *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [
@@ -49,7 +49,7 @@ GROUPS = {
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
         *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
     ],
-    "Handlers": ["EdgeHandler", "WriteContext", "Query"],
+    "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],
 }
 
 

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from worlddb.audit.erasure_receipt import Receipt
+    from worlddb.audit.undo import Kept, Restored, Undone
     from worlddb.claims.claim import Claim
     from worlddb.consolidate.background_consolidator import Background, BackgroundRun
     from worlddb.consolidate.consolidation_run import (
@@ -84,10 +85,11 @@ if TYPE_CHECKING:
     from worlddb.model.retention import RetentionSettings
     from worlddb.models.chat_client import Chat, ChatSettings, Usage, chat_from
     from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
+    from worlddb.ontology.declared_types import EdgeDeclaration
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
     from worlddb.query.pipeline import Subgraph
     from worlddb.query.query_builder import Plan, QueryBuilder, QuerySpec
-    from worlddb.recall.hits import Hit, LaneRank, Outdated, Recall
+    from worlddb.recall.hits import Hit, LaneRank, Outdated, PathStep, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
     from worlddb.world_db import WorldDB, open
@@ -113,6 +115,7 @@ __all__ = [
     "DraftEdge",
     "DraftNode",
     "Edge",
+    "EdgeDeclaration",
     "EdgeDraft",
     "EdgeHandler",
     "Embedder",
@@ -127,6 +130,7 @@ __all__ = [
     "InferredEdge",
     "Ingested",
     "InvalidInputError",
+    "Kept",
     "LaneRank",
     "Limits",
     "Linked",
@@ -141,6 +145,7 @@ __all__ = [
     "NotFoundError",
     "Ontology",
     "Outdated",
+    "PathStep",
     "Pending",
     "Plan",
     "Problem",
@@ -157,6 +162,7 @@ __all__ = [
     "RejectedError",
     "Remembered",
     "ResolverSettings",
+    "Restored",
     "RetentionSettings",
     "Retired",
     "Scope",
@@ -169,6 +175,7 @@ __all__ = [
     "SummaryChange",
     "TextMatch",
     "Transaction",
+    "Undone",
     "Usage",
     "Weights",
     "WorldDB",
@@ -183,6 +190,7 @@ __all__ = [
 
 _NAMES_OF = {
     "worlddb.audit.erasure_receipt": "Receipt",
+    "worlddb.audit.undo": "Kept Restored Undone",
     "worlddb.claims.claim": "Claim",
     "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
     "worlddb.consolidate.consolidation_run": (
@@ -214,10 +222,11 @@ _NAMES_OF = {
     "worlddb.model.retention": "RetentionSettings",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",
     "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
+    "worlddb.ontology.declared_types": "EdgeDeclaration",
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
     "worlddb.query.pipeline": "Subgraph",
     "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
-    "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
+    "worlddb.recall.hits": "Hit LaneRank Outdated PathStep Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
     "worlddb.world_db": "WorldDB open",

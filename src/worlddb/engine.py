@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from worlddb.index.search import Search
-from worlddb.ingest.background_queue import BackgroundQueue
+from worlddb.ingest.background_queue import BackgroundQueue, Reclustered
 from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.edge_types import EdgeHandler
@@ -51,6 +51,7 @@ def open_engine(
     create: bool,
     durability: str,
     busy_timeout_s: float,
+    verify_reads: bool,
     limits: Limits | None,
     handlers: Iterable[EdgeHandler],
     embedder: Embedder | str | None,
@@ -69,6 +70,7 @@ def open_engine(
         create=create,
         durability=durability,
         busy_timeout_s=busy_timeout_s,
+        verify_reads=verify_reads,
     )
     try:
         search = Search(store, embedder, pooling, models_dir)
@@ -96,7 +98,7 @@ def open_engine(
 
 
 class OpenStore:
-    """A store that is open: its parts, its path, and how it is closed."""
+    """A store that is open: its parts, its file, its background work, and how it is closed."""
 
     def __init__(
         self,
@@ -106,6 +108,7 @@ class OpenStore:
         create: bool = True,
         durability: str = "full",
         busy_timeout_s: float = 30.0,
+        verify_reads: bool = True,
         limits: Limits | None = None,
         handlers: Iterable[EdgeHandler] = (),
         embedder: Embedder | str | None = None,
@@ -119,6 +122,7 @@ class OpenStore:
             create=create,
             durability=durability,
             busy_timeout_s=busy_timeout_s,
+            verify_reads=verify_reads,
             limits=limits,
             handlers=handlers,
             embedder=embedder,
@@ -164,3 +168,28 @@ class OpenStore:
         self.engine.store.refuse_lost()
         with self.engine.store.read() as reader:
             reader.head()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the work in the background is done; return whether it was in time."""
+        return self.engine.background.wait(timeout_s)
+
+    @property
+    def reclustered(self) -> list[Reclustered]:
+        """What the last hundred looks at a neighbourhood in the background found."""
+        return list(self.engine.background.done)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the store as of now to a new file, while others read and write.
+
+        Raises:
+            StorageError: the file exists already or cannot be written.
+        """
+        self.engine.store.backup(os.fspath(path))
+
+    def clean(self) -> bool:
+        """Rewrite the file without what was erased; return whether that is done. Copies the file.
+
+        Raises:
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self.engine.store.clean()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
@@ -13,8 +12,8 @@ from worlddb.audit.erasure_receipt import Receipt, erase_texts, replay_and_clean
 from worlddb.audit.journal_export import export_lines
 from worlddb.audit.proof_path import prove
 from worlddb.audit.store_check import check
+from worlddb.audit.undo import CommitNumbers, Undone, undo_commits
 from worlddb.engine import OpenStore
-from worlddb.ingest.background_queue import Reclustered
 from worlddb.ingest.extraction_queue import queue_entries
 from worlddb.ingest.extractors import Input, messages_of
 from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
@@ -40,7 +39,6 @@ from worlddb.model.retention import RetentionSettings
 from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import QueryBuilder, QuerySpec
 from worlddb.store.interface import Reader
-from worlddb.store.rows import ROOT_ROW
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import Moment, moment_of
 from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact
@@ -61,9 +59,9 @@ class WorldDB(OpenStore):
     `path` is a file, made if new, or ":memory:" for a store that is gone when closed.
     `durability="full"` means that an acknowledged commit survives a power cut; `"normal"` may lose
     the last commits then (never on a crash of the process) and writes faster. `embedder` is a name
-    (`worlddb models list`) or an object; by default the embedder that made the store's vectors, and
-    for a new store the one that needs no download. `"none"` does without. `pooling` is how worlds
-    get their vectors; `models_dir` is where installed models lie, if not in the usual place.
+    (`worlddb models list`) or an object; by default the one that made the store's vectors, for a
+    new store the one that needs no download; `"none"` does without. `pooling` is how worlds get
+    their vectors, `models_dir` where models lie. `verify_reads` compares what is read with its id.
 
     Raises:
         FormatError: the file is no WorldDB store, or of a newer format.
@@ -193,15 +191,6 @@ class WorldDB(OpenStore):
         """
         return self.engine.ingestion.reclusterer.run([ids], world, resolver)
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the work in the background is done; return whether it was in time."""
-        return self.engine.background.wait(timeout_s)
-
-    @property
-    def reclustered(self) -> list[Reclustered]:
-        """What the last hundred looks at a neighbourhood in the background found."""
-        return list(self.engine.background.done)
-
     def pending(self) -> list[Pending]:
         """Return what waits for extraction: what failed least often first, then the oldest."""
         with self.engine.store.read() as reader:
@@ -209,7 +198,7 @@ class WorldDB(OpenStore):
 
     def extract_pending(
         self,
-        extractor: Extractor,
+        extractor: Extractor | str,
         *,
         limit: int | None = None,
         actor: str = EXTRACT_ACTOR,
@@ -218,6 +207,8 @@ class WorldDB(OpenStore):
     ) -> Extracted:
         """Extract what waits, at most `limit` memories, each as one commit; say what that did.
 
+        `extractor` reads all of them, and texts of any length. The name of one ("rules") reads what
+        waits for that one.
         Three failures in a row end the run: the model is down. Nothing is lost by that, nor by
         stopping it; call it again.
 
@@ -373,14 +364,13 @@ class WorldDB(OpenStore):
         return self.engine.search.reindex(embedder, on_progress)
 
     def conflicts(self, *, as_of: AsOf = NOW, include_settled: bool = False) -> list[Conflict]:
-        """Return the recorded contradictions.
+        """Return the contradictions; with `include_settled`, also those that are over.
 
         Raises:
             InvalidInputError: a time without a zone.
         """
         with self._at(as_of) as (reader, moment):
-            found = lookup.conflicts(reader, moment)
-        return [item for item in found if include_settled or not item.settled]
+            return lookup.conflicts(reader, moment, include_settled)
 
     def proposals(
         self, status: ProposalStatus | None = "pending", *, as_of: AsOf = NOW
@@ -455,6 +445,23 @@ class WorldDB(OpenStore):
         with self.engine.store.read() as reader:
             return history.diff(reader, seq_a, seq_b)
 
+    def undo(
+        self, commit: CommitNumbers, *, dry_run: bool = False, actor: str = DEFAULT_ACTOR
+    ) -> Undone:
+        """Take a commit back, or several together, by a compensating commit; say what it did.
+
+        What the commit had ended lives again, as a successor with the same text and time; what it
+        had written is retired as if it had never been so. What later memories use stays (`kept`).
+        Undoing an undo brings the commit back. `dry_run` plans and writes nothing.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such commit.
+            ConflictError: it was undone already, or it erased texts.
+            StorageError, RejectedError: the store cannot be written, or a handler refused.
+        """
+        engine, transaction = self.engine, self.transaction(actor)
+        return undo_commits(engine.store, engine.clock, transaction, commit, dry_run=dry_run)
+
     def check(self) -> list[Problem]:
         """Hash everything and compare it with every index; an empty list is a sound store."""
         return check(self.engine.store)
@@ -478,14 +485,6 @@ class WorldDB(OpenStore):
         """
         return replay_and_clean(self.engine.store, self.engine.search, lines, on_commit)
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the store as of now to a new file, while others read and write.
-
-        Raises:
-            StorageError: the file exists already or cannot be written.
-        """
-        self.engine.store.backup(os.fspath(path))
-
     def erase(
         self, id: bytes | str | Sequence[bytes | str], *, actor: str = DEFAULT_ACTOR
     ) -> Receipt:
@@ -502,14 +501,6 @@ class WorldDB(OpenStore):
         """
         return erase_texts(self.engine.store, self.engine.search, self.transaction(actor), id)
 
-    def clean(self) -> bool:
-        """Rewrite the file without what was erased; return whether that is done. Copies the file.
-
-        Raises:
-            StorageError, ConflictError: the store cannot be written.
-        """
-        return self.engine.store.clean()
-
     def consolidate(
         self,
         world: bytes | str | None = None,
@@ -524,14 +515,14 @@ class WorldDB(OpenStore):
     ) -> ConsolidationReport:
         """Summarise worlds, infer what follows from edges, flag contradictions; say what was done.
 
-        Every world (inside `world`, or in the whole store, but never the root) that is at least
-        `min_age` old (a timedelta or seconds) and holds two details or more gets a `Summary`,
-        derived from each of them. `causes` and `subtype_of` are closed: what follows is written as
-        inferred, with its premises. Sources with more than one target under a functional edge type
-        are flagged. `only` chooses some of these. No source is deleted or closed. A run is bounded
-        (`worlds_max`, `edges_max`) and can be stopped anywhere; a second one finds nothing to do.
-        `dry_run` reports the decisions and writes nothing. If the summarizer fails, the report has
-        the error, and the rest goes on.
+        Every world (inside `world`, or in the whole store, but never the root) with two details or
+        more gets a `Summary`, derived from each of them; details younger than `min_age` (a
+        timedelta or seconds) wait. `causes`, `implies`, `subtype_of` and types declared transitive
+        are closed: what follows is written as inferred, with its premises. Sources with more than
+        one target under a functional edge type are flagged. `only` chooses some of these. No source
+        is deleted or closed. A run is bounded (`worlds_max`, `edges_max`) and can be stopped
+        anywhere; a second one finds nothing to do. `dry_run` reports the decisions and writes
+        nothing. If the summarizer fails, the report has the error, and the rest goes on.
 
         Raises:
             InvalidInputError: an option is wrong.
@@ -571,20 +562,12 @@ class WorldDB(OpenStore):
             InvalidInputError: an option is wrong.
             NotFoundError: no such world.
         """
-        from worlddb.consolidate.fading_report import check_fading, fading
+        from worlddb.consolidate.fading_report import check_fading, fading_in
 
         check_fading(limit, below)
         self.engine.recalls.flush()
         with self._at(NOW) as (reader, moment):
-            row = ROOT_ROW if world is None else lookup.find(reader, world, "nodes")
-            return fading(
-                reader,
-                moment,
-                world=row,
-                limit=limit,
-                below=below,
-                settings=settings or RetentionSettings(),
-            )
+            return fading_in(reader, moment, world, limit, below, settings)
 
     @contextmanager
     def _at(self, as_of: AsOf) -> Iterator[tuple[Reader, Moment]]:

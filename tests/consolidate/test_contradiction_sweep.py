@@ -148,3 +148,14 @@ def test_a_registration_counts_where_it_was_made_and_inner_ones_win(db: WorldDB)
         say(db, "visited", ada, rome)
     (told,) = db.consolidate().contradictions
     assert db.get(told.source).parent == strict
+
+
+def test_the_values_of_nodes_accepted_as_one_are_compared(db: WorldDB) -> None:
+    quinn, quin, rome, oslo = people(db, "Quinn", "Quin", "Rome", "Oslo")
+    say(db, "lives_in", quinn, rome)
+    say(db, "lives_in", quin, oslo)
+    proposal = say(db, "same_as", quinn, quin)
+    assert db.consolidate(only="conflicts").contradictions == ()
+    db.accept_merge(proposal.id)
+    (told,) = db.consolidate(only="conflicts").contradictions
+    assert {told.left, told.right} == {rome, oslo}

@@ -71,6 +71,7 @@ SETTINGS = {
     "llm_api_key": "secret: its key",
     "log_level": "debug, info, warning or error",
     "extractor": "what reads texts: rules, verbatim or llm",
+    "verify_reads": "whether each node that is read is compared with its id",
     "consolidate_every_s": "seconds between consolidations while serving",
 }
 

@@ -76,8 +76,9 @@ def test_every_setting_can_be_given_in_each_of_the_three_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {"port": "99", "log_level": "error", "extractor": "verbatim"}
+    texts |= {"verify_reads": "false"}
     texts |= {"consolidate_every_s": "1.5", "allowed_hosts": "x", "allowed_origins": "x"}
-    typed: dict[str, Any] = {"port": 99, "consolidate_every_s": 1.5}
+    typed: dict[str, Any] = {"port": 99, "consolidate_every_s": 1.5, "verify_reads": False}
     typed |= {"allowed_hosts": ["x"], "allowed_origins": ["x"]}
     for name, kind in KINDS.items():
         text = texts.get(name, "/x")
@@ -165,6 +166,7 @@ def test_a_file_that_is_named_has_to_be_there_and_to_be_text(
     [
         ("WORLDDB_PORT", "http", "WORLDDB_PORT: 'http' is not a whole number"),
         ("WORLDDB_PORT", "１２", "not a whole number"),
+        ("WORLDDB_VERIFY_READS", "never", "WORLDDB_VERIFY_READS: 'never' is neither true nor"),
         ("WORLDDB_LOG_LEVEL", "loud", "WORLDDB_LOG_LEVEL: 'loud' is not one of debug"),
         ("WORLDDB_CONSOLIDATE_EVERY_S", "often", "WORLDDB_CONSOLIDATE_EVERY_S: 'often' is no"),
     ],

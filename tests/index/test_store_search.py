@@ -29,6 +29,7 @@ from recall.search_stage import (
     open_store,
 )
 from worlddb import AsOf, Id, Recall, RecallSettings, WorldDB
+from worlddb.embed.embedder import HashEmbedder
 from worlddb.index import store_search
 
 HELD, WIDE = 1 << 20, 0
@@ -316,7 +317,7 @@ def test_however_many_are_asked_for_there_are_no_more_than_there_are(most: int) 
 
 
 def test_who_may_be_seen_is_asked_once_of_each_however_deep_a_search_goes() -> None:
-    rows, asked = [(row, 1.0) for row in range(1_000)], list[int]()
+    rows, asked = [(row, 1.0 / (1 + row)) for row in range(1_000)], list[int]()
 
     def keep(some: Sequence[int]) -> set[int]:
         asked.extend(some)
@@ -325,3 +326,18 @@ def test_who_may_be_seen_is_asked_once_of_each_however_deep_a_search_goes() -> N
     found = store_search._until_enough(lambda deep: rows[:deep], keep, 3, 10)
     assert [row for row, _ in found] == [99, 199, 299, 399, 499, 599]
     assert asked == list(range(640))
+
+
+@pytest.mark.parametrize("most", [HELD, WIDE])
+@pytest.mark.parametrize("by", ["vector", "text", "phrase"])
+def test_which_of_equal_nodes_comes_first_does_not_depend_on_the_limit(most: int, by: str) -> None:
+    db = hold_at_most(open_store(), most)
+    ids = facts(db, ["apple pie"] * 60)
+    facts(db, [f"pear {number}" for number in range(60)])
+    asked = {
+        "vector": db.query().vector(HashEmbedder().embed_queries(["apple pie"])[0].tolist()),
+        "text": db.query().text("apple"),
+        "phrase": db.query().text("apple pie", "phrase"),
+    }[by]
+    for few in (1, 2, 7, 50, 60):
+        assert found(asked.limit(few).execute()) == sorted(ids)[:few]

@@ -259,7 +259,6 @@ def test_no_memory_ends_before_it_is_valid_whatever_days_are_named(db: WorldDB, 
     [
         ("I moved to Porto.", "I moved to Lisbon yesterday."),
         ("I now live in Porto.", "I moved to Lisbon yesterday."),
-        ("I moved to Porto on May 19.", "I moved to Lisbon on May 18."),
         ("I live in Porto.", "I moved to Lisbon in March 2026."),
         ("I live in Porto.", "I've lived in Lisbon since 2010."),
         ("I live in Porto.", "Sarah moved to Lisbon yesterday."),
@@ -272,6 +271,22 @@ def test_history_and_what_a_later_change_was_told_of_end_nothing(
     first = say(db, old, NOON)
     assert say(db, new, NOON + timedelta(hours=1)).superseded == ()
     assert db.get(first.memories[0]).valid_to is None
+
+
+def test_history_told_late_ends_where_the_known_change_begins(db: WorldDB) -> None:
+    first = say(db, "I moved to Porto on May 19.", NOON)
+    late = say(db, "I moved to Lisbon on May 18.", NOON + timedelta(hours=1))
+    (ended,) = late.superseded
+    fact = db.get(ended)
+    assert fact.type == "Fact"
+    assert fact.valid_to is not None
+    assert (fact.valid_from.day, fact.valid_to.day) == (18, 19)
+    # Both texts stay: each tells of a day on which it was so.
+    assert db.get(first.memories[0]).valid_to is None
+    assert db.get(late.memories[0]).valid_to is None
+    (hit,) = (hit for hit in db.recall("Did I move to Lisbon?") if hit.id == late.memories[0])
+    assert [old.by for old in hit.outdated] == [first.memories[0]]
+    assert db.check() == []
 
 
 @pytest.mark.parametrize(
@@ -324,10 +339,62 @@ def test_the_order_of_writing_does_not_matter(tmp_path: Path) -> None:
     said = [("I live in Rome.", 2022), ("I live in Oslo.", 2023), ("I live in Paris.", 2024)]
     for number, order in enumerate(permutations(said)):
         with worlddb.open(tmp_path / f"{number}.db", embedder="none") as db:
-            for text, year in order:
-                say(db, text, day(year))
+            ids = {text: say(db, text, day(year)).memories[0] for text, year in order}
             assert live(db) == ["I live in Paris."]
+            ends = [db.get(ids[text]).valid_to for text, _ in said]
+            assert ends == [day(2023), day(2024), None]
+            held = db.query().as_of(valid=day(2023, 6)).filter_type("Memory").execute()
+            assert [node.content for node in held] == ["I live in Oslo."]
             assert db.check() == []
+
+
+@pytest.mark.parametrize("more", ["", " Tom called."])
+def test_what_was_retired_is_no_part_of_the_time_line(db: WorldDB, more: str) -> None:
+    (wrong,) = say(db, f"I live in Oslo.{more}", day(2023)).memories
+    with db.transaction() as tx:
+        tx.retire(wrong)
+    late = say(db, "I live in Rome.", day(2022))
+    assert late.superseded == ()
+    assert db.get(late.memories[0]).valid_to is None
+
+
+def test_an_edge_of_a_known_entity_begins_when_it_was_said(db: WorldDB) -> None:
+    say(db, "Anna Berg called.", day(2020))
+    say(db, "Anna Berg is my sister.", day(2024))
+    say(db, "Anna Berg is my sister.", day(2025))
+    (anna,) = (
+        node for node in db.query().filter_type("Entity").execute() if node.name == "Anna Berg"
+    )
+    (sister,) = db.edges(anna.id, "out")
+    assert (sister.metadata["relation"], sister.valid_from) == ("sister", day(2024))
+
+
+def test_a_drafted_edge_has_its_own_time(db: WorldDB) -> None:
+    class Reads:
+        name = "reads"
+
+        def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
+            return Draft(
+                nodes=(
+                    DraftNode(key="m", type="Memory", content=messages[0].text, created_at=at),
+                    DraftNode(key="p", type="Entity", name="Pat", resolvable=True),
+                    DraftNode(key="c", type="Place", name="Rome", resolvable=True),
+                ),
+                edges=(
+                    DraftEdge(
+                        type="refers_to",
+                        source="p",
+                        target="c",
+                        valid_from=day(2010),
+                        valid_to=day(2012),
+                    ),
+                ),
+            )
+
+    say(db, "Pat was in Rome from 2010 to 2012.", day(2024), extractor=Reads())
+    (pat,) = (node for node in db.query().filter_type("Entity").execute() if node.name == "Pat")
+    (edge,) = db.edges(pat.id, "out", include_superseded=True)
+    assert (edge.valid_from, edge.valid_to) == (day(2010), day(2012))
 
 
 def test_of_many_who_write_at_once_the_latest_word_stands(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ import pytest
 
 import worlddb
 from ontology.handler_stage import Quiet, fact, facts, names, open_store, write
-from worlddb import Edge, EdgeDraft, Id, InvalidInputError, Query, WorldDB, WriteContext
+from worlddb import (
+    Edge,
+    EdgeDraft,
+    Id,
+    InvalidInputError,
+    ProviderError,
+    Query,
+    WorldDB,
+    WriteContext,
+)
 
 
 @pytest.fixture
@@ -502,3 +511,31 @@ def test_two_stores_in_one_process_do_not_share_their_types() -> None:
         a, b = facts(other, "ab")
         with pytest.raises(InvalidInputError, match="unknown edge type"):
             write(other, "likes", a, b)
+
+
+class Forgetful(Quiet):
+    """A handler whose rewrite returns what it was told to."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__("bad")
+        self.answer = answer
+
+    def on_query_rewrite(self, query: Query) -> Query:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        answer: Query = self.answer
+        return answer
+
+
+@pytest.mark.parametrize("answer", [None, "query", KeyError("x")])
+def test_a_bad_rewrite_is_an_error_that_names_the_type(db: WorldDB, answer: Any) -> None:
+    ids = nested(db)
+    db.ontology(ids["inner"]).register(Forgetful(answer))
+    for ask in (
+        lambda: db.query().in_world(ids["inner"]).execute(),
+        lambda: db.query().in_world(ids["inner"]).explain(),
+        lambda: db.recall("x", scope=ids["inner"]),
+    ):
+        with pytest.raises(ProviderError, match="edge type 'bad': its on_query_rewrite"):
+            ask()
+    assert db.recall("inner.x", scope=ids["outer"]).hits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -287,3 +287,35 @@ def test_a_conflict_does_not_show_what_is_outside_the_world(db: WorldDB) -> None
     assert names(found) == ["inside"]
     assert outside not in {end for item in found.conflicts for end in (item.left, item.right)}
     assert str(outside) not in str(found.to_json())
+
+
+def test_what_lives_in_a_superseded_world_ends_with_it(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        one = tx.create_node(type="Plan", name="v1", created_at=day(1)).id
+        part = fact(tx, "part", parent=one)
+        deep = fact(tx, "deep", parent=part)
+        guest = fact(tx, "guest")  # A member lives elsewhere and stays.
+        tx.write_edge("contains", fact(tx, "elsewhere"), guest)
+        tx.write_edge("contains", one, guest)
+        two = tx.create_node(type="Plan", name="v2", created_at=day(3)).id
+        tx.write_edge("supersedes", two, one)
+    for ended in (one, part, deep):
+        assert db.get(ended).valid_to == datetime(2025, 1, 3, tzinfo=UTC)
+    assert db.get(guest).valid_to is None
+    assert {"v1", "part", "deep"}.isdisjoint(names(db.query().execute()))
+    then = names(db.query().as_of(valid=day(2)).execute())
+    assert {"v1", "part", "deep"} <= set(then)
+    assert db.check() == []
+
+
+def test_a_contradiction_is_over_when_a_side_has_ended(db: WorldDB) -> None:
+    one, two, new = facts(db, "abc")
+    write(db, "contradicts", one, two)
+    open_then = db.log()[-1].time
+    write(db, "supersedes", new, two)
+    assert db.conflicts() == []
+    assert len(db.conflicts(include_settled=True)) == 1
+    assert db.query().seeds([one]).execute().conflicts == ()
+    assert not any(hit.conflicts for hit in db.recall("a b c"))
+    assert len(db.query().include_superseded().execute().conflicts) == 1
+    assert len(db.conflicts(as_of=AsOf(known=open_then))) == 1

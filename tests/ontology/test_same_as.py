@@ -283,3 +283,26 @@ def test_a_class_does_not_lead_out_of_a_world(db: WorldDB) -> None:
     assert names(found) == ["target"]
     shown = {end for edge in found.edges for end in (edge.source, edge.target)}
     assert shown <= {inside, target}
+
+
+def test_the_second_edge_of_a_pair_proposes_it_when_the_first_is_deleted(db: WorldDB) -> None:
+    a, b = facts(db, "ab")
+    one, two = write(db, "same_as", a, b), write(db, "same_as", b, a)
+    assert len(db.proposals()) == 1
+    delete(db, one)
+    (left,) = db.proposals()
+    assert left.edge == two.id
+    db.accept_merge(two.id)
+    assert db.equivalence_class(a) == {a, b}
+    delete(db, two)
+    assert [it.status for it in db.proposals(None)] == ["withdrawn", "withdrawn"]
+    assert db.check() == []
+
+
+def test_a_rejected_pair_is_not_proposed_again_by_a_deletion(db: WorldDB) -> None:
+    a, b = facts(db, "ab")
+    one = write(db, "same_as", a, b)
+    write(db, "same_as", b, a, metadata={"why": "another"})
+    db.reject_merge(one.id)
+    delete(db, one)
+    assert db.proposals() == []

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
-from ontology.handler_stage import day, delete, fact, facts, names, open_store, refused, write
+import worlddb
+from ontology.handler_stage import (
+    SECOND,
+    Clock,
+    Quiet,
+    day,
+    delete,
+    fact,
+    facts,
+    names,
+    open_store,
+    refused,
+    write,
+)
 from worlddb import AsOf, EdgeDraft, Id, WorldDB
 
 
@@ -276,3 +290,55 @@ def test_after_leaving_only_refers_to_goes_on(db: WorldDB) -> None:
     # Without a world there is nothing to leave.
     free = db.query().seeds(start).traverse(["refers_to", "implies"], hops=4).execute()
     assert set(names(free)) == {"far", "beyond"}
+
+
+@pytest.mark.parametrize(("begins", "ends"), [(2020, 2021), (2040, None)])
+def test_a_contains_of_another_time_is_a_membership_and_no_home(
+    begins: int, ends: int | None
+) -> None:
+    db = open_store()
+    with db.transaction() as tx:
+        early = "2019-01-01T00:00:00Z"
+        world = tx.create_node(type="Topic", name="W", created_at=early).id
+        node = tx.create_node(type="Fact", name="n", content="walrus", created_at=early).id
+        until = None if ends is None else f"{ends}-01-01T00:00:00Z"
+        edge = tx.write_edge(
+            "contains", world, node, valid_from=f"{begins}-01-01T00:00:00Z", valid_to=until
+        )
+    assert db.get(node).parent == db.root_id
+    assert db.query().in_world(world).execute().ids == set()
+    assert not db.recall("walrus", scope=world).hits
+    then = db.query().in_world(world).as_of(valid=f"{begins}-06-01T00:00:00Z").execute()
+    assert then.ids == {node}
+    with db.transaction() as tx:
+        tx.delete_edge(edge.id)
+    assert db.check() == []
+
+
+def test_a_held_world_sees_a_membership_begin() -> None:
+    clock = Clock()
+    with worlddb.open(":memory:", clock=clock, embedder="none") as db:
+        with db.transaction() as tx:
+            world = tx.create_node(type="Topic", name="W").id
+            node = tx.create_node(type="Fact", name="n", content="walrus").id
+            soon = datetime.fromtimestamp(clock.now / 1e6 + 3_600, UTC)
+            tx.write_edge("contains", world, node, valid_from=soon)
+        assert not db.recall("walrus", scope=world).hits
+        clock.now += 2 * 3_600 * SECOND
+        assert [hit.node.id for hit in db.recall("walrus", scope=world)] == [node]
+
+
+def test_a_node_leaves_its_home_when_a_handler_ends_the_contains() -> None:
+    with open_store() as db:
+        with db.transaction() as tx:
+            world = tx.create_node(type="Topic", name="W", created_at=day(1)).id
+            node = fact(tx, "n")
+            home = tx.write_edge("contains", world, node)
+        assert db.get(node).parent == world
+        leaves = Quiet("leaves", lambda ctx, edge: ctx.close_validity(home.id, at=edge.valid_from))
+        db.ontology().register(leaves)
+        write(db, "leaves", node, world, valid_from=day(9))
+        assert db.get(node).parent == db.root_id
+        assert db.query().in_world(world).execute().ids == set()
+        assert db.query().in_world(world).as_of(valid=day(5)).execute().ids == {node}
+        assert db.check() == []

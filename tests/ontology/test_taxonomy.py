@@ -169,3 +169,13 @@ def test_deleting_a_said_edge_takes_no_other_said_edge_along(db: WorldDB) -> Non
     first, second = write(db, "subtype_of", a, b), write(db, "subtype_of", b, c)
     delete(db, first)
     assert db.get_edge(second.id).known_to is None
+
+
+def test_an_instance_that_has_ended_is_found_where_ended_things_are(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        ana = tx.create_node(type="Entity", name="Ana", created_at=day(1)).id
+        mayor = tx.create_node(type="Type", name="Mayor", created_at=day(1)).id
+        tx.write_edge("instance_of", ana, mayor, valid_from=day(2), valid_to=day(3))
+    assert of_type(db, "Mayor") == set()
+    found = db.query().include_superseded().filter_type("Mayor").execute()
+    assert names(found) == ["Ana"]

@@ -334,13 +334,18 @@ class World:
     def _follow(self, edge: NaiveEdge) -> None:
         """Do what an edge that was just written means for the others."""
         if edge.type == "supersedes":
-            self.close(self.nodes[edge.target], edge.valid_from)
+            ended = {edge.target}
+            while ended:
+                for ident in ended:
+                    self.close(self.nodes[ident], edge.valid_from)
+                ended = {node.id for node in self.nodes.values() if node.parent in ended}
         elif edge.type == "derived_from":
             detail = self.nodes[edge.target]
             if detail.type != "Summary":
                 self.note(edge.source, (), tuple(detail.sources))
         elif edge.type == "contains":
-            if self.nodes[edge.target].parent == ROOT and edge.source != ROOT:
+            is_free = self.nodes[edge.target].parent == ROOT and edge.source != ROOT
+            if is_free and self._is_home(edge, edge.target):
                 self.nodes[edge.target].parent = edge.source
                 self.placed.add(edge.target)
         elif edge.type == "contradicts":
@@ -357,6 +362,10 @@ class World:
             for other in self.live(("renews",)):
                 if other.source == edge.source and other.id != edge.id:
                     self.close(other, edge.valid_from)
+
+    def _is_home(self, edge: NaiveEdge, node: Id) -> bool:
+        """Return whether an edge says where a node lives: it holds now, without an end."""
+        return edge.target == node and edge.valid_to is None and edge.valid_from <= self.time
 
     def _propose(self, edge: NaiveEdge) -> None:
         evidence = dict(edge.metadata)
@@ -390,7 +399,7 @@ class World:
         edge.gone = True
         self.effects += 1
         if edge.type == "contains" and edge.target in self.placed:
-            held = {e.source for e in self.live(("contains",)) if e.target == edge.target}
+            held = {e.source for e in self.live(("contains",)) if self._is_home(e, edge.target)}
             # It lives where it was put for as long as any edge says so.
             if self.nodes[edge.target].parent == edge.source and edge.source not in held:
                 self.placed.discard(edge.target)
@@ -401,6 +410,11 @@ class World:
         elif edge.type == "same_as" and ident in self.proposals:
             if self.proposals[ident].status in ("pending", "accepted"):
                 self.proposals[ident] = _with(self.proposals[ident], status="withdrawn")
+                pair = {edge.source, edge.target}
+                for other in self.live(("same_as",)):
+                    if {other.source, other.target} == pair:
+                        self._propose(other)
+                        break
 
     def decide(self, ident: Id, status: ProposalStatus) -> None:
         """Accept, reject or reopen the proposal an edge staged, or else the newest of its pair."""

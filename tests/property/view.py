@@ -24,6 +24,8 @@ class View:
     def holds(self, thing: NaiveNode | NaiveEdge) -> bool:
         """Return whether a node or an edge is true at the view's valid time."""
         if self.valid is None:
+            if thing.type == "contains" and thing.valid_from > self.now:
+                return False
             return thing.valid_to is None or self.now < thing.valid_to
         return thing.valid_from <= self.valid and (
             thing.valid_to is None or self.valid < thing.valid_to

@@ -265,3 +265,18 @@ def test_what_had_not_begun_is_hidden_from_who_asks_for_what_has_ended_too(db: W
         edges = db.edges(old, as_of=as_of, include_superseded=True)
         assert list(walked.edges) == edges
         assert len(edges) == (at == times[2])
+
+
+def test_where_connected_acts_on_the_accepted_class_of_both_ends(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        sarah, chen, acme = (
+            tx.create_node(type="Entity", name=name).id for name in ("Sarah", "Chen", "Acme")
+        )
+        tx.write_edge("refers_to", chen, acme)
+        same = tx.write_edge("same_as", sarah, chen)
+    start = db.query().text("Sarah")
+    assert not start.where_connected("refers_to", "out", acme).execute().nodes
+    db.accept_merge(same.id)
+    assert start.where_connected("refers_to", "out", acme).execute().ids == {sarah}
+    back = db.query().text("Acme").where_connected("refers_to", "in", sarah)
+    assert back.execute().ids == {acme}

@@ -420,6 +420,8 @@ def _replay_change(ledger: Ledger, change: Change) -> None:
     """Repeat one recorded effect."""
     writer, detail, kind = ledger.writer, change.detail, change.kind
     ledger.changes.append(change)
+    if kind == "undo":
+        return  # It names commits; its effects are changes of their own.
     if kind in ("erase", "close_node", "place", "register"):
         row, _, _ = ledger.place(change.id)
         if kind == "erase":

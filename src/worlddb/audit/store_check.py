@@ -22,7 +22,7 @@ from worlddb.audit.history import BEFORE_FIRST, erasures
 from worlddb.audit.projection_check import check_projections, check_sets
 from worlddb.audit.store_image import StoreImage, label_of
 from worlddb.errors import CorruptionError, WorldDBError
-from worlddb.model.address import ERASED, ROOT_ID, edge_address, node_address, short_key
+from worlddb.model.address import ERASED, ROOT_ID, edge_address, has_address, short_key
 from worlddb.model.records import (
     GENESIS,
     Problem,
@@ -106,13 +106,11 @@ def _load_history(reader: Reader, image: StoreImage) -> None:
 
 def _check_nodes(reader: Reader, image: StoreImage) -> None:
     for node in reader.scan.nodes():
+        fields = node.type, node.name, node.content, node.created_at
         if node.created_at == ERASED:
             _check_erased(image, node)
-        else:
-            texts = node.name.encode(), node.content.encode()
-            address = node_address(node.type, *texts, node.created_at)
-            if address != node.id or short_key(node.id) != node.key:
-                image.report(label_of("node", node.id), "its fields do not hash to its id")
+        elif not has_address(node.id, *fields) or short_key(node.id) != node.key:
+            image.report(label_of("node", node.id), "its fields do not hash to its id")
         image.add_node(node)
     erased = {node.id for node in image.nodes.values() if node.created_at == ERASED}
     for ident in image.erasures.nodes - erased:

@@ -127,7 +127,7 @@ class Standing:
     It began at `began`, for all that is known, and was `said` at another time; the node itself is
     valid since `valid_from`. If `apart`, the node says other things too, and `text` alone is meant;
     `text` is empty if that is not known. `world` and `members` are the worlds it lives in and is a
-    member of.
+    member of. `ends` is when a later claim has ended it; None while it stands.
     """
 
     carrier: Id
@@ -143,6 +143,7 @@ class Standing:
     world: Id
     members: tuple[Id, ...] = ()
     vague: bool = False
+    ends: datetime | None = None
 
     @property
     def key(self) -> tuple[Id, str, tuple[str, ...]]:

@@ -1,16 +1,19 @@
-"""Claim lookup: which functional claims stand about somebody, and which of them a draft ends.
+"""Claim lookup: the functional claims about somebody, and which of them a draft ends.
 
 A claim is on the `refers_to` edge from the node that states it (its *carrier*) to its subject. So
 one look at a subject, and at the nodes accepted as the same, finds every claim about it.
 
-    claims of a draft, standing claims of the same subject and relation ──▶ Supersession, …
+    claims of a draft, claims of the same subject and relation so far ──▶ Supersession, …
 
 S1  Only functional claims that quote the text they were read from replace anything, and only
     functional claims are replaced: a visit to another city ends no earlier visit.
-S2  The later statement ends the earlier one at the time when the later one begins, in whatever
-    order they are written. A claim that began before the earlier statement, or lies in the future,
-    ends nothing. The exception is news: a change within the last month, told after a statement that
-    told of no change itself. Then the earlier claim ends when the later one was said.
+S2  The claims of one relation are one time line. Each ends when the first claim that follows it
+    begins, whatever the order of writing: a claim that is written late is ended by what had
+    followed it meanwhile, and ends what it follows earlier than was known.
+    The later statement follows, if what it says began later or at once. Two exceptions. News: a
+    change within the last month, told after a statement that told of no change itself, ends it when
+    it was said. History: what is told late of an earlier time ends at the date of a change that is
+    known with its date. A claim that lies in the future ends nothing.
 S3  A node that says other things, too, is never superseded. The sentence alone becomes a `Fact`
     that is derived from the node, and that fact is superseded (`Standing.apart`).
 
@@ -21,7 +24,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
@@ -53,7 +56,10 @@ def standing_claims(
     moment: Moment,
     keep: Callable[[Iterable[int]], set[int]] = set,
 ) -> dict[Id, list[Standing]]:
-    """Return the functional claims that stand now, by subject; `wanted` has the relations of each.
+    """Return the functional claims of each subject; `wanted` has the relations of each.
+
+    These are the claims that stand now, and those that later claims have ended. What was retired or
+    amended is no part of the time line.
 
     Only carriers that live in the world `home` itself, or in a session there, count: members of
     `home` live in other worlds. `keep` returns the rows that the caller may see.
@@ -95,19 +101,34 @@ def _standing(
     keep: Callable[[Iterable[int]], set[int]],
 ) -> list[Standing]:
     nodes = reader.nodes({item.source for item, _ in edges})
-    live = {row for row, node in nodes.items() if moment.holds(node) and not node.erased}
-    placed = keep(_lives_in(reader, {row: nodes[row] for row in live}, home))
+    nodes = {row: node for row, node in nodes.items() if not node.erased}
+    live = {row for row, node in nodes.items() if moment.holds(node)}
+    ended = _ended_by_claims(reader, {row: nodes[row] for row in nodes.keys() - live})
+    placed = keep(_lives_in(reader, {row: nodes[row] for row in live | ended.keys()}, home))
     members = _members(reader, placed, moment)
     moved = _moved(edges)
     found = []
     for item, said in edges:
-        if item.source not in placed or not moment.holds(item.edge):
+        if item.source not in placed or not (item.source in ended or moment.holds(item.edge)):
+            continue
+        if item.source in ended and said.relation not in ended[item.source]:
             continue
         node = nodes[item.source]
         if (str(node.id), said.relation, said.value) in moved:
             continue
         memberships = tuple(members.get(item.source, ()))
         found.append(_standing_claim(node, item.edge.target, said, memberships))
+    return found
+
+
+def _ended_by_claims(reader: Reader, nodes: Mapping[int, Node]) -> dict[int, set[str]]:
+    """Return which nodes held for a time until a later claim ended them, and of which relations."""
+    rows = [row for row, node in nodes.items() if node.valid_to and node.valid_to > node.valid_from]
+    found: dict[int, set[str]] = {}
+    for item in reader.edges_at(sorted(rows), "in", ("supersedes",)) if rows else ():
+        relation = item.edge.metadata.get("relation")
+        if isinstance(relation, str):
+            found.setdefault(item.target, set()).add(relation)
     return found
 
 
@@ -128,6 +149,7 @@ def _standing_claim(node: Node, subject: Id, said: Claimed, members: tuple[Id, .
         world=node.parent,
         members=members,
         vague=said.vague,
+        ends=node.valid_to,
     )
 
 
@@ -257,17 +279,18 @@ def supersessions(
         if new.key in others.keys:
             continue
         for old in others.of_others(new.carrier):
-            tied = old.said == new.said and old.carrier in written
-            if old.carrier != spared and _is_quotable(old) and not tied and _follows(new, old):
-                ended.append(_ended(old, by=new, evidence=claim.text or claim.evidence[0].text))
-                others.remove(old)
-        later = [one for one in others.of_others(new.carrier) if one.said > new.said]
-        later = [one for one in later if _follows(one, new)]
-        if later and _is_quotable(new):
-            first = min(later, key=lambda one: (_ends_at(new, one), bytes(one.carrier)))
-            ended.append(_ended(new, by=first, evidence=first.text))
-        else:
-            others.add(new)
+            is_later = old.said != new.said or old.carrier not in written
+            if old.carrier != spared and _is_quotable(old) and _follows(new, old, is_later):
+                end = _ended(old, by=new, evidence=claim.text or claim.evidence[0].text)
+                if old.ends is None or end.at < old.ends:
+                    ended.append(end)
+                    others.replace(old, replace(old, ends=end.at))
+        following = [one for one in others.of_others(new.carrier) if _follows(one, new, False)]
+        if following and _is_quotable(new):
+            ends = [_ended(new, by=one, evidence=one.text) for one in following]
+            ended.append(min(ends, key=lambda end: (end.at, bytes(end.by.carrier))))
+            new = replace(new, ends=ended[-1].at)
+        others.add(new)
         written.add(new.carrier)
     return ended
 
@@ -283,9 +306,9 @@ class _Statements:
         self.keys.add(claim.key)
         self._by_carrier.setdefault(claim.carrier, []).append(claim)
 
-    def remove(self, claim: Standing) -> None:
-        self.keys.discard(claim.key)
-        self._by_carrier[claim.carrier].remove(claim)
+    def replace(self, old: Standing, new: Standing) -> None:
+        claims = self._by_carrier[old.carrier]
+        claims[claims.index(old)] = new
 
     def of_others(self, carrier: Id) -> list[Standing]:
         """Return what other nodes state: a node never ends what it says itself."""
@@ -294,7 +317,11 @@ class _Statements:
 
 
 def _ended(old: Standing, *, by: Standing, evidence: str) -> Supersession:
-    return Supersession(old=old, by=by, at=_ends_at(old, by), evidence=evidence)
+    at = _ends_at(old, by)
+    if by.said < old.said and at < old.valid_from:
+        # Told late of an earlier time: the sentence has ended, the text that tells it is new.
+        old = replace(old, apart=True)
+    return Supersession(old=old, by=by, at=at, evidence=evidence)
 
 
 def _is_quotable(old: Standing) -> bool:
@@ -302,11 +329,15 @@ def _is_quotable(old: Standing) -> bool:
     return bool(old.text) or not old.apart
 
 
-def _follows(new: Standing, old: Standing) -> bool:
-    """Return whether a claim is the later statement about what another says."""
-    if new.carrier == old.carrier or new.said < old.said:
+def _follows(new: Standing, old: Standing, written_later: bool) -> bool:
+    """Return whether a claim comes after another on the time line, and replaces it."""
+    if new.carrier == old.carrier or not replaces(new, old):
         return False
-    return (new.began >= old.began or _is_news(new, old)) and replaces(new, old)
+    if new.said > old.said:
+        return new.began >= old.began or _is_news(new, old)
+    if new.said < old.said:
+        return old.began < new.began < new.said  # The text of `new` says when the change was.
+    return new.began > old.began or (written_later and new.began == old.began)
 
 
 def _is_news(new: Standing, old: Standing) -> bool:
@@ -320,7 +351,7 @@ def _is_news(new: Standing, old: Standing) -> bool:
 
 def _ends_at(old: Standing, by: Standing) -> datetime:
     """Return when a claim ends that another follows: never before its node began."""
-    begins = old.began if old.apart else old.valid_from
+    begins = old.began if old.apart or by.said < old.said else old.valid_from
     return by.began if by.began >= begins else max(by.said, begins)
 
 

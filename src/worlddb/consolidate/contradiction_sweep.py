@@ -1,8 +1,8 @@
 """Contradiction sweep: sources with more than one live target under a functional edge type.
 
-Two targets contradict each other, with three exceptions: their edges never hold at the same time,
-the targets were accepted as the same, or the conflict was recorded before. So a conflict that
-somebody settled stays settled.
+Sources that were accepted as the same are one source. Two targets contradict each other, with three
+exceptions: their edges never hold at the same time, the targets were accepted as the same, or the
+conflict was recorded before. So a conflict that somebody settled stays settled.
 """
 
 from __future__ import annotations
@@ -67,12 +67,27 @@ def _clashes(
             if edge.gone is None and (edge.valid_to is None or edge.valid_to > now):
                 if scope is None or edge.source in scope:
                     by_source.setdefault(edge.source, []).append(edge)
-        for source, edges in by_source.items():
+        for source, edges in _by_identity(reader, moment, by_source).items():
             if len({edge.target for edge in edges}) < 2:
                 continue
             if functional.holds(type_, edges[0].world):
                 for left, right in _pairs(reader, moment, edges, now):
                     yield TargetClash(type_, source, left, right)
+
+
+def _by_identity(
+    reader: Reader, moment: Moment, by_source: dict[int, list[CauseRow]]
+) -> dict[int, list[CauseRow]]:
+    """Return the edges of all nodes that were accepted as one at the first of these nodes."""
+    if not reader.has_proposals():
+        return by_source
+    joined: dict[int, list[CauseRow]] = {}
+    for source in sorted(by_source):
+        if source in by_source:
+            same = sorted(accepted_class(reader, {source}, moment) & by_source.keys())
+            edges = [edge for one in same for edge in by_source.pop(one)]
+            joined[source] = sorted(edges, key=lambda edge: edge.row)
+    return joined
 
 
 class _FunctionalTypes:

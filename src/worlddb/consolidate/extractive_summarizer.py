@@ -44,6 +44,7 @@ _AMOUNT = re.compile(
 )
 _CAPITALISED = re.compile(r"(?<![\w'’.])[^\W\d_a-z][\w'’&-]*\w(?:\s+[^\W\d_a-z][\w'’&-]*\w)*")
 _STOP = re.compile(r"[.!?…]+[\"”’')\]]*(?=\s|\Z)|\n+")
+_PLAIN_DATE = re.compile(r"\s*\[\d{4}[^\]]*\]")
 _NOT_AN_END = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Mt)|\b[A-Z])\.$"
 )
@@ -209,7 +210,8 @@ def _plain_dates(text: str, start: int, end: int, dates: list[Dated]) -> str:
     at = start
     for item in dates:
         parts.append(text[at : item.end])
-        if item.name not in text[item.start : item.end]:
+        # A summary of summaries reads days that were written out already.
+        if item.name not in text[item.start : item.end] and not _PLAIN_DATE.match(text, item.end):
             parts.append(f" [{item.name}]")
         at = item.end
     parts.append(text[at:end])

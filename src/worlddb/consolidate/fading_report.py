@@ -13,7 +13,7 @@ from worlddb.model.retention import DAY_MICROS, RetentionSettings, idle_micros, 
 from worlddb.query.pipeline import SUMMARY
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, RecallRow
-from worlddb.view.visibility import Moment, interior, is_answer
+from worlddb.view.visibility import Moment, find, interior, is_answer
 
 NODES_PER_READ = 1_000  # Bounds the memory of one database call: the whole store may be looked at.
 
@@ -49,6 +49,20 @@ def check_fading(limit: int, below: float) -> None:
     is_number = isinstance(below, int | float) and not isinstance(below, bool)
     if not is_number or not below > 0:
         raise InvalidInputError(f"below: give a number above 0, not {below!r:.40}")
+
+
+def fading_in(
+    reader: Reader,
+    moment: Moment,
+    world: bytes | str | None,
+    limit: int,
+    below: float,
+    settings: RetentionSettings | None,
+) -> list[Fading]:
+    """Return the report on a world named by its id, or on the whole store."""
+    row = ROOT_ROW if world is None else find(reader, world, "nodes")
+    chosen = settings or RetentionSettings()
+    return fading(reader, moment, world=row, limit=limit, below=below, settings=chosen)
 
 
 def fading(

@@ -3,7 +3,7 @@
 The details of a world are the nodes directly inside it, living there or as members, that have a
 content or a name of their own, or that have a summary of their interior. A *unit* is a detail with
 those summaries. Details and contents never change, so a summary is up to date if it was derived
-from exactly the units that are there now.
+from exactly the units that are there now, and no sentence of them was replaced since.
 
     nodes inside ──▶ units ──▶ parts (at most `DETAILS_MAX` units each) ──▶ jobs
 
@@ -20,10 +20,12 @@ from typing import NamedTuple
 
 from worlddb.consolidate.consolidation_run import SummaryAction
 from worlddb.consolidate.transitive_closure import topological_levels
+from worlddb.model.inputs import from_micros
 from worlddb.query.pipeline import DERIVED, SUMMARY, WHOLE, whole_summaries
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, InsideRow
-from worlddb.view.visibility import NAME_TYPES
+from worlddb.view.stale_summaries import stale_summaries
+from worlddb.view.visibility import NAME_TYPES, Moment
 
 DETAILS_MAX = 1_000
 """Units of one summary. Bounds what a summarizer gets at once, and what one change makes anew."""
@@ -85,14 +87,15 @@ def worlds_by_height(reader: Reader, scope: set[int] | None) -> list[list[int]]:
 
 
 def plan_jobs(
-    reader: Reader, worlds: Sequence[int], now: int, coming: Mapping[int, bool]
+    reader: Reader, worlds: Sequence[int], now: int, coming: Mapping[int, bool], oldest: int
 ) -> dict[int, list[SummaryJob]]:
     """Return the jobs of each of some worlds; worlds without a job are left out.
 
+    Details that were created after `oldest` are too young, unless a summary covers them already.
     `coming` is for a dry run. Its keys are worlds whose summaries would have changed by now; a
     value says whether that world would then have one. A real run sees it in the store.
     """
-    inside = _inside(reader, worlds)
+    inside = _inside(reader, worlds, now)
     rows = [item for items in inside.values() for item in items]
     around = {*worlds, *(item.row for item in rows if item.has_interior or item.row in coming)}
     own: dict[int, list[int]] = {}
@@ -108,24 +111,36 @@ def plan_jobs(
     parts = set(chain.from_iterable(own.get(world, ()) for world in worlds))
     for cover in reader.sweep.covers(parts, (DERIVED,)):
         covers.setdefault(cover.source, set()).add(cover.target)
+    moment = Moment(from_micros(now), None, None)
+    stale = stale_summaries(reader, reader.nodes(parts), moment, deep=False)
     found: dict[int, list[SummaryJob]] = {}
     for world in worlds:
         items = inside.get(world, [])
-        units = [] if world in ended else _units(items, own, now, coming)
         covered = {part: covers.get(part, set()) for part in own.get(world, ())}
-        jobs = _jobs(world, units, covered)
+        grown = set().union(*covered.values())
+        grown.update(item.row for item in items if item.created_at <= oldest)
+        units = [] if world in ended else _units(items, own, now, coming)
+        jobs = _jobs(world, [unit for unit in units if unit.row in grown], covered, stale)
         if jobs:
             found[world] = [_with_depth(reader, job, items, units, now) for job in jobs]
     return found
 
 
-def _inside(reader: Reader, worlds: Sequence[int]) -> dict[int, list[InsideRow]]:
+def _inside(reader: Reader, worlds: Sequence[int], now: int) -> dict[int, list[InsideRow]]:
     """Return what is directly inside worlds, without guest summaries that we wrote.
+
+    A membership that begins later does not count yet.
 
     Such a summary counts in the world it lives in. If it also counted where it is a member, two
     worlds could refresh each other's summaries forever.
     """
     found = reader.sweep.inside(worlds)
+    later = {
+        (item.source, item.target)
+        for item in reader.sweep.covers(worlds, MEMBERSHIP)
+        if item.valid_from > now
+    }
+    found = [item for item in found if not item.is_member or (item.world, item.row) not in later]
     guests = {item.row for item in found if item.is_member and item.type == SUMMARY}
     guests &= reader.sweep.noted(guests, MADE_BY).keys()
     inside: dict[int, list[InsideRow]] = {}
@@ -158,7 +173,7 @@ def _is_live(item: InsideRow, now: int) -> bool:
 
 
 def _jobs(
-    world: int, units: Sequence[SummaryUnit], parts: Mapping[int, set[int]]
+    world: int, units: Sequence[SummaryUnit], parts: Mapping[int, set[int]], stale: set[int]
 ) -> list[SummaryJob]:
     """Return which parts are to be written, refreshed or retired.
 
@@ -181,7 +196,11 @@ def _jobs(
         job = SummaryJob("refreshed", world, part, tuple(covered_units))
         if not covered_units:
             jobs.append(SummaryJob("retired", world, part))
-        elif any(unit.is_moving for unit in covered_units) or job.rows != parts[part]:
+        elif (
+            part in stale  # The details are the same, but a sentence of one was replaced.
+            or any(unit.is_moving for unit in covered_units)
+            or job.rows != parts[part]
+        ):
             jobs.append(job)
     groups = [rest[at : at + DETAILS_MAX] for at in range(0, len(rest), DETAILS_MAX)]
     return jobs + [SummaryJob("written", world, None, tuple(group)) for group in groups]

@@ -6,7 +6,8 @@ Then the batch is written in one commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from worlddb.consolidate.consolidation_run import ConsolidationRun, SummaryChange
@@ -14,10 +15,12 @@ from worlddb.consolidate.summary_plan import MADE_BY, SummaryJob, plan_jobs, wor
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.model.address import Id
 from worlddb.model.drafts import Message, Summarizer
-from worlddb.model.inputs import Limits, from_micros
+from worlddb.model.inputs import Limits
 from worlddb.model.records import EdgeDraft, Node
 from worlddb.query.pipeline import DERIVED, SUMMARY
 from worlddb.store.interface import Reader
+from worlddb.view.stale_summaries import EndedSentence, ended_sentences
+from worlddb.view.visibility import Moment
 from worlddb.write.transaction import Transaction
 
 WORLDS_PER_SNAPSHOT = 500
@@ -93,40 +96,54 @@ def _read_tasks(
 ) -> tuple[int, int, list[SummaryTask]]:
     """Return the commit of the snapshot, how many worlds were looked at, and the tasks."""
     with run.store.read() as reader:
-        _, now = run.moment(reader)
+        moment, now = run.moment(reader)
         nodes = reader.nodes(group)
-        oldest = from_micros(now - run.options.min_age_micros)
-        grown = [
-            row for row in group if nodes[row].created_at <= oldest and nodes[row].type != SUMMARY
-        ]
-        found = plan_jobs(reader, grown, now, coming)
+        worlds = [row for row in group if nodes[row].type != SUMMARY]
+        found = plan_jobs(reader, worlds, now, coming, now - run.options.min_age_micros)
         chosen = list(found)[:room]
         looked = len(group) if len(chosen) == len(found) else group.index(list(found)[room])
         with_texts = not run.options.dry_run
-        tasks = [_task(reader, job, nodes[row], with_texts) for row in chosen for job in found[row]]
+        tasks = [
+            _task(reader, job, nodes[row], moment if with_texts else None)
+            for row in chosen
+            for job in found[row]
+        ]
         return reader.head().seq, looked, tasks
 
 
-def _task(reader: Reader, job: SummaryJob, world: Node, with_texts: bool) -> SummaryTask:
+def _task(reader: Reader, job: SummaryJob, world: Node, moment: Moment | None) -> SummaryTask:
+    """Return a task; its texts are read as of a moment, or left out."""
     rows = sorted(job.rows)
     ids = {row: Id(found.id) for row, found in reader.worlds(rows).items()} if rows else {}
     old = None if job.old is None else Id(reader.world(job.old).id)
-    messages = _messages(reader, job) if with_texts and job.units else []
+    messages = _messages(reader, job, moment) if moment is not None and job.units else []
     return SummaryTask(job, world, old, tuple(ids[row] for row in rows), messages)
 
 
-def _messages(reader: Reader, job: SummaryJob) -> list[Message]:
-    """Return the texts of the units, in the order of valid time."""
+def _messages(reader: Reader, job: SummaryJob, moment: Moment) -> list[Message]:
+    """Return the texts of the units, in the order of valid time, without replaced sentences."""
     nodes = reader.nodes(job.rows)
+    ended = ended_sentences(reader, job.rows, moment)
     messages = []
     for unit in sorted(job.units, key=lambda unit: (nodes[unit.row].valid_from, unit.row)):
         node = nodes[unit.row]
         if node.content or not unit.summaries:
-            messages.append(_message(node))
+            messages.append(_message(_without(node, ended.get(unit.row, ()))))
         for row in unit.summaries:
             title = node.name or node.type
             messages.append(Message(text=nodes[row].content, speaker=title, at=node.valid_from))
     return messages
+
+
+def _without(node: Node, ended: Iterable[EndedSentence]) -> Node:
+    """Return a node without the sentences that were replaced; a fact in other words is told."""
+    content = node.content
+    for fact, _ in ended:
+        if fact.content in content:
+            content = content.replace(fact.content, "").strip()
+        else:
+            content += f" [no longer so: {fact.content}]"
+    return replace(node, content=content)
 
 
 def _message(node: Node) -> Message:
@@ -204,7 +221,8 @@ def _current(run: ConsolidationRun, tasks: Sequence[SummaryTask]) -> set[int]:
     """Return which tasks still fit their worlds. Called under the write lock."""
     with run.store.read() as reader:
         _, now = run.moment(reader)
-        found = plan_jobs(reader, sorted({task.job.world for task in tasks}), now, {})
+        worlds = sorted({task.job.world for task in tasks})
+        found = plan_jobs(reader, worlds, now, {}, now - run.options.min_age_micros)
         jobs = {job for group in found.values() for job in group}
         return {id(task) for task in tasks if task.job in jobs}
 

@@ -1,9 +1,10 @@
 """Transitive closure: a → b and b → c give a → c, for edge types that are transitive.
 
-The types are acyclic, so one pass that begins at the nodes without outgoing edges finds everything:
-when a node's turn comes, everything that its targets lead to is known. The first premise is always
-an edge that somebody stated, so the same premises are chosen whether or not an earlier run was cut
-short.
+Most types are acyclic, so one pass that begins at the nodes without outgoing edges finds all:
+when a node's turn comes, everything that its targets lead to is known. A declared type may run in
+circles; the nodes there are passed over until nothing more follows. The first premise is always an
+edge that somebody stated, or the mirror of one, so the same premises are chosen whether or not an
+earlier run was cut short.
 
 C1  An inferred edge names its two premises and holds while both do.
 C2  An inferred edge that somebody deleted while its premises still hold is not inferred again.
@@ -22,8 +23,11 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import premises_of
 from worlddb.store.interface import Reader
 from worlddb.store.rows import CauseRow
+from worlddb.view.visibility import registrations
 
-TRANSITIVE_TYPES = ("causes", "subtype_of")
+TRANSITIVE_TYPES = ("causes", "implies", "subtype_of")
+MIRRORED = '"mirror":true'
+"""In the metadata of an edge that states the same as another, from the other end."""
 
 
 def plan_closure(run: ConsolidationRun, reader: Reader, refused: Set[EdgeKey]) -> EdgePlan:
@@ -33,12 +37,39 @@ def plan_closure(run: ConsolidationRun, reader: Reader, refused: Set[EdgeKey]) -
     edges: list[PlannedEdge] = []
     withdrawn: list[Id] = []
     is_cut = False
-    for type_ in TRANSITIVE_TYPES:
-        graph = _TypeGraph(type_, reader.sweep.typed(type_), now)
+    declared = _DeclaredTransitive(reader)
+    for type_ in sorted({*TRANSITIVE_TYPES, *declared.types}):
+        edges_there = reader.sweep.typed(type_)
+        if type_ not in TRANSITIVE_TYPES:
+            edges_there = (it for it in edges_there if declared.holds(type_, it.world))
+        graph = _TypeGraph(type_, edges_there, now)
         withdrawn += graph.unfounded
         is_cut |= graph.infer(edges, run.options.edges_max, scope, refused)
     nodes = reader.nodes({row for edge in edges for row in (edge.source, edge.target)})
     return EdgePlan(edges, withdrawn, nodes, is_cut)
+
+
+class _DeclaredTransitive:
+    """Which edge types are declared transitive, and in which worlds."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._traits = {
+            (item.world, item.type): item.declaration is not None and item.declaration.transitive
+            for item in registrations(reader)
+        }
+        self.types = {type_ for (_, type_), is_set in self._traits.items() if is_set}
+        self._known: dict[tuple[str, int], bool] = {}
+
+    def holds(self, type_: str, world: int) -> bool:
+        """Return whether the innermost registration around a world says transitive."""
+        row: int | None = world
+        while row is not None and (type_, world) not in self._known:
+            around = self._reader.world(row)
+            if (around.id, type_) in self._traits:
+                self._known[type_, world] = self._traits[Id(around.id), type_]
+            row = around.parent
+        return self._known.setdefault((type_, world), False)
 
 
 class _GraphLink(NamedTuple):
@@ -93,9 +124,29 @@ class _TypeGraph:
         for edge in sorted(self._live.values(), key=lambda it: (it.inferred is not None, it.row)):
             link = _GraphLink(edge.source, edge.target, edge.valid_from, edge.valid_to, edge.id)
             out.setdefault(edge.source, {}).setdefault(edge.target, link)
-            if edge.inferred is None:
+            if edge.inferred is None or MIRRORED in edge.inferred:
                 stated.setdefault(edge.source, []).append(link)
-        for source in chain.from_iterable(topological_levels(out)):
+        ordered = list(chain.from_iterable(topological_levels(out)))
+        circular = sorted(out.keys() - set(ordered))
+        while True:
+            before = len(found)
+            if self._pass(ordered + circular, out, stated, found, edges_max, scope, refused):
+                return True
+            if not circular or len(found) == before:
+                return False
+
+    def _pass(
+        self,
+        order: Iterable[int],
+        out: dict[int, dict[int, _GraphLink]],
+        stated: Mapping[int, list[_GraphLink]],
+        found: list[PlannedEdge],
+        edges_max: int,
+        scope: set[int] | None,
+        refused: Set[EdgeKey],
+    ) -> bool:
+        """Join every stated link with what its target leads to; return if there is too much."""
+        for source in order:
             if scope is not None and source not in scope:
                 continue
             for first in stated.get(source, ()):

@@ -22,6 +22,7 @@ from pydantic import (
     ConfigDict,
     Field,
     create_model,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -38,6 +39,7 @@ from worlddb.faces.calls import (
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 
+STRANGERS_MAX = 5  # Unknown arguments that are named; more would not help whoever corrects them.
 HexId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -61,10 +63,36 @@ Time = Annotated[
 ]
 
 
+def refuse_many_strangers(model: type[BaseModel], given: Any) -> Any:
+    """Return what a model was given.
+
+    Raises:
+        PydanticCustomError: many keys are unknown. The model itself would describe each of them,
+            for seconds, and a body can hold hundreds of thousands.
+    """
+    if isinstance(given, Mapping) and len(given) > len(model.model_fields) + STRANGERS_MAX:
+        strange = [key for key in given if key not in model.model_fields]
+        shown = ", ".join(f"{key!s:.40}" for key in strange[:STRANGERS_MAX])
+        raise PydanticCustomError(
+            "many_strangers",
+            "there are no such arguments: {shown}, and {more} more; known are {known}",
+            {
+                "shown": shown,
+                "more": len(strange) - STRANGERS_MAX,
+                "known": ", ".join(model.model_fields),
+            },
+        )
+    return given
+
+
+guard: Any = model_validator(mode="before")(classmethod(refuse_many_strangers))  # type: ignore[arg-type]
+
+
 class ChatMessage(BaseModel):
     """One message of a chat."""
 
     model_config = ConfigDict(extra="forbid")
+    _guard = guard
 
     role: str = Field("user", description="Who said it: user, assistant, or a person's name.")
     content: str = Field(max_length=TEXT_CHARS_MAX, description="What was said.")
@@ -89,7 +117,7 @@ def arguments_model(
     several, and the defaults that are meant for models.
     """
     fields: dict[str, Any] = {one.name: _field(one, for_model) for one in parameters}
-    return create_model(name, __base__=base, **fields)
+    return create_model(name, __base__=base, __validators__={"guard": guard}, **fields)
 
 
 def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
@@ -110,7 +138,7 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "input":
             if for_model:
                 return text
-            chat = Annotated[list[ChatMessage], Field(max_length=MESSAGES_MAX)]
+            chat = Annotated[list[ChatMessage], Field(max_length=MESSAGES_MAX, fail_fast=True)]
             return Annotated[text | chat, BeforeValidator(_text_or_messages)]
         case "text":
             return text
@@ -127,17 +155,23 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "object":
             return dict[str, Any]
         case "messages":
-            return Annotated[list[ChatMessage], Field(max_length=one.most)]
+            return Annotated[list[ChatMessage], Field(max_length=one.most, fail_fast=True)]
         case "confirm":
             return bool | str
         case "names":
-            return Annotated[list[str], Field(min_length=1, max_length=one.most)]
+            return Annotated[list[str], Field(min_length=1, max_length=one.most, fail_fast=True)]
         case "texts":
-            return str if for_model else str | Annotated[list[str], Field(max_length=one.most)]
+            return (
+                str
+                if for_model
+                else str | Annotated[list[str], Field(max_length=one.most, fail_fast=True)]
+            )
         case "scope":
             # For a model, Memory itself refuses a bad value: its message says more.
             value = Annotated[str, Field(min_length=1, max_length=SCOPE_CHARS_MAX)]
-            values = Annotated[list[value], Field(min_length=1, max_length=one.most)]
+            values = Annotated[
+                list[value], Field(min_length=1, max_length=one.most, fail_fast=True)
+            ]
             return str if for_model else value | values
 
 

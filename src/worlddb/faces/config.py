@@ -92,6 +92,14 @@ def _seconds(value: object) -> float:
     return number
 
 
+def _flag(value: object) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False}
+    found = value if isinstance(value, bool) else known.get(str(value).casefold())
+    if found is None:
+        raise _Wrong(f"{value!r:.80} is neither true nor false")
+    return found
+
+
 def _names(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [name.strip() for name in value.split(",") if name.strip()]
@@ -145,6 +153,7 @@ class Settings:
     llm_api_key: str | None = _setting("WORLDDB_LLM_API_KEY", is_secret=True)
     log_level: str = _setting("WORLDDB_LOG_LEVEL", _one_of(*LOG_LEVELS), default="info")
     extractor: str = _setting("WORLDDB_EXTRACTOR", _one_of(*EXTRACTORS), default="rules")
+    verify_reads: bool = _setting("WORLDDB_VERIFY_READS", _flag, default=True)
     consolidate_every_s: float | None = _setting("WORLDDB_CONSOLIDATE_EVERY_S", _seconds)
 
 
@@ -254,6 +263,7 @@ def open_memory(settings: Settings, *, create: bool = True, actor: str) -> Memor
         create=create,
         embedder=embedder_of(settings),
         models_dir=settings.models_dir,
+        verify_reads=settings.verify_reads,
         extractor=extractor_of(settings),
         user_id=settings.user_id,
         actor=actor,

@@ -148,7 +148,7 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
         reason = max(waiting, key=lambda item: item.since).error
         yield warn(
             "extraction",
-            f"{len(waiting)} memories wait for a chat model: {reason:.200}",
+            f"{len(waiting)} memories wait to be extracted: {reason:.200}",
             "worlddb extract --pending",
         )
 

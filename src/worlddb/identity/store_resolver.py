@@ -201,6 +201,10 @@ class StoreResolver:
         named = _named(node)
         return self._exact(named) or self.of(named, set())
 
+    def exact(self, node: DraftNode) -> Verdict:
+        """Return the only visible node with exactly the drafted node's name and type, if any."""
+        return self._exact(_named(node)) or New()
+
     def _exact(self, named: NamedNode) -> Verdict | None:
         """Resolve without the tiers: the only visible node with exactly this name and type.
 
@@ -332,7 +336,7 @@ class StoreResolver:
 
     def _file(self, keys: set[str]) -> None:
         """Read the newest rows filed under keys, in this world and (for its members) in all."""
-        missing = sorted(keys - self._filed[self._home].keys())
+        missing = sorted(keys.difference(self._filed[self._home]))
         if not missing:
             return
         worlds = (self._home,) if self._home == ROOT_ROW else (self._home, ROOT_ROW)
@@ -356,7 +360,7 @@ class StoreResolver:
     def _keep(self, rows: Iterable[int]) -> set[int]:
         """Return the visible rows among `rows`."""
         wanted = set(rows)
-        missing = wanted - self._visible.keys()
+        missing = wanted.difference(self._visible)
         if missing:
             kept = self.view.keep(missing)
             self._visible.update((row, row in kept) for row in missing)
@@ -373,13 +377,13 @@ class StoreResolver:
     # -- bodies, aliases and attributes ------------------------------------------------------------
 
     def _read(self, rows: Iterable[int]) -> None:
-        missing = set(rows) - self._bodies.keys()
+        missing = set(rows).difference(self._bodies)
         if missing:
             self._bodies.update((body.row, body) for body in self.reader.bodies(sorted(missing)))
 
     def _read_notes(self, rows: Iterable[int]) -> None:
         """Read the bodies, aliases and attributes of rows that were not read before."""
-        missing = sorted(set(rows) - self._aliases.keys())
+        missing = sorted(set(rows).difference(self._aliases))
         if not missing:
             return
         self._read(missing)

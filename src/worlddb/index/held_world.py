@@ -179,9 +179,10 @@ class HeldWorld:
         self.expires = None
         self.known = moment.known
 
-        def note_end(edge: Edge) -> None:
-            if edge.valid_to is not None and moment.valid is None:
-                self.expires = min(self.expires or edge.valid_to, edge.valid_to)
+        def note_times(edge: Edge) -> None:
+            for time in (edge.valid_from, edge.valid_to):
+                if time is not None and time > moment.now and moment.valid is None:
+                    self.expires = min(self.expires or time, time)
 
         found: set[int] | None
         if self.worlds == (ROOT_ROW,) and moment.known is not None:
@@ -189,7 +190,7 @@ class HeldWorld:
             last = nodes_at(reader, moment.known)
             found = set(range(ROOT_ROW + 1, last + 1)) if last <= most + 1 else None
         else:
-            found = interior_up_to(reader, self.worlds, moment, self.members, most, note_end)
+            found = interior_up_to(reader, self.worlds, moment, self.members, most, note_times)
         if found is None:
             return False
         new = sorted(found - self.place.keys())

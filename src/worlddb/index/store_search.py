@@ -189,7 +189,9 @@ class StoreSearch:
         if not common:
             return _tied_by_id(reader, found)[:most]
         if not found:
-            found = _until_enough(lambda deep: _newest(reader, common, deep), keep, most, deep)
+            found = _until_enough(
+                lambda deep: _newest(reader, common, deep), keep, most, deep, with_ties=False
+            )
         return self._weighed(reader, sorted(row for row, _ in found), there, counts)[:most]
 
     def scored(self, reader: Reader, rows: Sequence[int], asked: Sequence[str]) -> dict[int, float]:
@@ -267,9 +269,18 @@ class StoreSearch:
 
 
 def _until_enough(
-    look: Callable[[int], Sequence[tuple[int, float]]], keep: Keep, most: int, deep: int
+    look: Callable[[int], Sequence[tuple[int, float]]],
+    keep: Keep,
+    most: int,
+    deep: int,
+    *,
+    with_ties: bool = True,
 ) -> Found:
-    """Search deeper until `most` of the found rows are visible, or there are no more."""
+    """Search deeper until `most` of the found rows are visible, or there are no more.
+
+    With `with_ties`, what has the same score as the last of them is found, too: ids decide between
+    them, not the depth.
+    """
     kept: set[int] = set()
     judged: set[int] = set()
     while True:
@@ -279,7 +290,9 @@ def _until_enough(
         kept |= keep(fresh)
         judged.update(fresh)
         chosen = [(row, score) for row, score in found if row in kept]
-        if len(chosen) >= most or len(found) < deep:
+        if len(found) < deep:
+            return chosen
+        if len(chosen) >= most and not (with_ties and chosen[most - 1][1] <= found[-1][1]):
             return chosen
         deep *= DEPTH_GROWTH
 

@@ -1,4 +1,4 @@
-"""Extraction queue: what a failing model leaves behind. The text is written; its reading waits.
+"""Extraction queue: texts that are written but not read yet: too long, or the model failed.
 
     extractor fails ──▶ draft of its fallback + Waiting ──▶ root --refers_to--> memory
 

@@ -10,7 +10,8 @@ The rules collect over all messages in a `DraftBuilder`: one node for one name, 
 pair, each with the spans it was read from. There is no model, store or clock here.
 
 X1  An extractor never makes up what the text does not say: everything it reads out of a text has
-    the spans it was read from, and where a rule is unsure it gives nothing.
+    the spans it was read from, and where a rule is unsure it gives nothing, or a name that counts
+    only if the store knows it. That a turn is about its speaker is not read out of the text.
 X2  Equal messages and an equal `at` give an equal draft.
 """
 
@@ -40,7 +41,7 @@ from worlddb.language.language_reader import (
     Same,
     StatedClaim,
 )
-from worlddb.language.text_title import title_of
+from worlddb.language.text_title import Title, title_of
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor, Message, Span
 from worlddb.model.inputs import EPOCH, from_micros, to_micros
 
@@ -51,7 +52,9 @@ Spans = dict[tuple[int, int, int], Span]
 
 DEFAULT = "rules"
 CHOICES = ("verbatim", "rules")
-_SENTENCE_END = re.compile(r"\w[.!?]\s+[^\sa-z]|\n")
+# What may stand before the name that a text is about: "The name of the current head of the".
+_DESCRIBED = re.compile(r"The(?: [a-z][\w'’-]*){1,8} (?:of|in|for|at|where|that)(?: the)?")
+_ARTICLES = ("", "The", "A", "An")
 MEMORY = "memory"
 SESSION = "session"
 USER = "user"
@@ -155,6 +158,7 @@ class Entity:
     person: bool
     aliases: dict[str, str] = field(default_factory=dict)
     spans: Spans = field(default_factory=dict)
+    speaks: bool = False
 
 
 @dataclass(slots=True)
@@ -179,6 +183,7 @@ class DraftBuilder:
         self._titles = titles  # words before a name that are no part of it, in lower case
         self._speakers = list(dict.fromkeys(speakers))
         self._entities: dict[str, Entity] = {}  # by the key of each name
+        self._perhaps: dict[str, Entity] = {}  # by the key of the name
         self._dates: dict[str, Spans] = {}
         self._edges: dict[tuple[str, str, str], _Edge] = {}
         self._shared: dict[str, set[str]] = {}
@@ -227,6 +232,19 @@ class DraftBuilder:
         role = {"role": "about"} if about else {}
         self._edge(turn.source, entity.key, "", self.note(turn, entity, start, end), role)
 
+    def spoken(self, turn: ReadMessage, speaker: Entity) -> None:
+        """Record that a turn is about its speaker, which no part of the text says."""
+        self._edges[turn.source, speaker.key, ""] = _Edge({"role": "about", "text": speaker.name})
+        speaker.speaks = True
+
+    def perhaps(self, turn: ReadMessage, mention: Mention, *, about: bool) -> None:
+        """Record a word that is a name only if the store, or this draft, knows it as one."""
+        key = name_key(mention.text)
+        entity = self._entities.get(key)
+        if entity is None:
+            entity = self._perhaps.setdefault(key, Entity(f"entity:{key}", mention.text, False))
+        self.refer(turn, entity, mention.start, mention.end, about=about)
+
     def note(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> Span:
         """Record where the text speaks of an entity, by a mention or otherwise."""
         span = turn.span(start, end)
@@ -258,7 +276,12 @@ class DraftBuilder:
     def drafts(self) -> tuple[tuple[DraftNode, ...], tuple[DraftEdge, ...]]:
         """Return what was gathered as nodes and edges of a draft."""
         entities = dict.fromkeys(self._entities.values())
-        nodes = [self._node(entity) for entity in entities if entity.spans]
+        nodes = [self._node(entity) for entity in entities if entity.spans or entity.speaks]
+        nodes += [
+            replace(self._node(entity), known_only=True)
+            for key, entity in self._perhaps.items()
+            if key not in self._entities
+        ]
         nodes += [
             DraftNode(
                 key=f"date:{name}",
@@ -316,8 +339,11 @@ class DraftBuilder:
         if edge is None:
             said = {**metadata, "span": [span.start, span.end], "text": span.text}
             edge = self._edges[source, target, role] = _Edge(said)
-        elif "role" in metadata:
-            edge.metadata["role"] = metadata["role"]
+        else:
+            edge.metadata |= metadata if "role" in metadata else {}
+            edge.metadata |= (
+                {} if edge.spans else {"span": [span.start, span.end], "text": span.text}
+            )
         edge.spans[_place(span)] = span
 
     def _node(self, entity: Entity) -> DraftNode:
@@ -380,7 +406,12 @@ class VerbatimExtractor:
 
 def source_key(messages: Sequence[Message], index: int) -> str:
     """Return the key of the node that holds a message."""
-    return MEMORY if len(messages) == 1 else f"turn:{index}"
+    return MEMORY if len(messages) == 1 else turn_key(index)
+
+
+def turn_key(index: int) -> str:
+    """Return the key of the turn that holds a message of a chat."""
+    return f"turn:{index}"
 
 
 def _name(messages: Sequence[Message]) -> str:
@@ -422,16 +453,18 @@ class RulesExtractor:
     R1  Precision over recall: where a text can be read in two ways, nothing is read.
     R2  A name is one node of the draft, whatever the number of mentions. A mention that is the
         first or the last part of one person's full name is that person.
-    R3  Text in a language that no reader reads stays verbatim.
+    R3  Text in a language that no reader reads stays verbatim, but for its title and its speaker.
     R4  In a note, a single text of the user, "the user" is the one who says "I".
     R5  A message is about what it is filed under (a title, a heading), about the name it opens with
         and about its speaker; it mentions every other name.
     R6  What a message claims of somebody is on an edge to them, with the sentence as its span.
     R7  Two claims of one message that exclude each other are none; what a message says to be over
         by its end is over, and no more.
+    R8  The time is linear in the text, so `chars_max` bounds the time that a write may take.
     """
 
     name = "rules"
+    chars_max = 1 << 18  # About a second of reading; longer texts wait for the extraction queue.
 
     def __init__(self, reader: LanguageReader | None = None) -> None:
         self._reader = reader if reader is not None else EnglishReader()
@@ -441,13 +474,13 @@ class RulesExtractor:
         reader = self._reader
         verbatim = VerbatimExtractor().extract(messages, at)
         note = len(messages) == 1 and name_key(messages[0].speaker) in _USERS
-        read = [
+        turns = [
             ReadMessage(
                 index, message, reader.plain(message.text, note=note), source_key(messages, index)
             )
             for index, message in enumerate(messages)
-            if reader.reads(message.text)
         ]
+        read = [turn for turn in turns if reader.reads(turn.message.text)]
         speakers = _names_of(messages)
         found = [reader.mentions(turn.message.text, turn.plain, speakers) for turn in read]
         certain = {name_key(each.text) for mentions in found for each in mentions if each.sure}
@@ -456,33 +489,54 @@ class RulesExtractor:
         if len(messages) == 1:
             spoken -= {USER}
         builder = DraftBuilder([message.speaker for message in messages], reader.titles)
+        titles = {turn.number: self._filed(builder, turn, speakers) for turn in turns}
         for turn, mentions in zip(read, found, strict=True):
-            sure = [each for each in mentions if each.sure or name_key(each.text) in certain]
-            self._read(builder, turn, sure, (turn.message.at or at).date(), spoken, note)
+            is_sure = [each.sure or name_key(each.text) in certain for each in mentions]
+            sure = [each for each, known in zip(mentions, is_sure, strict=True) if known]
+            self._read(
+                builder,
+                turn,
+                sure,
+                titles[turn.number],
+                (turn.message.at or at).date(),
+                spoken,
+                note,
+            )
+            unsure = [each for each, known in zip(mentions, is_sure, strict=True) if not known]
+            opening = _subject(turn, unsure, titles[turn.number])
+            for number, each in enumerate(unsure):
+                builder.perhaps(turn, each, about=number == opening)
         nodes, edges = builder.drafts()
         return Draft(nodes=verbatim.nodes + nodes, edges=edges)
+
+    def _filed(self, builder: DraftBuilder, turn: ReadMessage, speakers: Set[str]) -> Title | None:
+        """Add what a message is filed under: its title, whatever its language, and its speaker."""
+        speaker, text = turn.message.speaker, turn.message.text
+        if name_key(speaker) in speakers and turn.source != MEMORY:
+            builder.spoken(turn, builder.speaker(speaker))
+        title = title_of(text, self._reader.is_ordinary)
+        if title is not None:
+            name = Mention(title.start, title.end, text[title.start : title.end], True, False)
+            builder.refer(turn, builder.named(name), title.start, title.end, about=True)
+        return title
 
     def _read(
         self,
         builder: DraftBuilder,
         turn: ReadMessage,
         mentions: Sequence[Mention],
+        title: Title | None,
         said: date,
         spoken: Set[str],
         note: bool,
     ) -> None:
         """Add what one message says to the draft."""
         reader, text = self._reader, turn.message.text
-        title = title_of(text, reader.is_ordinary)
         if title is not None:
             mentions = [each for each in mentions if each.start >= title.end]
-            filed = builder.named(
-                Mention(title.start, title.end, text[: title.end].strip(), True, False)
-            )
-            builder.refer(turn, filed, title.start, title.end, about=True)
         namings = reader.namings(turn.plain, mentions, spoken) if mentions else []
         entities = _read_names(builder, turn, mentions, namings)
-        opening = _subject(turn, mentions, 0 if title is None else title.body)
+        opening = _subject(turn, mentions, title)
         if opening is not None:
             first = mentions[opening]
             builder.refer(turn, entities[opening], first.start, first.end, about=True)
@@ -497,20 +551,22 @@ class RulesExtractor:
                 _read_claim(builder, turn, entities, claim)
 
 
-def _subject(turn: ReadMessage, mentions: Sequence[Mention], body: int) -> int | None:
-    """Return the number of the mention that a message is about: the first name of a note.
+def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None) -> int | None:
+    """Return the number of the mention that a message is about: the name that it opens with.
 
-    A turn of a conversation is about its speaker, and about a name only if it opens with it: what
-    comes later may be anybody, and "Melanie, look!" speaks to somebody.
+    A text may also open with what it says of a name: "The author of Our Mutual Friend is …". A turn
+    of a conversation that opens with a name and a comma ("Melanie, look!") speaks to somebody.
     """
+    body = 0 if title is None else title.body
     first = next((n for n, each in enumerate(mentions) if each.start >= body), None)
     if first is None:
         return None
     start, end = mentions[first].start, mentions[first].end
-    if turn.source == MEMORY:
-        return first if _SENTENCE_END.search(turn.plain, body, start) is None else None
-    opens = not turn.plain[body:start].strip(" \"“'‘*")
-    return first if opens and turn.plain[end : end + 1] != "," else None
+    before = turn.plain[body:start].strip(" \"“'‘*(")
+    opens = before in _ARTICLES or (title is None and _DESCRIBED.fullmatch(before) is not None)
+    if not opens:
+        return None
+    return first if turn.source == MEMORY or turn.plain[end : end + 1] != "," else None
 
 
 def _names_of(messages: Sequence[Message]) -> frozenset[str]:

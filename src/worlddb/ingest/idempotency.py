@@ -82,8 +82,9 @@ def find_key(
         row = reader.node_row(node_address(KEY, name.encode(), b"", uses))
         if row is None:
             return WriteKey(name, home, digest, uses), None
-        if not reader.nodes([row])[row].erased:
-            break
+        node = reader.nodes([row])[row]
+        if not node.erased and node.valid_to is None:
+            break  # Else the write was erased or undone, and the key is free again.
         uses += 1
     edge = reader.edges_at([row], "out", ("refers_to",))[0].edge
     if edge.metadata.get("digest") != digest:

@@ -111,12 +111,13 @@ def draft_or_wait(
     """Return the draft of some messages; if the model fails, the draft of the fallback.
 
     The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
-    extractor that says by `resting()` why it should not be asked now is not waited for. A message
-    without a time has the time of the one before it; the first has `at`.
+    extractor that says by `resting()` why it should not be asked now is not waited for, and one
+    with a `chars_max` is not given more characters at once: no write takes longer than that. A
+    message without a time has the time of the one before it; the first has `at`.
     """
     messages = dated(messages, at)
     resting: Callable[[], str | None] = getattr(extractor, "resting", lambda: None)
-    reason = resting()
+    reason = _too_long(extractor, messages) or resting()
     if reason is not None:
         waiting = failure(extractor, reason, attempts=0)
     else:
@@ -125,11 +126,21 @@ def draft_or_wait(
         except ProviderError as error:
             waiting = failure(extractor, error)
     fallback: Extractor | None = getattr(extractor, "fallback", None)
-    if fallback is None:
-        from worlddb.ingest.extractors import extractor_named
-
-        fallback = extractor_named("verbatim")
+    if fallback is None or _too_long(fallback, messages):
+        fallback = extractor_of("verbatim")
     return fallback.extract(messages, at).merged(), waiting
+
+
+def _too_long(extractor: Extractor, messages: Sequence[Message]) -> str | None:
+    """Return why an extractor is not given so much text at once; None if it is."""
+    most: int | None = getattr(extractor, "chars_max", None)
+    size = sum(len(message.text) for message in messages)
+    if most is None or size <= most:
+        return None
+    return (
+        f"{size:,} characters are too many to be read while the caller waits (the limit is "
+        f"{most:,}); run: worlddb extract --pending"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +321,9 @@ class Ingestion:
             return ()
         with self.store.read() as reader:
             rows = (reader.edge_row(ident) for ident in outcome.proposed)
-            edges = {item.row: item for item in reader.edges(row for row in rows if row is not None)}
+            edges = {
+                item.row: item for item in reader.edges(row for row in rows if row is not None)
+            }
             found = reader.proposals(None, {item.source for item in edges.values()}, None)
         return tuple(
             proposal_value(row, edge.id, edge.source, edge.target)
@@ -323,7 +336,7 @@ class Ingestion:
 
     def extract_pending(
         self,
-        extractor: Extractor,
+        extractor: Extractor | str,
         *,
         limit: int | None,
         actor: str,
@@ -334,7 +347,12 @@ class Ingestion:
         if limit is not None:
             check_whole(limit, "limit", 1)
         with self.store.read() as reader:
-            todo = queue_entries(reader)[:limit]
+            todo = [
+                entry
+                for entry in queue_entries(reader)
+                if not isinstance(extractor, str) or entry.pending.extractor == extractor
+            ][:limit]
+        extractor = extractor_of(extractor)
         done: list[Id] = []
         dropped: list[Id] = []
         failures: list[Pending] = []

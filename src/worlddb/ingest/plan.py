@@ -36,9 +36,10 @@ from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict,
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import NameIndex
 from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
+from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.idempotency import WriteKey
 from worlddb.model.address import Id
-from worlddb.model.drafts import Draft, DraftNode, to_metadata
+from worlddb.model.drafts import Draft, DraftEdge, DraftNode, to_metadata
 from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, ScopeName, born
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment, accepted_class, moment_of
@@ -161,6 +162,7 @@ def prepare(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
     known, guesses = resolved(resolver, request.draft, target.home_row)
+    request = replace(request, draft=without_unknown(request.draft, known))
     if before is not None:
         seen = resolver.seen(before.known.values())
         known |= {key: ident for key, ident in before.known.items() if ident in seen}
@@ -224,10 +226,11 @@ def resolved(
     resolver.fetch([node for node in draft.nodes if node.resolvable])
     for node in draft.nodes:
         if node.resolvable:
-            same, maybe = judged(resolver, resolver.verdict(node), home=row)
+            verdict = resolver.exact(node) if node.known_only else resolver.verdict(node)
+            same, maybe = judged(resolver, verdict, home=row)
             if same is not None:
                 known[node.key] = same
-            else:
+            elif not node.known_only:
                 guesses[node.key] = maybe
         elif node.parent is None:
             found = resolver.same_content(node, row)
@@ -235,6 +238,19 @@ def resolved(
                 known[node.key] = resolver.ident(found)
                 known.update(_same_parts(resolver, draft, node.key, found))
     return known, guesses
+
+
+def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
+    """Return a draft without the words that may be names and are none the store knows."""
+    left_out = {node.key for node in draft.nodes if node.known_only and node.key not in known}
+    if not left_out:
+        return draft
+    return replace(
+        draft,
+        nodes=tuple(node for node in draft.nodes if node.key not in left_out),
+        edges=tuple(edge for edge in draft.edges if not {edge.source, edge.target} & left_out),
+        aliases={key: names for key, names in draft.aliases.items() if key not in left_out},
+    )
 
 
 def _same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dict[str, Id]:
@@ -314,16 +330,13 @@ def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
     for node in draft.nodes:
         for guess in plan.guesses.get(node.key, ()):
             propose(tx, outcome.ids[node.key], guess, outcome)
+    entities = {node.key for node in draft.nodes if node.resolvable}
     for type_, edges in groupby(draft.edges, key=lambda edge: edge.type):
-        ends = ((outcome.ids[edge.source], outcome.ids[edge.target], edge) for edge in edges)
-        tx.write_edges(
-            type_,
-            [
-                EdgeDraft(source=source, target=target, metadata=edge.metadata)
-                for source, target, edge in ends
-                if source != target
-            ],
-        )
+        drafts = [
+            _edge_draft(tx, edge, edge.source in entities, outcome.ids, request.memory)
+            for edge in edges
+        ]
+        tx.write_edges(type_, [edge for edge in drafts if edge.source != edge.target])
     for ended in _superseded(plan, outcome):
         _end(tx, ended)
     _join(tx, plan, outcome)
@@ -371,6 +384,30 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
         (outcome.created if known is None and tx.is_new(ident) else outcome.reused).append(ident)
         if kept := to_metadata(node.attributes):
             tx.add_metadata(ident, kept)
+
+
+def _edge_draft(
+    tx: Transaction, edge: DraftEdge, of_entity: bool, ids: Mapping[str, Id], memory: str
+) -> EdgeDraft:
+    """Return a drafted edge between written nodes.
+
+    An edge from what was said begins with it. An edge from an entity begins when the text that
+    states it was said: the entity may be older, and each fact about it has a time of its own.
+    """
+    begins = edge.valid_from
+    if begins is None and of_entity:
+        turn = ids.get(turn_key(edge.spans[0].message)) if edge.spans else None
+        stating = turn or ids.get(memory)
+        begins = None if stating is None else tx.begin_of(stating)
+        if begins is not None and edge.valid_to is not None:
+            begins = min(begins, edge.valid_to)
+    return EdgeDraft(
+        source=ids[edge.source],
+        target=ids[edge.target],
+        valid_from=begins,
+        valid_to=edge.valid_to,
+        metadata=edge.metadata,
+    )
 
 
 def _join(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:

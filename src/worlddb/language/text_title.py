@@ -1,4 +1,4 @@
-"""The title of a text: what stands before a colon, or in a heading above it.
+r"""The title of a text: what stands before a colon, or in a heading above it.
 
     "Polish-Russian War: a film of 2009 …"        ──▶  Polish-Russian War
     "# Polish-Russian War\n\nA film of 2009 …"    ──▶  Polish-Russian War
@@ -22,9 +22,9 @@ _COLON = re.compile(r":\s+(?=\S)")
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+(\S[^\n]*?)[ \t#]*\n\s*(?=\S)")
 _WORD = re.compile(r"[^\W_][\w'’&.-]*")
 _LEADING = re.compile(r"[\"“”'‘’(\[*\s]*(?:the|a|an)?\s*[\"“”'‘’*]*", re.IGNORECASE)
-_SMALL = frozenset(
-    "a an and as at by de del der des di du en et for from in into la le of on or the to und van "
-    "von vs with y".split()
+_SMALL = re.compile(
+    "a|an|and|as|at|by|de|del|der|des|di|du|en|et|for|from|in|into|la|le|of|on|or|the|to|und|van|"
+    "von|vs|with|y"
 )  # words that titles write without a capital, in the languages that do so
 
 
@@ -71,10 +71,10 @@ def _repeats(text: str, title: Title) -> bool:
 
 def _is_titled(title: str, is_ordinary: Callable[[str], bool]) -> bool:
     """Return whether all words that may have capitals have them, and not all are ordinary."""
-    words = _WORD.findall(title)
+    words = _WORD.findall(title.partition(" (")[0])
     if not words or words[0][0].islower():
         return False
-    plain = [word for word in words if word.lower() not in _SMALL]
+    plain = [word for word in words if not _SMALL.fullmatch(word.lower())]
     if any(word[0].islower() for word in plain):
         return False
     return any(word[0].isalpha() and not is_ordinary(word.lower()) for word in plain)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.undo import derived_alone
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.results import Retired
 from worlddb.memory.scope_view import (
@@ -25,7 +26,6 @@ from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
 ALL = 1 << 40  # More than any store holds: every memory of a scope.
-SUMMARY = "Summary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,8 @@ class MemoryEnder:
                 row, node = find_memory(view, id)
             with self.scopes.viewing(reach) as view:
                 ends = _ends(view, [row])
-                newer = () if ends else successors(view, row)
+                # A stale summary may live on: what counts is whether the memory itself does.
+                newer = () if view.keep_time([row]) else successors(view, row)
             if newer:
                 by = ", ".join(one.short for one in newer)
                 raise ConflictError(f"memory {node.id.short} was superseded by {by}; retire that")
@@ -143,25 +144,12 @@ def _end(tx: Transaction, ends: Iterable[Id], at: Instant | None) -> None:
 
 
 def _ends(view: View, rows: Iterable[int]) -> list[Id]:
-    """Return the live nodes that end with some memories: their parts, and what rests on them.
-
-    A summary ends with any of its sources, for it says what they said; it can be made again. What
-    else was derived ends with the last of its sources.
-    """
+    """Return the live nodes that end with some memories: their parts, and what rests on them."""
     reader = view.reader
     gone: set[int] = set()
     todo = set(rows)
     while todo:
         gone |= inside_memories(reader, todo)
-        todo = set()
-        found = reader.edges_at(sorted(gone), "in", ("derived_from",))
-        derived = sorted({item.source for item in found} - gone)
-        types = {body.row: body.type for body in reader.bodies(derived)}
-        left: dict[int, set[int]] = {row: set() for row in derived}
-        for item in reader.edges_at(derived, "out", ("derived_from",)):
-            left[item.source].add(item.target)
-        for row in derived:
-            if types[row] == SUMMARY or not view.keep_time(left[row] - gone):
-                todo.add(row)
+        todo = derived_alone(reader, gone, view.keep_time) - gone
     live = view.keep_time(gone)
     return [Id(world.id) for _, world in sorted(reader.worlds(live).items())]

@@ -12,9 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import check_when
+from worlddb.memory.corrections import MemoryCorrector
 from worlddb.memory.endings import MemoryEnder
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written
@@ -85,6 +87,7 @@ class Memory:
         self._writer = writer
         self._reader = MemoryReader(db=self.db, scopes=writer.scopes)
         self._ender = MemoryEnder(db=self.db, scopes=writer.scopes, actor=writer.actor)
+        self._corrector = MemoryCorrector(db=self.db, scopes=writer.scopes, actor=writer.actor)
 
     @property
     def asks_a_model(self) -> bool:
@@ -382,3 +385,22 @@ class Memory:
             StorageError, ConflictError: the store cannot be written.
         """
         return self._ender.erase(id, confirm=confirm, scope=scope)
+
+    # -- correcting --------------------------------------------------------------------------------
+
+    def undo(
+        self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> Undone:
+        """Take a commit back, or several together: a write, an amendment, a retirement, an import.
+
+        What the commit had ended lives again, as a new memory with the same text and time; what it
+        had written is retired as if it had never been so. Undoing an undo brings the commit back.
+        With a scope, or inside bounds, every change of the commit must be in that scope.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such commit.
+            RejectedError: the commit changed something outside the scope or the bounds.
+            ConflictError: it was undone already, or it erased texts; or the store is busy.
+            StorageError: the store cannot be written.
+        """
+        return self._corrector.undo(commit, dry_run=dry_run, scope=scope)

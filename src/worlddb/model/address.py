@@ -217,6 +217,16 @@ def node_address(
     ).digest()
 
 
+def has_address(ident: bytes, type_: str, name: str, content: str, created_at: int) -> bool:
+    """Return whether a node's stored fields hash to its id; of an erased node, whether all is gone.
+
+    An erased node has no fields to hash. Only `check` can tell whether the journal erased it.
+    """
+    if created_at == ERASED:
+        return not name and not content
+    return node_address(type_, name.encode(), content.encode(), created_at) == ident
+
+
 ERASED = -(1 << 63)
 """Stands for the time of creation of a node whose fields were erased."""
 _ERASED = encode_field(b"worlddb.erased.1")

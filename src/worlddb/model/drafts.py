@@ -44,7 +44,8 @@ class DraftNode(Plain):
     """A node to write. A `resolvable` one may turn out to be a node that exists already.
 
     `attributes` (a birth date, a city) help to tell namesakes apart. They are kept in the node's
-    metadata, as `attribute:city`, and compared when the name comes up again.
+    metadata, as `attribute:city`, and compared when the name comes up again. One that is
+    `known_only` may be no name at all: it counts only if the store has a node of exactly that name.
     """
 
     key: str
@@ -57,19 +58,26 @@ class DraftNode(Plain):
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     resolvable: bool = False
+    known_only: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict, hash=False)
     spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftEdge(Plain):
-    """An edge between two nodes of the draft."""
+    """An edge between two nodes of the draft.
+
+    It holds from `valid_from` until `valid_to`. Without `valid_from` it begins when the text that
+    states it was said, also between entities that were known long before.
+    """
 
     type: str
     source: str
     target: str
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     spans: tuple[Span, ...] = ()
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

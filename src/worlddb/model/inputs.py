@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from worlddb.errors import InvalidInputError
+from worlddb.errors import CorruptionError, InvalidInputError
 from worlddb.model.address import ID_BYTES, Id
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,8 +52,18 @@ def to_micros(value: datetime | str, field: str) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    """Return microseconds since 1970 as an aware UTC datetime."""
-    return EPOCH + timedelta(microseconds=micros)
+    """Return stored microseconds since 1970 as an aware UTC datetime.
+
+    Raises:
+        CorruptionError: no calendar has that time, so it was not stored by us.
+    """
+    try:
+        return EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise CorruptionError(
+            f"a stored time, {micros} µs after 1970, is outside the calendar; `worlddb check` "
+            "lists all damage; restore a backup"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,9 @@ class WriteContext(Protocol):
     def close_validity(self, target: Id, at: Instant) -> None:
         """End a node's or an edge's validity at `at`, if that is earlier than it ends now."""
 
+    def close_world(self, target: Id, at: Instant) -> None:
+        """End a node's validity, and the validity of everything that lives inside it."""
+
     def create_node(
         self,
         *,
@@ -108,8 +111,8 @@ class WriteContext(Protocol):
     ) -> Proposal:
         """Stage a merge proposal for the ends of `edge`; one per unordered pair."""
 
-    def drop_merge(self, edge: Edge) -> None:
-        """Withdraw the proposal of an edge, whether pending or accepted."""
+    def drop_merge(self, edge: Edge) -> bool:
+        """Withdraw an edge's proposal, whether pending or accepted; return if there was one."""
 
     def flag_conflict(self, edge: Edge, reason: str = "") -> None:
         """Record that the two ends of `edge` cannot both be right."""
@@ -238,6 +241,11 @@ class Precedes(_Ordered):
 # -- structure -----------------------------------------------------------------------------------
 
 
+def is_home(edge: Edge, now: datetime) -> bool:
+    """Return whether a `contains` edge can say where a node lives: it holds now, without an end."""
+    return edge.valid_to is None and edge.valid_from <= now
+
+
 class Contains:
     """`world --contains--> node`: membership; the first one is where the node lives."""
 
@@ -245,10 +253,14 @@ class Contains:
     pierces = False
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse a cycle; give a node that was made without a parent its parent."""
+        """Refuse a cycle; give a node that was made without a parent its parent.
+
+        A home has no time. So an edge that has ended, will end, or begins later is a membership
+        for that time, and the node stays where it lives.
+        """
         if ctx.encloses(edge.target, edge.source):
             ctx.refuse("a world cannot contain itself, directly or through others")
-        if not ctx.is_placed(edge.target):
+        if is_home(edge, ctx.now) and not ctx.is_placed(edge.target):
             ctx.place(edge.target, edge.source)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
@@ -256,7 +268,7 @@ class Contains:
         if ctx.get(edge.target).parent != edge.source or not ctx.has_moved(edge.target):
             return
         holders = ctx.edges(edge.target, "in", (self.type,))
-        if not any(other.source == edge.source for other in holders):
+        if not any(it.source == edge.source and is_home(it, ctx.now) for it in holders):
             ctx.place(edge.target, None)
 
     def on_query_rewrite(self, query: Query) -> Query:
@@ -294,13 +306,13 @@ class Supersedes:
     pierces = False
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Close the old node's validity; refuse self and cycles."""
+        """Close the old node's validity, and that of all that lives in it; refuse cycles."""
         if edge.source == edge.target:
             ctx.refuse("a node cannot supersede itself")
         if ctx.reaches(edge.target, edge.source, (self.type,)):
             ctx.refuse("the old node already supersedes the new one")
         # Closed, not deleted: a reader at an earlier known time still sees it as it was.
-        ctx.close_validity(edge.target, at=edge.valid_from)
+        ctx.close_world(edge.target, at=edge.valid_from)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
         """Leave the validity closed: it only ever tightens."""
@@ -344,6 +356,9 @@ class SameAs:
         """Stage one pending proposal for the unordered pair."""
         if edge.source == edge.target:
             ctx.refuse("a node is already the same as itself")
+        self._stage(ctx, edge)
+
+    def _stage(self, ctx: WriteContext, edge: Edge) -> None:
         evidence = dict(edge.metadata)
         tier = str(evidence.pop("tier", "given"))
         score = evidence.pop("score", 1.0)
@@ -352,8 +367,16 @@ class SameAs:
         ctx.stage_merge(edge, tier=tier, score=score, evidence=evidence)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Withdraw a pending proposal, split an accepted one."""
-        ctx.drop_merge(edge)
+        """Withdraw a pending proposal, split an accepted one.
+
+        Another edge of the pair that is not deleted still proposes it: its own proposal is staged.
+        """
+        if not ctx.drop_merge(edge):
+            return
+        for other in ctx.edges(edge.source, "both", (self.type,)):
+            if {other.source, other.target} == {edge.source, edge.target}:
+                self._stage(ctx, other)
+                return
 
     def on_query_rewrite(self, query: Query) -> Query:
         """Let seeds and hops act on the accepted class."""

@@ -1,8 +1,9 @@
 """Registry: which handler answers for an edge type in which world.
 
 A lookup climbs from a world to the root and ends at the defaults, so an inner registration wins and
-holds for the whole interior. Handlers come from three sources, and the registry treats them alike:
-the types that ship, packages that offer a type by entry point, and `db.ontology(world).register`.
+holds for the whole interior. Handlers come from four sources, and the registry treats them alike:
+the types that ship, packages that offer a type by entry point, `db.ontology(world).register`, and
+the declarations that the store has recorded (`db.ontology(world).declare`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import Limits, check_type, encode_text
+from worlddb.ontology.declared_types import DeclaredType, EdgeDeclaration, recorded_declaration
 from worlddb.ontology.edge_types import EdgeHandler, default_handlers
 
 ENTRY_POINTS = "worlddb.edge_types"
@@ -92,6 +94,11 @@ class Registration:
     version: str
     functional: bool
 
+    @property
+    def declaration(self) -> EdgeDeclaration | None:
+        """The declaration of a type that is plain data; None if a program answers for it."""
+        return recorded_declaration(self.type, self.version, self.functional)
+
 
 class Registry:
     """The handlers of one open store: those registered, by world, and the defaults for all."""
@@ -103,6 +110,7 @@ class Registry:
         self._defaults = {handler.type: handler for handler in default_handlers()}
         self._loaded: dict[bytes, dict[str, EdgeHandler]] = {ROOT_ID: {}}
         self._recorded: dict[bytes, dict[str, Registration]] = {}
+        self._declared: dict[bytes, dict[str, EdgeHandler]] = {}
         self.recorded_at = -1
         """The commit whose registrations are known here; another process may have added some."""
         for handler in (*packages.handlers, *handlers):
@@ -118,10 +126,17 @@ class Registry:
         self._loaded.setdefault(world, {})[handler.type] = handler
 
     def record(self, registrations: Iterable[Registration]) -> None:
-        """Take over what the store remembers, replacing what was taken over before."""
-        self._recorded = {}
+        """Take over what the store remembers, replacing what was taken over before.
+
+        A declared type needs no program: its handler is made here.
+        """
+        recorded: dict[bytes, dict[str, Registration]] = {}
+        declared: dict[bytes, dict[str, EdgeHandler]] = {}
         for item in registrations:
-            self._recorded.setdefault(item.world, {})[item.type] = item
+            recorded.setdefault(item.world, {})[item.type] = item
+            if (declaration := item.declaration) is not None:
+                declared.setdefault(item.world, {})[item.type] = DeclaredType(declaration)
+        self._recorded, self._declared = recorded, declared
 
     def find(self, edge_type: str, worlds: Iterable[bytes]) -> EdgeHandler:
         """Return the handler of `edge_type` for the innermost of `worlds` (inner first).
@@ -130,7 +145,7 @@ class Registry:
             InvalidInputError: no such type here, or its handler is not loaded.
         """
         for world in worlds:
-            handler = self._loaded.get(world, {}).get(edge_type)
+            handler = self._handlers(world).get(edge_type)
             if handler is not None:
                 return handler
             recorded = self._recorded.get(world, {}).get(edge_type)
@@ -149,12 +164,17 @@ class Registry:
             )
         if edge_type in self._defaults:
             return self._defaults[edge_type]
-        known = ", ".join(sorted(self._loaded[ROOT_ID] | self._defaults))
+        known = ", ".join(sorted(self._handlers(ROOT_ID) | self._defaults))
         broken = "".join(f"; {name!r}{self._why(name)}" for name in sorted(self._packages.broken))
         raise InvalidInputError(
             f"unknown edge type {edge_type!r}; known here: {known}{broken}; a custom type needs "
-            "db.ontology(world).register(handler) first"
+            "db.ontology(world).declare(type) or db.ontology(world).register(handler) first"
         )
+
+    def _handlers(self, world: bytes) -> dict[str, EdgeHandler]:
+        """Return the handlers of exactly one world; one that this process loaded wins."""
+        loaded, declared = self._loaded.get(world, {}), self._declared.get(world, {})
+        return declared | loaded if declared else loaded
 
     def _why(self, edge_type: str) -> str:
         """Return why a package's handler could not be loaded, in brackets."""
@@ -179,7 +199,7 @@ class Registry:
         """Yield the handlers that hold in the innermost of `worlds`, in the order of types."""
         chosen: dict[str, EdgeHandler] = {}
         for world in worlds:
-            for edge_type, handler in self._loaded.get(world, {}).items():
+            for edge_type, handler in self._handlers(world).items():
                 chosen.setdefault(edge_type, handler)
         for edge_type, handler in self._defaults.items():
             chosen.setdefault(edge_type, handler)

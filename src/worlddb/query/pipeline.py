@@ -35,6 +35,7 @@ from worlddb.view.visibility import (
     inside,
     interior,
     moment_of,
+    open_conflicts,
     rewrite,
 )
 
@@ -257,10 +258,11 @@ class _Execution:
         """Return the open conflicts of the shown nodes; both sides must be visible from here."""
         if not self.query.shows_conflicts:
             return []
-        rows = self.reader.conflicts(shown, self.moment.known)
+        found = self.reader.conflicts(shown, self.moment.known)
+        include_ended = self.query.include_superseded
+        rows = open_conflicts(self.reader, found, self.moment, include_ended)
         seen = self._inside({side for row in rows for side in (row.low, row.high)})
-        open_ones = [row for row in rows if row.gone is None and {row.low, row.high} <= seen]
-        return conflict_values(self.reader, open_ones)
+        return conflict_values(self.reader, [row for row in rows if {row.low, row.high} <= seen])
 
     # -- the start set -----------------------------------------------------------------------------
 
@@ -396,7 +398,7 @@ class _Execution:
         rest = rows - kept
         if types and rest and "instance_of" in self.query.type_edges:
             for item in self.reader.edges_at(rest, "out", ("instance_of",), self.moment.known):
-                if item.target in types and self.moment.holds(item.edge):
+                if item.target in types and self._counts(item.edge):
                     kept.add(item.source)
         return kept
 
@@ -406,7 +408,7 @@ class _Execution:
         frontier = set(found)
         while frontier and "subtype_of" in self.query.type_edges:
             edges = self.reader.edges_at(frontier, "in", ("subtype_of",), self.moment.known)
-            below = {item.source for item in edges if self.moment.holds(item.edge)}
+            below = {item.source for item in edges if self._counts(item.edge)}
             frontier = self._types_seen(below) - found
             found |= frontier
         return found
@@ -439,10 +441,11 @@ class _Execution:
         turned: Direction = _TURNED[op.direction]
         kept: set[int] = set()
         for item in self.reader.edges_at(others, turned, op.types, self.moment.known):
-            ends = _far_ends(item, others, turned) & rows
-            if ends and self._counts(item.edge):
-                kept |= ends
-                self._show([item])
+            if self._counts(item.edge):
+                ends = self._classes(_far_ends(item, others, turned)) & rows
+                if ends:
+                    kept |= ends
+                    self._show([item])
         return kept
 
     def _with_summaries(self, rows: set[int]) -> set[int]:

@@ -24,10 +24,10 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.errors import WorldDBError
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
-from worlddb.model.inputs import to_micros
 from worlddb.model.records import Conflict, Node, Plain, node_line
 from worlddb.store.interface import Reader, Store
-from worlddb.view.visibility import Moment, View, accepted_class, conflict_values
+from worlddb.view.stale_summaries import FACT, stale_summaries
+from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
     from worlddb.recall.ranker import Scores
@@ -40,7 +40,6 @@ SPARE_HITS = 10
 """How many more hits are looked at than are asked for: summaries among them may be stale."""
 NAME_CHARS = 60
 """How much of a text stands for it in a path."""
-SUMMARY, FACT = "Summary", "Fact"
 
 
 def tokens_of(text: str) -> int:
@@ -295,11 +294,13 @@ def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Rep
 
 def _conflicts(view: View, rows: Sequence[int]) -> dict[int, list[Conflict]]:
     """Return the open conflicts of each row; both sides must be visible from here."""
-    found = [row for row in view.reader.conflicts(rows, view.moment.known) if row.gone is None]
+    reader, moment = view.reader, view.moment
+    found = reader.conflicts(rows, moment.known)
+    found = open_conflicts(reader, found, moment, view.include_ended) if found else []
     seen = view.keep_world({side for row in found for side in (row.low, row.high)})
     kept = [row for row in found if {row.low, row.high} <= seen]
     conflicts: dict[int, list[Conflict]] = {}
-    for row, value in zip(kept, conflict_values(view.reader, kept), strict=True):
+    for row, value in zip(kept, conflict_values(reader, kept), strict=True):
         for side in (row.low, row.high):
             conflicts.setdefault(side, []).append(value)
     return conflicts
@@ -322,27 +323,6 @@ class _Stated(NamedTuple):
     row: int
     node: Node
     said: Claimed
-
-
-def stale_summaries(reader: Reader, nodes: Mapping[int, Node], moment: Moment) -> set[int]:
-    """Return the rows of those summaries of which a detail has ended."""
-    summaries = [row for row, node in nodes.items() if node.type == SUMMARY]
-    if not summaries:
-        return set()
-    details: dict[int, set[int]] = {}
-    for item in reader.edges_at(summaries, "out", ("derived_from",), moment.known):
-        details.setdefault(item.source, set()).add(item.target)
-    ended = _ended(reader, {row for found in details.values() for row in found}, moment)
-    return {row for row, found in details.items() if found & ended}
-
-
-def _ended(reader: Reader, rows: set[int], moment: Moment) -> set[int]:
-    """Return those rows whose validity is over at the moment."""
-    at = to_micros(moment.valid or moment.now, "at")
-    if moment.known is None:
-        return reader.placed.ended(rows, at)
-    bodies = reader.bodies(sorted(rows), moment.known)
-    return {body.row for body in bodies if body.valid_to is not None and body.valid_to <= at}
 
 
 def replaced(

@@ -26,7 +26,7 @@ from worlddb.index.name_index import (
     unqualified,
 )
 from worlddb.index.store_search import CANDIDATES_MAX
-from worlddb.language.text_tokens import folded, words
+from worlddb.language.text_tokens import STOP, folded, words
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment, View, accepted_class
@@ -77,6 +77,8 @@ def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
         for at, word in enumerate(said)
         if not capitals or word[0].isupper() or word[0].isdigit()
         for end in range(min(at + NAME_WORDS_MAX, len(said)), at, -1)
+        # "It" and "1989" alone may be titles, but hardly ever are meant as such.
+        if end > at + 1 or not (plain[at] in STOP or plain[at].isdigit())
     ]
 
 
@@ -221,9 +223,11 @@ class StoreNames:
 
     def first_named(self, first: str) -> Iterable[int]:
         """Return the nodes with a first name, and more names than that."""
-        if not 0 < self._counts([first]).get(first, 0) <= CANDIDATES_MAX:
+        said = words(first)
+        counts = self._counts(said)
+        if not said or not 0 < min(counts[word] for word in said) <= CANDIDATES_MAX:
             return ()
-        rows = self._reader.texts.named(" ".join(words(first)))
+        rows = self._reader.texts.named(" ".join(said))
         bodies = self._reader.bodies(rows, self._view.moment.known)
         return self._view.keep_world(
             body.row for body in bodies if first_name(body.type, body.name) == first

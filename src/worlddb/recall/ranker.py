@@ -230,8 +230,9 @@ def weigh(
 def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScalars) -> Scores:
     """Return what the best candidates pass on to those about what they mention, hop by hop."""
     gained = np.zeros(len(scores))
+    usual = float(np.median(scores))  # what all candidates have in common is nobody's to give
     for _ in range(scalars.spread_hops):
-        now = scores + gained
+        now = scores + gained - usual
         best = np.argsort(-now, kind="stable")[: scalars.spread_texts].tolist()
         given = {at: share * float(now[at]) for at in best if now[at] > 0}
         for at, gain in graph.passed_on(given).items():

@@ -130,7 +130,7 @@ class Spreading:
                 for item, said in stated(self._reader, same, relations, self._moment)
                 if said.value
             ]
-            inside = self._names.inside({item.source for item in stating})
+            inside = self._names.keep({item.source for item in stating})
             for item in stating:
                 if item.source in inside:
                     last = Step(relation_of(item), item.source, item.edge.id)

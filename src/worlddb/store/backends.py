@@ -60,8 +60,11 @@ def open_store(
     create: bool = True,
     durability: str = "full",
     busy_timeout_s: float = 30.0,
+    verify_reads: bool = True,
 ) -> Store:
     """Open the store at an address: the path of a file, or ":memory:".
+
+    `verify_reads` has each node that is read hashed again and compared with its id.
 
     Raises:
         StorageError: it cannot be opened.
@@ -77,4 +80,5 @@ def open_store(
         create=create,
         durability=durability,
         busy_timeout_s=busy_timeout_s,
+        verify_reads=verify_reads,
     )

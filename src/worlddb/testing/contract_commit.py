@@ -1,6 +1,7 @@
 """ContractCommit: writes small commits straight through a store's writer, for contract tests.
 
-No handler runs and no digest is right: a contract tests the store, not what stands above it.
+Ids of nodes are right, for a store may verify them. No handler runs and no digest is right: a
+contract tests the store, not what stands above it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 
 from blake3 import blake3
 
-from worlddb.model.address import short_key
+from worlddb.model.address import node_address, short_key
 from worlddb.store.interface import Store, Writer
 from worlddb.store.rows import ROOT_ROW, CommitRow, Head, NewEdge, NewNode, NewText, NoteRow
 
@@ -22,6 +23,11 @@ BEGAN = 1_700_000_000_000_000
 def hashed(text: str) -> bytes:
     """Return 32 bytes that stand for an id, a state or a hash."""
     return blake3(text.encode()).digest()
+
+
+def node_id(row: int, name: str, *, type_: str = "Entity", content: str = "") -> bytes:
+    """Return the address of the node that `ContractCommit.node` writes into a row."""
+    return node_address(type_, name.encode(), content.encode(), BEGAN + row)
 
 
 class ContractCommit:
@@ -46,11 +52,10 @@ class ContractCommit:
     ) -> int:
         """Insert a node with its text and aliases; return its row."""
         self._nodes = row = self._nodes + 1
-        ident = ident or hashed(f"node {row}")
+        ident = ident or node_id(row, name, type_=type_, content=content)
         key = short_key(ident)
-        new = NewNode(
-            *(row, key, ident, type_, name, content, BEGAN, parent, BEGAN, valid_to, self.seq)
-        )
+        times = BEGAN + row, parent, BEGAN, valid_to
+        new = NewNode(row, key, ident, type_, name, content, *times, self.seq)
         self.writer.insert_nodes([new])
         self.writer.insert_texts([NewText(row, name, content)])
         for alias in aliases:

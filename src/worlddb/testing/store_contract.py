@@ -31,7 +31,7 @@ from worlddb.store.rows import (
     SetPage,
     StateChange,
 )
-from worlddb.testing.contract_commit import BEGAN, ContractCommit, committing, hashed
+from worlddb.testing.contract_commit import BEGAN, ContractCommit, committing, hashed, node_id
 from worlddb.testing.derived_contract import DerivedContract, words
 
 PATIENCE_S = 30
@@ -230,7 +230,7 @@ class StoreContract(DerivedContract):
         with store.read() as reader:
             node = reader.nodes([ada])[ada]
             assert (node.type, node.name, node.content) == ("Entity", "Ada", "says")
-            assert (bytes(node.id), node.state) == (hashed(f"node {ada}"), node.id)
+            assert (bytes(node.id), node.state) == (node_id(ada, "Ada", content="says"), node.id)
             assert node.parent == reader.nodes([home])[home].id
             assert (node.aliases, node.provenance) == (("b", "a"), ("a diary",))
             assert node.metadata == {"page": 3, "x": 2}
@@ -275,7 +275,7 @@ class StoreContract(DerivedContract):
             assert sorted(reader.children_of([ROOT_ROW, home])) == [home, *rows]
             parents = {rows[0]: home, home: ROOT_ROW, ROOT_ROW: None}
             assert reader.parents([*parents, 99]) == parents
-            assert reader.world(home).id == hashed(f"node {home}")
+            assert reader.world(home).id == node_id(home, "home")
             assert reader.worlds([home, ROOT_ROW]).keys() == {home, ROOT_ROW}
 
     def test_nodes_are_found_by_exact_name_and_by_alias(self, store: Store) -> None:
@@ -295,7 +295,7 @@ class StoreContract(DerivedContract):
         with committing(store) as tx:
             home = tx.node("home")
             ada = tx.node("Ada", parent=home, aliases=["A."])
-            ident, root = hashed(f"node {ada}"), tx.writer.world(ROOT_ROW).id
+            ident, root = node_id(ada, "Ada"), tx.writer.world(ROOT_ROW).id
             places = tx.writer.lookup([ident, root, hashed("nobody")])
             assert places == {ident: (ada, home, BEGAN), root: (ROOT_ROW, ROOT_ROW, 0)}
             assert tx.writer.lookup([ident])[ident].world == home
@@ -370,7 +370,7 @@ class StoreContract(DerivedContract):
                 tx.writer.set_states([StateChange(home, before, hashed(f"state {number}")), root])
         with store.read() as reader:
             states = [bytes(reader.nodes([home], known)[home].state) for known in (1, 2, 3)]
-            assert states == [hashed(f"node {home}"), hashed("state 1"), hashed("state 2")]
+            assert states == [node_id(home, "home"), hashed("state 1"), hashed("state 2")]
             roots = [bytes(reader.nodes([ROOT_ROW], known)[ROOT_ROW].state) for known in (1, 3)]
             assert roots == [hashed("root 1"), hashed("root 3")]
             assert reader.world(ROOT_ROW).state == hashed("root 3")
@@ -470,7 +470,7 @@ class StoreContract(DerivedContract):
             tx.writer.put_registration(home, "likes", "2", True)
         with store.read() as reader:
             found = [("hates", "1", False), ("likes", "2", True)]
-            assert reader.registrations() == [(hashed(f"node {home}"), *rest) for rest in found]
+            assert reader.registrations() == [(node_id(home, "home"), *rest) for rest in found]
 
     # -- pages of sets -----------------------------------------------------------------------------
 
@@ -516,7 +516,7 @@ class StoreContract(DerivedContract):
             home = tx.node("home")
             rows = [tx.node(f"node {number}", parent=home) for number in range(50)]
             edge = tx.edge("refers_to", rows[0], rows[1])
-            assert tx.writer.node_row(hashed(f"node {rows[7]}")) == rows[7]
+            assert tx.writer.node_row(node_id(rows[7], "node 7")) == rows[7]
             assert [item.row for item in tx.writer.edges_at([rows[1]], "in")] == [edge]
             tx.writer.build_indexes()
             assert not tx.writer.is_deferred

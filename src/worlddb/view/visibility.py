@@ -27,7 +27,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, get_args
 
-from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.errors import InvalidInputError, NotFoundError, ProviderError, WorldDBError
 from worlddb.model.address import ID_BYTES, ROOT_ID, Id, parse_prefix
 from worlddb.model.inputs import check_direction, check_words, from_micros, to_micros
 from worlddb.model.records import (
@@ -41,7 +41,8 @@ from worlddb.model.records import (
     ProposalStatus,
     Query,
 )
-from worlddb.ontology.registry import Registry
+from worlddb.ontology.edge_types import EdgeHandler
+from worlddb.ontology.registry import Registration, Registry
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, ConflictRow, ProposalRow
 
@@ -65,9 +66,12 @@ class Moment(NamedTuple):
         """Return whether a node or an edge is true at this moment.
 
         Without a valid time only what has ended is left out: what begins later is still a fact.
+        A membership that begins later is none yet.
         """
         ends = thing.valid_to
         if self.valid is None:
+            if isinstance(thing, Edge) and thing.type in MEMBERSHIP and thing.valid_from > self.now:
+                return False
             return ends is None or ends > self.now
         return thing.valid_from <= self.valid and (ends is None or self.valid < ends)
 
@@ -121,7 +125,10 @@ def interior_up_to(
     most: int | None,
     on_member: Callable[[Edge], None] = lambda edge: None,
 ) -> set[int] | None:
-    """Return the rows of everything inside any of `worlds`; None if that is more than `most`."""
+    """Return the rows of everything inside any of `worlds`; None if that is more than `most`.
+
+    `on_member` is called with every membership that is met, also with those of another time.
+    """
     seen: set[int] = set()
     starts = set(worlds)
     frontier = starts
@@ -135,8 +142,8 @@ def interior_up_to(
         if members:
             found = reader.edges_at(frontier, "out", MEMBERSHIP, moment.known)
             for item in found:
+                on_member(item.edge)
                 if moment.holds(item.edge):
-                    on_member(item.edge)
                     below.add(item.target)
         frontier = below - seen
         seen |= frontier
@@ -276,8 +283,29 @@ class View:
         return kept
 
 
+def registrations(reader: Reader) -> list[Registration]:
+    """Return the custom edge types that the store has recorded."""
+    return [
+        Registration(world=Id(world), type=type_, version=version, functional=functional)
+        for world, type_, version, functional in reader.registrations()
+    ]
+
+
+def follow_registrations(registry: Registry, reader: Reader) -> None:
+    """Let a registry know the edge types that were recorded up to the reader's commit."""
+    seq = reader.head().seq
+    if registry.recorded_at < seq:
+        registry.record(registrations(reader))
+        registry.recorded_at = seq
+
+
 def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) -> Query:
-    """Return the query as the handlers of the edge types in its world want it read."""
+    """Return the query as the handlers of the edge types in its world want it read.
+
+    Raises:
+        ProviderError: a handler failed, or returned something else than a query.
+    """
+    follow_registrations(registry, reader)
     worlds = [bytes(query.world or ROOT_ID)]
     row = reader.node_row(worlds[0])
     while row is not None and row != ROOT_ROW:
@@ -285,10 +313,29 @@ def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) ->
         if row is not None:
             worlds.append(reader.world(row).id)
     for handler in registry.visible(worlds):
-        query = handler.on_query_rewrite(query)
+        query = _rewritten(handler, query)
         if handler.pierces:
             query = replace(query, pierces=query.pierces | {handler.type})
     return query
+
+
+def _rewritten(handler: EdgeHandler, query: Query) -> Query:
+    """Return the query as one handler wants it read."""
+    try:
+        found: object = handler.on_query_rewrite(query)
+    except WorldDBError:
+        raise
+    except Exception as error:  # A handler is a caller's own code and may raise anything.
+        raise ProviderError(
+            f"edge type {handler.type!r}: its on_query_rewrite failed: "
+            f"{type(error).__name__}: {error}; mend the handler, or register another one"
+        ) from error
+    if not isinstance(found, Query):
+        raise ProviderError(
+            f"edge type {handler.type!r}: its on_query_rewrite returned {found!r:.40}; it must "
+            "return the query that it got, or dataclasses.replace(query, …)"
+        )
+    return found
 
 
 def includes_ended(query: Query, moment: Moment) -> bool:
@@ -454,9 +501,23 @@ def proposal_value(row: ProposalRow, edge: Id, left: Id, right: Id) -> Proposal:
     )
 
 
-def conflicts(reader: Reader, moment: Moment) -> list[Conflict]:
-    """Return every conflict known at the moment, settled ones too."""
-    return conflict_values(reader, reader.conflicts(None, moment.known))
+def conflicts(reader: Reader, moment: Moment, include_settled: bool) -> list[Conflict]:
+    """Return the conflicts at the moment; with `include_settled`, also those that are over."""
+    rows = reader.conflicts(None, moment.known)
+    return conflict_values(
+        reader, rows if include_settled else open_conflicts(reader, rows, moment)
+    )
+
+
+def open_conflicts(
+    reader: Reader, rows: Iterable[ConflictRow], moment: Moment, include_ended: bool = False
+) -> list[ConflictRow]:
+    """Return the conflicts that are not settled, and of which both sides hold at the moment."""
+    unsettled = [row for row in rows if row.gone is None]
+    sides = {side for row in unsettled for side in (row.low, row.high)}
+    nodes = reader.nodes(sides, moment.known) if sides else {}
+    live = {row for row, node in nodes.items() if moment.shows(node, include_ended)}
+    return [row for row in unsettled if {row.low, row.high} <= live]
 
 
 def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:

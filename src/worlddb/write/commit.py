@@ -188,6 +188,18 @@ class Ledger:
         detail = {"by": str(by.id)} if by else {}
         self.change(f"close_{kind}", target, valid_to=end, **detail)
 
+    def close_world(self, target: bytes, at: Instant, by: Edge | None) -> None:
+        """Tighten `valid_to` of a node and of everything that lives inside it.
+
+        Raises:
+            NotFoundError, InvalidInputError: as `close_validity`.
+        """
+        self.close_validity(target, at, by)
+        below = [self.place(target).row]
+        while below := sorted(self.writer.children_of(below)):
+            for node in self.writer.nodes(below).values():
+                self.close_validity(node.id, at, by)
+
     def move(self, ident: bytes, world: int) -> None:
         """Move a node, and its outgoing edges with it, from one world's sets to another's."""
         place = self.place(ident)

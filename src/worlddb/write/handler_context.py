@@ -24,6 +24,7 @@ from worlddb.model.records import (
     Proposal,
     ProposalStatus,
 )
+from worlddb.ontology.edge_types import is_home
 from worlddb.store.interface import Writer
 from worlddb.store.rows import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow
 from worlddb.view.visibility import proposal_value
@@ -33,6 +34,7 @@ from worlddb.write.node_rows import create_node, refuse_erased
 if TYPE_CHECKING:
     from worlddb.write.reconcile import Reconciler
 
+MEMBERSHIP = "contains"
 NEXT_STATUSES: dict[ProposalStatus, tuple[ProposalStatus, ...]] = {
     "pending": ("accepted", "rejected"),
     "accepted": ("pending",),
@@ -170,11 +172,23 @@ class HandlerContext:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    # -- writing -----------------------------------------------------------------------------------
-
     def close_validity(self, target: Id, at: Instant) -> None:
         """End a node's or an edge's validity at `at`, if that is earlier than it ends now."""
         self._ledger.close_validity(target, at, by=self._edge)
+        if target in self._ledger.places:
+            return  # A node: the look-up above has placed it.
+        edge = self.get_edge(target)
+        if edge.type == MEMBERSHIP and edge.valid_to is not None and self.has_moved(edge.target):
+            # A home has no time: the node was a member of that world while the edge held.
+            holders = self.edges(edge.target, "in", (MEMBERSHIP,))
+            if self.get(edge.target).parent == edge.source and not any(
+                it.source == edge.source and is_home(it, self.now) for it in holders
+            ):
+                self.place(edge.target, None)
+
+    def close_world(self, target: Id, at: Instant) -> None:
+        """End a node's validity, and the validity of everything that lives inside it."""
+        self._ledger.close_world(target, at, by=self._edge)
 
     def create_node(
         self,
@@ -289,13 +303,15 @@ class HandlerContext:
         self._ledger.change("propose", edge.id, tier=tier, score=score, evidence=text)
         return proposal_value(row, edge.id, edge.source, edge.target)
 
-    def drop_merge(self, edge: Edge) -> None:
-        """Withdraw the proposal that this edge staged, whether pending or accepted."""
+    def drop_merge(self, edge: Edge) -> bool:
+        """Withdraw the proposal that this edge staged, if it is pending or accepted."""
         edge_row = self._reconciler.find_edge(edge.id).row
         for row in self._writer.proposals(rows=self._ends(edge)):
             if row.edge == edge_row and row.status in ("pending", "accepted"):
                 self._writer.set_status(edge_row, "withdrawn")
                 self._ledger.change("decide", edge.id, status="withdrawn")
+                return True
+        return False
 
     def flag_conflict(self, edge: Edge, reason: str = "") -> None:
         """Record that the two ends of `edge` cannot both be right; once per edge.
@@ -328,11 +344,15 @@ class HandlerContext:
 
 
 def decide_merge(
-    ledger: Ledger, reconciler: Reconciler, edge_id: bytes | str, status: ProposalStatus
+    ledger: Ledger,
+    reconciler: Reconciler,
+    edge_id: bytes | str,
+    status: ProposalStatus,
+    reopens: bool = False,
 ) -> Proposal:
     """Give the proposal of a `same_as` edge a new status.
 
-    Deciding the same again changes nothing.
+    Deciding the same again changes nothing. With `reopens`, what was rejected may be pending again.
 
     Raises:
         NotFoundError: neither the edge nor its pair of nodes has a proposal.
@@ -351,7 +371,8 @@ def decide_merge(
         raise ConflictError("this merge was not accepted; there is nothing to undo")
     staged_by = ledger.writer.edges([row.edge])[0].edge.id
     if row.status != status:
-        if status not in NEXT_STATUSES[row.status]:
+        is_reopened = reopens and (row.status, status) == ("rejected", "pending")
+        if status not in NEXT_STATUSES[row.status] and not is_reopened:
             raise ConflictError(f"this merge is {row.status} already; {WAYS_OUT[row.status]}")
         ledger.writer.set_status(row.edge, status)
         ledger.change("decide", staged_by, status=status)

@@ -29,6 +29,8 @@ make_row = tuple.__new__
 KEY = "Key"
 NAME_ONLY_TYPES = ("Entity", "Date")
 """Types of nodes that a text brings in by naming them; such a node goes with its last text."""
+RESTORES = "restores"
+"""The key of a `supersedes` edge that says: the source is the target again (`write/revival.py`)."""
 NO_MENTION = ("contains", "same_as")
 """Edge types that place or identify a node and say nothing about it."""
 
@@ -304,6 +306,10 @@ def _closure(writer: Writer, rows: Iterable[int]) -> set[int]:
         below = set(writer.children_of(frontier))
         derived = writer.edges_at(sorted(frontier), "in", ("derived_from",))
         below.update(item.source for item in derived)
+        # What lives again after an undo says the same text once more.
+        for item in writer.edges_at(sorted(frontier), "both", ("supersedes",)):
+            if item.edge.metadata.get(RESTORES) is True:
+                below.update((item.source, item.target))
         frontier = below - found - {ROOT_ROW}
     return found | _named_only_in(writer, found)
 

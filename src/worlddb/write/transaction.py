@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
-from worlddb.model.address import Id
+from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import (
     Instant,
     Limits,
@@ -23,9 +23,11 @@ from worlddb.model.inputs import (
     check_type,
     encode_metadata,
     encode_text,
+    from_micros,
 )
 from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
-from worlddb.ontology.edge_types import EdgeHandler
+from worlddb.ontology.declared_types import EdgeDeclaration
+from worlddb.ontology.edge_types import EdgeHandler, default_handlers
 from worlddb.ontology.registry import (
     VERSION_BYTES_MAX,
     Registration,
@@ -34,6 +36,7 @@ from worlddb.ontology.registry import (
     version_of,
 )
 from worlddb.store.interface import Reader, Store
+from worlddb.view.visibility import follow_registrations, registrations
 from worlddb.write.commit import Ledger, seal, to_commit
 from worlddb.write.handler_context import decide_merge
 from worlddb.write.node_rows import create_node, create_nodes, erase_nodes, refuse_erased
@@ -126,6 +129,14 @@ class Transaction:
     def is_new(self, node_id: Id) -> bool:
         """Return whether this transaction created a node."""
         return self._ledger.place(node_id).row > self._ledger.head.nodes
+
+    def begin_of(self, node_id: bytes | str) -> datetime:
+        """Return when a node's validity begins.
+
+        Raises:
+            NotFoundError: no such node.
+        """
+        return from_micros(self._do(self._ledger.place, node_id).valid_from)
 
     def add_aliases(self, node_id: bytes | str, aliases: Sequence[str]) -> None:
         """Give a node further names.
@@ -245,14 +256,18 @@ class Transaction:
         """
         return self._do(self._reconciler.delete, edge_id)
 
-    def decide_merge(self, edge_id: bytes | str, status: ProposalStatus) -> Proposal:
+    def decide_merge(
+        self, edge_id: bytes | str, status: ProposalStatus, *, reopens: bool = False
+    ) -> Proposal:
         """Accept, reject or reopen the proposal of a `same_as` edge.
+
+        A rejected proposal becomes pending again only with `reopens`.
 
         Raises:
             NotFoundError: no such proposal.
             ConflictError: it was decided otherwise before.
         """
-        return self._do(decide_merge, self._ledger, self._reconciler, edge_id, status)
+        return self._do(decide_merge, self._ledger, self._reconciler, edge_id, status, reopens)
 
     def register(self, world: bytes | str, type: str, version: str, functional: bool) -> None:
         """Record a custom edge type of a world; `db.ontology(world).register` calls it.
@@ -272,6 +287,10 @@ class Transaction:
         row = self._ledger.place(ident).row
         self._ledger.writer.put_registration(row, type, version, functional)
         self._ledger.change("register", ident, type=type, version=version, functional=functional)
+
+    def mark(self, kind: str, **detail: Any) -> None:
+        """Say something of the commit as a whole in the journal, such as what it takes back."""
+        self._do(lambda: self._ledger.change(kind, ROOT_ID, **detail))
 
     # -- the end of it -----------------------------------------------------------------------------
 
@@ -317,9 +336,7 @@ def transact(
     encode_text(actor, "actor", ACTOR_BYTES_MAX)
     with _without_collector(bulk), store.write() as writer:
         ledger = Ledger(writer, limits)
-        if registry.recorded_at != ledger.head.seq:
-            registry.record(_registrations(writer))
-            registry.recorded_at = ledger.head.seq
+        follow_registrations(registry, writer)
         if bulk:
             writer.defer_indexes()
         try:
@@ -336,14 +353,6 @@ def transact(
     if not any(change.kind == "register" for change in ledger.changes):
         registry.recorded_at = row.seq
     ledger.landed = row
-
-
-def _registrations(reader: Reader) -> list[Registration]:
-    """Return the custom edge types that the store has recorded."""
-    return [
-        Registration(world=Id(world), type=type_, version=version, functional=functional)
-        for world, type_, version, functional in reader.registrations()
-    ]
 
 
 @contextmanager
@@ -392,7 +401,45 @@ class Ontology:
                 tx.register(self._world, checked.type, version, functional)
         self._registry.load(self._world, checked)
 
+    def declare(
+        self,
+        type: str | Mapping[str, Any] | EdgeDeclaration,
+        *,
+        actor: str = DEFAULT_ACTOR,
+        **traits: Any,
+    ) -> EdgeDeclaration:
+        """Record an edge type that is plain data: `declare("manages", acyclic=True)`.
+
+        It holds in this world and all worlds inside it, in every process, without a program. The
+        traits are those of `EdgeDeclaration`; a JSON object with them will do. An inverse type that
+        is not known here is declared with it. Declaring a type again replaces its traits for what
+        is written from then on.
+
+        Raises:
+            InvalidInputError: a trait is wrong, or the type is one of those that ship.
+            StorageError, ConflictError: the declaration cannot be written now.
+        """
+        given = {"type": type} if isinstance(type, str) else type
+        if isinstance(given, Mapping):
+            given = EdgeDeclaration.from_dict({**given, **traits})
+        elif not isinstance(given, EdgeDeclaration) or traits:
+            raise InvalidInputError("declare: give the name of a type and its traits")
+        there = self.types()
+        wanted = {given.type: given}
+        if given.turned is not None and not any(it.type == given.inverse for it in there):
+            wanted[given.turned.type] = given.turned
+        for shipped in wanted.keys() & {handler.type for handler in default_handlers()}:
+            raise InvalidInputError(f"{shipped!r} ships with WorldDB; choose another name")
+        missing = [one for one in wanted.values() if one not in [it.declaration for it in there]]
+        if missing:
+            with transact(
+                self._store, self._registry, actor=actor, bulk=False, limits=self._limits
+            ) as tx:
+                for one in missing:
+                    tx.register(self._world, one.type, one.version, one.functional)
+        return given
+
     def types(self) -> list[Registration]:
         """Return the custom types recorded in the store for exactly this world."""
         with self._store.read() as reader:
-            return [found for found in _registrations(reader) if found.world == self._world]
+            return [found for found in registrations(reader) if found.world == self._world]

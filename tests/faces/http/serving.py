@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,12 +153,18 @@ def serving(memory: Memory, access: Access | None = None, **options: Any) -> Ite
 class Process:
     """`worlddb serve` as users start it."""
 
-    def __init__(self, store: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        store: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
         self.errors = store.with_suffix(".log")
         with self.errors.open("wb") as log:
             self._process = subprocess.Popen(
                 [
-                    *COMMAND,
+                    *command,
                     *f"serve --port 0 --json --embedder none --db {store}".split(),
                     *arguments,
                 ],

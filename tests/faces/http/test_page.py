@@ -22,7 +22,6 @@ from worlddb.faces.http.thread_limits import (
     PATIENCE_S,
     READERS_MAX,
     SEARCHERS_MAX,
-    TOOLS_MAX,
     WRITERS_MAX,
 )
 
@@ -51,8 +50,8 @@ def test_the_limits_on_the_page_are_those_that_hold() -> None:
     assert f"| {HEAD_BYTES_MAX >> 10} KiB, {HEADERS_MAX} headers |" in PAGE
     assert f"| {HEAD_S_MAX:.0f} s, {BODY_S_MAX:.0f} s |" in PAGE
     assert f"| connections | {CONNECTIONS_MAX:,};" in PAGE
-    most = READERS_MAX, SEARCHERS_MAX, WRITERS_MAX, TOOLS_MAX
-    at_once = "{} reads, {} recalls, {} writes, {} tool calls".format(*most)
+    most = READERS_MAX, SEARCHERS_MAX, WRITERS_MAX
+    at_once = "{} reads, {} recalls, {} write".format(*most)
     assert f"| {at_once}; the others wait up to {PATIENCE_S:.0f} s, then 503 |" in PAGE
     assert f"closed after {KEEP_ALIVE_S} s" in PAGE
     assert f"finished ({GRACE_S} s at most)" in PAGE

@@ -65,16 +65,22 @@ async def test_a_client_that_cannot_ask_has_to_name_the_scope_again(
     assert await left(mute, user) == 0
 
 
+@pytest.mark.parametrize("confirm", ["named", True])
 @pytest.mark.parametrize("tool", ENDING)
-async def test_who_names_the_scope_again_is_not_asked_and_must_be_right(
-    talk: Talk, user: str, tool: str
+async def test_no_confirm_overrides_a_person_who_can_be_asked(
+    talk: Talk, user: str, tool: str, confirm: str | bool
 ) -> None:
     await talk.call("memory_write", text="one", user_id=user)
+    given = user if confirm == "named" else confirm
     talk.person.questions.clear()
+    talk.person.answer = ElicitResult(action="decline")
+    assert "did not agree" in await talk.refused(tool, user_id=user, confirm=given)
+    assert len(talk.person.questions) == 1
+    assert await left(talk, user) == 1
     talk.person.answer = YES
     assert "confirm=" in await talk.refused(tool, user_id=user, confirm="another")
-    assert (await talk.call(tool, user_id=user, confirm=user))["count"] == 1
-    assert talk.person.questions == []
+    assert await left(talk, user) == 1
+    assert (await talk.call(tool, user_id=user, confirm=given))["count"] == 1
 
 
 @pytest.mark.parametrize("tool", ENDING)
@@ -117,6 +123,7 @@ async def test_a_purged_scope_can_be_written_to_again_and_begins_empty(
     talk: Talk, user: str
 ) -> None:
     await talk.call("memory_write", text="before", user_id=user)
+    talk.person.answer = YES
     await talk.call("memory_purge_scope", user_id=user, confirm=user)
     await talk.call("memory_write", text="after", user_id=user)
     [only] = (await talk.call("memory_list", user_id=user))["memories"]

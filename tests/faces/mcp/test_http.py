@@ -78,6 +78,10 @@ async def test_ending_a_scope_over_http_asks_where_it_can(
             asked = era != "legacy" or not stateless
             assert len(person.questions) == (1 if asked else 0)
             assert ("did not agree" if asked else "confirm='ada'") in said
+            if asked:
+                again = await talk.refused("memory_purge_scope", user_id="ada", confirm="ada")
+                assert "did not agree" in again
+                person.answer = ElicitResult(action="accept", content={"agree": True})
             told = await talk.call("memory_purge_scope", user_id="ada", confirm="ada")
             assert told["scopes"] == ["user:ada"]
 

@@ -320,3 +320,21 @@ def test_the_usual_user_can_be_chosen(tmp_path: Path) -> None:
         server.greet()
         server.say(write(1, "hers"))
         assert server.hear()["result"]["structuredContent"]["scopes"] == ["user:ada"]
+
+
+def test_an_open_subscription_is_ended_and_answered_at_the_end(tmp_path: Path) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    with lines(tmp_path / "m.db") as server:
+        server.ask(1, "server/discover", _meta=meta)
+        wanted = {"toolsListChanged": True}
+        heard = server.ask(2, "subscriptions/listen", _meta=meta, notifications=wanted)
+        assert heard["method"] == "notifications/subscriptions/acknowledged"
+        # The server used to wait for it as for a call, and then to drop it without an answer.
+        code, rest, _ = server.end()
+    assert code == 0
+    assert json.loads(rest)["id"] == 2
+    assert "result" in json.loads(rest)

@@ -29,7 +29,13 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
 
     settings = settings_from(args)
     path = existing_store(settings.path)
-    return open_store(path, create=False, embedder=embedder, models_dir=settings.models_dir)
+    return open_store(
+        path,
+        create=False,
+        embedder=embedder,
+        models_dir=settings.models_dir,
+        verify_reads=settings.verify_reads,
+    )
 
 
 def open_to_write(args: argparse.Namespace) -> WorldDB:

@@ -32,6 +32,7 @@ CHALLENGE = 'Bearer realm="worlddb"'
 PREFLIGHT_S = "600"  # How long a browser may keep the answer to its question.
 
 CALLER: ContextVar[Memory] = ContextVar("worlddb_caller")
+CALLER_KEY: ContextVar[str] = ContextVar("worlddb_caller_key", default="")
 _CALLS = {call.name: call for call in CALLS}
 
 
@@ -45,6 +46,11 @@ def memory_for() -> Memory:
         return CALLER.get()
     except LookupError:
         raise RejectedError("no request is being answered here") from None
+
+
+def caller_key() -> str:
+    """Return who sent the request that is being answered: its token, else its address."""
+    return CALLER_KEY.get()
 
 
 class CallerMemory:
@@ -130,11 +136,10 @@ class AuthMiddleware:
         scope["worlddb.token"] = token.name if token else ""
         scope["worlddb.admin"] = token is None or token.admin
         caller = self._callers[token.digest] if token else self._anybody
-        inside = CALLER.set(cast(Memory, caller))
-        try:
-            await self.app(scope, receive, send)
-        finally:
-            CALLER.reset(inside)
+        # The request has a task of its own, so both end with it.
+        CALLER.set(cast(Memory, caller))
+        CALLER_KEY.set(token.digest.hex() if token else address_of(scope))
+        await self.app(scope, receive, send)
 
     def _allowed_page(self, scope: Scope) -> str | None:
         """Check Host and Origin; return the origin if it is an allowed page of another server."""
@@ -171,6 +176,11 @@ class AuthMiddleware:
                 f'{CHALLENGE}, error="invalid_token"',
             )
         return token
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that a request comes from."""
+    return scope["client"][0] if scope.get("client") else ""
 
 
 def _unauthorized(message: str, challenge: str) -> HttpError:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,23 +20,23 @@ from starlette.routing import Route
 
 from worlddb import __version__
 from worlddb.errors import WorldDBError
+from worlddb.faces.calls import Effect
 from worlddb.faces.http.access_tokens import Access
-from worlddb.faces.http.auth_middleware import AuthMiddleware, memory_for
+from worlddb.faces.http.auth_middleware import AuthMiddleware, caller_key, memory_for
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
 from worlddb.faces.http.rest_routes import rest_routes
 from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
-from worlddb.faces.http.thread_limits import (
-    PATIENCE_S,
-    TOOLS_MAX,
-    WAITING_MAX,
-    Threads,
-    limit_tool_threads,
-)
+from worlddb.faces.http.thread_limits import PATIENCE_S, Threads, work_of
+from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.memory.memory import Memory
 
+HEALTH_S_MAX = 5.0  # A file that takes longer to look at is not in good health.
+
 Endpoint = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+T = TypeVar("T")
 
 
 def make_app(
@@ -47,13 +51,9 @@ def make_app(
 
     Authentication is part of the application, whatever ASGI server runs it.
     """
-    from mcp.server.transport_security import TransportSecuritySettings
-
-    from worlddb.faces.mcp.mcp_server import make_server
-
     metrics = ServerMetrics()
     threads = Threads(patience_s=patience_s, asks_a_model=memory.asks_a_model)
-    server = make_server(memory_for)
+    server = make_server(memory_for, runner=ToolThreads(threads))
     tools = server.streamable_http_app(
         streamable_http_path="/mcp",
         stateless_http=True,
@@ -65,7 +65,6 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        limit_tool_threads(WAITING_MAX if memory.asks_a_model else TOOLS_MAX)
         async with server.session_manager.run():
             yield
 
@@ -75,7 +74,7 @@ def make_app(
             # Without sessions there is no stream to open by GET and nothing to end by DELETE.
             Route("/mcp", mcp.endpoint, methods=["POST"]),
             *rest_routes(threads),
-            Route("/health", _health(memory, threads), methods=["GET"]),
+            Route("/health", _health(memory), methods=["GET"]),
             Route("/metrics", _metrics(memory, threads, metrics), methods=["GET"]),
             Route("/openapi.json", _description(bool(access.tokens)), methods=["GET"]),
         ],
@@ -89,14 +88,41 @@ def make_app(
     )
     # A redirect would send a token to wherever the Host header says.
     app.router.redirect_slashes = False
+    app.state.end_subscriptions = server.open_subscriptions.end
     return app
 
 
-def _health(memory: Memory, threads: Threads) -> Endpoint:
-    async def health(_: Request) -> Response:
+class ToolThreads:
+    """Runs the calls of tools: on the same threads as those of REST, with the same shares."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def __call__(self, run: Callable[[], T], effect: Effect, size: int) -> T:
+        """Run a call for the caller of the present request.
+
+        Raises:
+            ToolError: no thread became free in time.
+        """
         try:
-            await threads.run(memory.db.check_file)
-        except WorldDBError:
+            return await self._threads.run(run, work_of(effect, size), caller_key())
+        except HttpError as busy:
+            raise ToolError(busy.message) from busy
+
+
+def _health(memory: Memory) -> Endpoint:
+    # A lane of its own, for one look at a time: whoever asks meanwhile gets the same answer.
+    threads = Threads(HEALTH_S_MAX)
+    looking: asyncio.Task[None] | None = None
+
+    async def health(_: Request) -> Response:
+        nonlocal looking
+        if looking is None or looking.done():
+            looking = asyncio.create_task(threads.run(memory.db.check_file))
+        try:
+            async with asyncio.timeout(HEALTH_S_MAX):
+                await asyncio.shield(looking)
+        except (WorldDBError, TimeoutError):
             message = "the store cannot be read, or its file is gone"
             return problem(503, message, type="storage")
         return _json({"status": "ok", "version": __version__})
@@ -108,7 +134,7 @@ def _metrics(memory: Memory, threads: Threads, metrics: ServerMetrics) -> Endpoi
     async def answer(request: Request) -> Response:
         if not request.scope["worlddb.admin"]:
             raise HttpError(403, "this needs an admin token")
-        text = await threads.run(lambda: metrics.text(memory))
+        text = await threads.run(lambda: metrics.text(memory), caller=caller_key())
         return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
     return answer
@@ -128,11 +154,12 @@ def _json(data: object) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _handlers(path: str) -> dict[type[Exception] | int, Callable[[Request, Exception], Response]]:
-    def raised(_: Request, error: Exception) -> Response:
+def _handlers(path: str) -> dict[type[Exception] | int, Handler]:
+    # Coroutines: Starlette would send plain functions to threads, which may all be taken.
+    async def raised(_: Request, error: Exception) -> Response:
         return problem_of(error, "" if path == ":memory:" else path)
 
-    def refused(request: Request, error: Exception) -> Response:
+    async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         message, headers = error.detail, dict(error.headers or {})
         if error.status_code == 404:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import socket
 import sys
 import threading
@@ -35,7 +36,8 @@ from worlddb.memory.memory import Memory
 CONNECTIONS_MAX = 1_000  # Far more than can be served at once; a limit on open sockets.
 BACKLOG = 2_048  # uvicorn's own default.
 KEEP_ALIVE_S = 75  # nginx's own default, so that a proxy closes first.
-GRACE_S = 30  # As long as a call may wait for a thread.
+GRACE_S = 5  # Longer than a call takes, unless it waits for a model; what stops us waits 10 s.
+CLOSING_S_MAX = 3.0  # For closing the store, once no request is open any more.
 HEAD_S_MAX = 15.0  # A client sends its headers at once; one that does not wastes a connection.
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
@@ -60,23 +62,36 @@ class HttpServer(uvicorn.Server):
             backlog=BACKLOG,
             h11_max_incomplete_event_size=HEAD_BYTES_MAX,
             timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=GRACE_S,
         )
         super().__init__(config)
+        self._app = app
         self._listening = listening
+        self.dropped = ""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and report it."""
         await super().startup(sockets)
         self._listening()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what was begun, for a limited time. Subscriptions end at once."""
+        self._app.state.end_subscriptions()
+        late = asyncio.get_running_loop().call_later(GRACE_S, self._drop, "out of time")
+        await super().shutdown(sockets)
+        late.cancel()
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Finish and stop on the first signal, stop at once on the second."""
         if self.should_exit:
-            # uvicorn would log a traceback for each request that is dropped now.
-            logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-            self.force_exit = True
+            self._drop("second signal")
         self.should_exit = True
+
+    def _drop(self, why: str) -> None:
+        """Wait no longer for open requests."""
+        # uvicorn would log a traceback for each of them.
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+        self.dropped = why
+        self.force_exit = True
 
 
 def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -> None:
@@ -86,6 +101,8 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
     """
     _set_up_logs(settings.log_level)
     _log_warnings(settings, access)
+    latest = threading.Timer(CLOSING_S_MAX, _leave)
+    latest.daemon = True
     with ExitStack() as closing:
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = closing.enter_context(open_memory(settings, actor="http"))
@@ -106,9 +123,18 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
 
         server = HttpServer(app, listening)
         server.run(sockets=[listener])
-        if server.force_exit:
-            log.warning("second signal: open requests are dropped")
-        log.info("stopped")
+        if server.dropped:
+            log.warning("%s: open requests are dropped", server.dropped)
+        # Closing waits for calls that are at work, and they may take longer than anybody waits.
+        latest.start()
+    latest.cancel()
+    log.info("stopped")
+
+
+def _leave() -> None:
+    """End the process now. Nothing that was acknowledged is lost."""
+    log.warning("out of time: a call is still at work; the process ends without it")
+    os._exit(0)
 
 
 def _warm(memory: Memory) -> None:

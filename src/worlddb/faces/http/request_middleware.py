@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 
@@ -125,6 +126,10 @@ class RequestLog:
         started = time.perf_counter()
         try:
             await self.app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if status == CLIENT_GONE:
+                stopped = HttpError(503, "the server stops; try again", {"Connection": "close"})
+                await problem_of(stopped)(scope, receive, watched)
         except Exception:
             status = 500  # What the outermost handler makes of it.
             raise

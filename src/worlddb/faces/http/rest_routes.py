@@ -14,14 +14,13 @@ from starlette.routing import Route
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.call_models import arguments_model
-from worlddb.faces.calls import CALLS, Call, Effect
-from worlddb.faces.http.auth_middleware import memory_for
+from worlddb.faces.calls import CALLS, Call
+from worlddb.faces.http.auth_middleware import caller_key, memory_for
 from worlddb.faces.http.http_problems import HttpError
-from worlddb.faces.http.thread_limits import Threads, Work
+from worlddb.faces.http.thread_limits import Threads, work_of
 
 KEY_HEADER = "idempotency-key"
 REST_CALLS = tuple(call for call in CALLS if call.path)
-WORK: dict[Effect, Work] = {"read": "read", "search": "search", "add": "write", "end": "write"}
 
 
 class RestArguments(BaseModel):
@@ -58,7 +57,8 @@ def _endpoint(call: Call, threads: Threads) -> Callable[[Request], Awaitable[Res
             result = getattr(memory, call.name)(**arguments)
             return json.dumps(result.to_dict(), ensure_ascii=False).encode()
 
-        body = await threads.run(run, WORK[call.effect])
+        work = work_of(call.effect, len(await request.body()))
+        body = await threads.run(run, work, caller_key())
         return Response(body, media_type="application/json")
 
     return answer

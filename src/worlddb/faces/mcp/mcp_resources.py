@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, cast
 
-import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver import ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
@@ -21,7 +20,7 @@ from pydantic import Field
 
 from worlddb.errors import InvalidInputError, NotFoundError, WorldDBError
 from worlddb.faces.calls import PAGE_MAX, SCOPE_KINDS, call_named
-from worlddb.faces.mcp.memory_tools import MemorySource
+from worlddb.faces.mcp.memory_tools import CallRunner, MemorySource
 from worlddb.faces.mcp.tool_answers import answer_of
 
 SCOPES_URI = "worlddb://scopes"
@@ -83,7 +82,7 @@ def memory_uri(ident: str) -> str:
     return MEMORY_URI.format(id=ident)
 
 
-def add_resources(server: MCPServer, memory_for: MemorySource) -> None:
+def add_resources(server: MCPServer, memory_for: MemorySource, runner: CallRunner) -> None:
     """Add the resources to a server."""
 
     @server.resource(
@@ -93,9 +92,12 @@ def add_resources(server: MCPServer, memory_for: MemorySource) -> None:
         description="Whose memories there are: users, agents, apps and runs.",
         mime_type=JSON,
     )
-    def scopes() -> str:
-        with _reported():
+    async def scopes() -> str:
+        def page() -> str:
             return _page("list_scopes", memory_for().list_scopes(limit=SCOPES_SHOWN))
+
+        with _reported():
+            return await runner(page, "read", 0)
 
     @server.resource(
         MEMORY_URI,
@@ -104,9 +106,9 @@ def add_resources(server: MCPServer, memory_for: MemorySource) -> None:
         description="One memory by its id, or by the first 4 or more digits of it.",
         mime_type=JSON,
     )
-    def memory(id: str) -> str:
+    async def memory(id: str) -> str:
         with _reported():
-            return _page("read", memory_for().read(id))
+            return await runner(lambda: _page("read", memory_for().read(id)), "read", 0)
 
     @server.resource(
         SCOPE_URI,
@@ -117,10 +119,12 @@ def add_resources(server: MCPServer, memory_for: MemorySource) -> None:
         # A scope's value is not a path, whatever it looks like.
         security=ResourceSecurity(exempt_params={"value"}),
     )
-    def memories(kind: str, value: str) -> str:
+    async def memories(kind: str, value: str) -> str:
+        def page() -> str:
+            return _page("list", memory_for().list(limit=MEMORIES_SHOWN, **_scope(kind, value)))
+
         with _reported():
-            page = memory_for().list(limit=MEMORIES_SHOWN, **_scope(kind, value))
-            return _page("list", page)
+            return await runner(page, "read", 0)
 
 
 def _scope(kind: str, value: str) -> dict[str, Any]:
@@ -152,11 +156,11 @@ def add_guide(server: MCPServer) -> None:
         title="Use the memory",
         description="How to use this memory: when to recall, write and amend, and for whom.",
     )
-    def use_memory(user_id: UserId = "") -> str:
+    async def use_memory(user_id: UserId = "") -> str:
         return GUIDE.format(scope=NAMED_USER.format(user_id=user_id) if user_id else DEFAULT_USER)
 
 
-def add_completion(server: MCPServer, memory_for: MemorySource) -> None:
+def add_completion(server: MCPServer, memory_for: MemorySource, runner: CallRunner) -> None:
     """Complete the prompt's user, and the kind and value in a scope's address."""
 
     @server.completion()  # type: ignore[untyped-decorator, no-untyped-call]
@@ -176,7 +180,7 @@ def add_completion(server: MCPServer, memory_for: MemorySource) -> None:
             scopes = memory_for().list_scopes(kind=cast(Any, kind), limit=SCOPES_SHOWN)
             return [scope.value for scope in scopes]
 
-        return _starting(argument.value, await anyio.to_thread.run_sync(values))
+        return _starting(argument.value, await runner(values, "read", 0))
 
 
 def _starting(start: str, values: list[str]) -> Completion:

@@ -11,7 +11,13 @@ from mcp.types import INVALID_PARAMS, GetPromptResult, InputRequiredResult
 
 from worlddb import __version__
 from worlddb.faces.mcp.mcp_resources import INSTRUCTIONS, add_completion, add_guide, add_resources
-from worlddb.faces.mcp.memory_tools import MemorySource, memory_tools
+from worlddb.faces.mcp.memory_tools import (
+    CallRunner,
+    MemorySource,
+    memory_tools,
+    run_on_any_thread,
+)
+from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.faces.mcp.search_fetch import search_fetch_tools
 
 NAME = "worlddb"
@@ -20,7 +26,12 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
 class MemoryServer(MCPServer):
-    """The SDK's server, with a proper error for a prompt that does not exist."""
+    """The SDK's server, whose subscriptions can be ended, and whose prompts are told if missing."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.open_subscriptions = OpenSubscriptions()
+        self.middleware.append(self.open_subscriptions)
 
     async def get_prompt(
         self,
@@ -41,17 +52,21 @@ class MemoryServer(MCPServer):
 
 
 def make_server(
-    memory_for: MemorySource, *, search_fetch: bool = False, log_level: LogLevel = "WARNING"
-) -> MCPServer:
+    memory_for: MemorySource,
+    *,
+    runner: CallRunner = run_on_any_thread,
+    search_fetch: bool = False,
+    log_level: LogLevel = "WARNING",
+) -> MemoryServer:
     """Return a server over the memory that `memory_for` gives.
 
     `memory_for` is called for each tool call, in the context of the request, on a worker thread, so
-    it may give each caller a memory bound to its own scopes. `search_fetch` adds `search` and
-    `fetch`.
+    it may give each caller a memory bound to its own scopes. `runner` runs what blocks.
+    `search_fetch` adds `search` and `fetch`.
     """
-    tools = memory_tools(memory_for)
+    tools = memory_tools(memory_for, runner)
     if search_fetch:
-        tools += search_fetch_tools(memory_for)
+        tools += search_fetch_tools(memory_for, runner)
     server = MemoryServer(
         NAME,
         title="WorldDB memory",
@@ -61,7 +76,7 @@ def make_server(
         tools=[*tools],
         log_level=log_level,
     )
-    add_resources(server, memory_for)
+    add_resources(server, memory_for, runner)
     add_guide(server)
-    add_completion(server, memory_for)
+    add_completion(server, memory_for, runner)
     return server

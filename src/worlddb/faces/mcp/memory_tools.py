@@ -8,29 +8,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, cast, get_args, get_origin
+from typing import Any, Protocol, TypeVar, cast, get_args, get_origin
 
+import anyio.to_thread
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resolve import build_resolver_plans, find_resolved_parameters
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from worlddb.errors import WorldDBError
-from worlddb.faces.call_models import arguments_model
-from worlddb.faces.calls import CALLS, Call
+from worlddb.faces.call_models import ChatMessage, arguments_model
+from worlddb.faces.calls import CALLS, Call, Effect
 from worlddb.faces.mcp.tool_answers import Answer, answer_class, answer_of
 from worlddb.faces.mcp.tool_confirmation import confirmation, confirmed_by
 from worlddb.memory.memory import Memory
 
 INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument, without repeating a long text.
+PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the call.
 ANSWER_TO_QUESTION = "asked"
 """The argument by which a tool gets a person's answer; it is not part of the schema."""
 
 MemorySource = Callable[[], Memory]
 """Gives the memory that a caller may use; asked anew for each call."""
+T = TypeVar("T")
+
+
+class CallRunner(Protocol):
+    """Runs a blocking call off the event loop; `size` is the length of the texts in it."""
+
+    async def __call__(self, run: Callable[[], T], effect: Effect, size: int) -> T:
+        """Return the result of the call."""
+
+
+async def run_on_any_thread(run: Callable[[], T], effect: Effect, size: int) -> T:
+    """Run a blocking call on any thread, for a server that has one client."""
+    return await anyio.to_thread.run_sync(run)
 
 
 class ToolArguments(ArgModelBase):
@@ -55,6 +70,10 @@ class ExactArguments(FuncMetadata):
             return json.loads(value)
         except (ValueError, RecursionError):
             return value
+
+    def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
+        """Return a result as the protocol has it; the worker thread has converted it already."""
+        return result if isinstance(result, CallToolResult) else super().convert_result(result)
 
 
 class MemoryTool(Tool):
@@ -82,12 +101,12 @@ class MemoryTool(Tool):
             raise
 
 
-def memory_tools(memory_for: MemorySource) -> list[MemoryTool]:
+def memory_tools(memory_for: MemorySource, runner: CallRunner) -> list[MemoryTool]:
     """Return a tool for each declared call that has a tool name."""
-    return [_memory_tool(call, memory_for) for call in CALLS if call.tool]
+    return [_memory_tool(call, memory_for, runner) for call in CALLS if call.tool]
 
 
-def _memory_tool(call: Call, memory_for: MemorySource) -> MemoryTool:
+def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> MemoryTool:
     def run(**given: Any) -> Answer:
         arguments = {name: _plain(value) for name, value in given.items() if value is not None}
         return answer_of(call, getattr(memory_for(), call.name)(**arguments))
@@ -96,7 +115,7 @@ def _memory_tool(call: Call, memory_for: MemorySource) -> MemoryTool:
         asked = given.pop(ANSWER_TO_QUESTION)
         return run(**given | {"confirm": confirmation(asked, given["confirm"])})
 
-    return tool_of(call, run_confirmed if call.question else run, answer_class(call))
+    return tool_of(call, run_confirmed if call.question else run, answer_class(call), runner)
 
 
 def _plain(value: Any) -> Any:
@@ -106,21 +125,39 @@ def _plain(value: Any) -> Any:
     return value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
 
 
-def tool_of(call: Call, function: Callable[..., Any], answer: type[Answer]) -> MemoryTool:
+def _length(value: Any) -> int:
+    """Return how many characters of text an argument has."""
+    if isinstance(value, list):
+        return sum(map(_length, value))
+    text = value.content if isinstance(value, ChatMessage) else value
+    return len(text) if isinstance(text, str) else 0
+
+
+def tool_of(
+    call: Call, function: Callable[..., Any], answer: type[Answer], runner: CallRunner
+) -> MemoryTool:
     """Return a tool with the name, help and parameters of a call, which runs `function`."""
     shown = [one for one in call.parameters if one.in_tool]
     model = arguments_model(f"{call.tool}Arguments", shown, base=ToolArguments, for_model=True)
     metadata = ExactArguments(arg_model=cast(type[ArgModelBase], model), output_model=answer)
     metadata.output_schema = _untitled(metadata.output_schema)
     asks = find_resolved_parameters(confirmed_by(call)) if call.question else {}
+
+    async def run(**given: Any) -> CallToolResult | InputRequiredResult:
+        def work() -> CallToolResult | InputRequiredResult:
+            # The answer is made on this thread, too: a long one must not hold up other callers.
+            return metadata.convert_result(function(**given))
+
+        return await runner(work, call.effect, _length([*given.values()]))
+
     return MemoryTool(
-        fn=function,
+        fn=run,
         name=call.tool,
         title=call.title,
         description=call.help_with(lambda other: other.tool),
         parameters=_untitled(model.model_json_schema(by_alias=True)),
         fn_metadata=metadata,
-        is_async=False,
+        is_async=True,
         context_kwarg=None,
         resolved_params=dict(asks),
         resolver_plans=dict(build_resolver_plans(asks, {one.name for one in shown})),
@@ -158,16 +195,19 @@ def _is_structure(annotation: Any) -> bool:
 def _message(error: ValidationError, schema: dict[str, Any]) -> str:
     """Return what is wrong with the arguments, one line each."""
     lines = []
-    for one in error.errors(include_url=False, include_context=False):
+    found = error.errors(include_url=False, include_context=False)
+    for one in found[:PROBLEMS_SHOWN]:
         where = ".".join(str(part) for part in one["loc"]) or "arguments"
         if one["type"] == "extra_forbidden":
             known = ", ".join(schema.get("properties", {}))
             lines.append(f"{where}: there is no such argument; known are {known}")
         elif one["type"] == "missing":
             lines.append(f"{where}: is missing; give it")
-        elif one["type"] == "value_error":
+        elif one["type"] in ("value_error", "many_strangers"):
             lines.append(f"{where}: {one['msg'].removeprefix('Value error, ')}")
         else:
             given = f"{one['input']!r:.{INPUT_SHOWN_CHARS}}"
             lines.append(f"{where}: {one['msg'][:1].lower()}{one['msg'][1:]}, not {given}")
+    if len(found) > PROBLEMS_SHOWN:
+        lines.append(f"and {len(found) - PROBLEMS_SHOWN} more")
     return "\n".join(lines)

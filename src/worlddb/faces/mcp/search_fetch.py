@@ -8,7 +8,7 @@ from pydantic import Field
 
 from worlddb.faces.calls import Call, call_named
 from worlddb.faces.mcp.mcp_resources import memory_uri
-from worlddb.faces.mcp.memory_tools import MemorySource, MemoryTool, tool_of
+from worlddb.faces.mcp.memory_tools import CallRunner, MemorySource, MemoryTool, tool_of
 from worlddb.faces.mcp.tool_answers import Answer, MemoryAnswer, shortened
 
 TITLE_CHARS = 80  # A line in the list that a client shows.
@@ -63,7 +63,7 @@ class FetchAnswer(Answer):
     )
 
 
-def search_fetch_tools(memory_for: MemorySource) -> list[MemoryTool]:
+def search_fetch_tools(memory_for: MemorySource, runner: CallRunner) -> list[MemoryTool]:
     """Return `search` and `fetch`."""
 
     def search(query: str) -> SearchAnswer:
@@ -91,7 +91,10 @@ def search_fetch_tools(memory_for: MemorySource) -> list[MemoryTool]:
             metadata=metadata,
         )
 
-    return [tool_of(SEARCH, search, SearchAnswer), tool_of(FETCH, fetch, FetchAnswer)]
+    return [
+        tool_of(SEARCH, search, SearchAnswer, runner),
+        tool_of(FETCH, fetch, FetchAnswer, runner),
+    ]
 
 
 def title_of(text: str) -> str:

@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
 from io import FileIO, RawIOBase
@@ -27,7 +27,6 @@ from typing import Any, BinaryIO, TypeAlias
 import anyio
 import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.message import SessionMessage
 from mcp.types import (
@@ -44,7 +43,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from worlddb.errors import WorldDBError
-from worlddb.faces.mcp.mcp_server import LogLevel, make_server
+from worlddb.faces.mcp.mcp_server import LogLevel, MemoryServer, make_server
 from worlddb.memory.memory import Memory
 
 LINE_BYTES_MAX = 64 << 20  # Far more than a call may carry; only a guard against endless lines.
@@ -75,13 +74,13 @@ def serve_stdio(
     warming.wait()
 
 
-async def _serve(server: MCPServer) -> None:
+async def _serve(server: MemoryServer) -> None:
     ending = GracefulEnd()
     # The SDK's public way to run a server takes no streams of our own.
     inner = server._lowlevel_server
     try:
         async with anyio.create_task_group() as tasks:
-            async with standard_streams() as wire:
+            async with standard_streams(server.open_subscriptions.end) as wire:
                 tasks.start_soon(ending.on_signal, wire)
                 await inner.run(wire.incoming, wire.outgoing, inner.create_initialization_options())
             tasks.cancel_scope.cancel()
@@ -155,10 +154,10 @@ class WarmUp:
 
 
 @asynccontextmanager
-async def standard_streams() -> AsyncIterator[StdioWire]:
+async def standard_streams(on_end: Callable[[], None]) -> AsyncIterator[StdioWire]:
     """Yield the messages of stdin, and what sends messages to stdout."""
     source, sink = _take_standard_files()
-    wire = StdioWire(source, sink)
+    wire = StdioWire(source, sink, on_end)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.write)
         threading.Thread(target=wire.read, name="worlddb-stdin", daemon=True).start()
@@ -170,9 +169,13 @@ async def standard_streams() -> AsyncIterator[StdioWire]:
 
 
 class StdioWire:
-    """Both directions, and the requests that have no answer yet."""
+    """Both directions, and the requests that have no answer yet.
 
-    def __init__(self, source: BinaryIO, sink: RawIOBase) -> None:
+    `on_end` ends the requests that have no answer of their own: subscriptions.
+    """
+
+    def __init__(self, source: BinaryIO, sink: RawIOBase, on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
         self._source = source
         self._sink = sink
         self._loop = asyncio.get_running_loop()
@@ -230,6 +233,7 @@ class StdioWire:
     async def end(self) -> None:
         """End the input once all requests are answered: the end cancels what is open."""
         self._is_ending = True
+        self._on_end()
         with anyio.move_on_after(LAST_ANSWERS_S):
             while self._unanswered and self._is_heard:
                 self._answered = anyio.Event()

@@ -1,8 +1,8 @@
 """Confirmation: a person is asked before a whole scope ends, where the client can ask one.
 
-Otherwise the model has to name the scope once more, or say `true`; where a person can be asked,
-`true` still asks. This guards against accidents. It is not a permission: whoever may call the tool
-may confirm.
+Where a person can be asked, only the person's answer counts: `confirm` changes nothing. Otherwise
+the model has to name the scope once more, or say `true`. This guards against accidents. It is not a
+permission: whoever may call the tool may confirm.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Agreement(BaseModel):
 
 
 class Unasked(BaseModel):
-    """Nobody was asked: the call names the scope again, or no scope, or the client cannot ask."""
+    """Nobody was asked: the call names no scope, or the client cannot ask."""
 
 
 AskedPerson = ElicitationResult[Agreement | Unasked]
@@ -33,19 +33,16 @@ AskedPerson = ElicitationResult[Agreement | Unasked]
 def confirmed_by(call: Call) -> Callable[..., None]:
     """Return a function whose parameter `asked` the SDK fills by asking the call's question."""
 
-    def ask(
+    async def ask(
         ctx: Context[Any, Any],
-        confirm: str | bool | None,
         user_id: str | None,
         agent_id: str | None,
         app_id: str | None,
         run_id: str | None,
     ) -> Unasked | Elicit[Agreement]:
         scopes = _named(user=user_id, agent=agent_id, app=app_id, run=run_id)
-        # True asks all the same. Any other value is checked by Memory, right or wrong.
-        is_named = confirm is not None and confirm is not True
         wrong_scope = not scopes or (call.one_scope and len(scopes) != 1)
-        if is_named or wrong_scope or not can_ask(ctx):
+        if wrong_scope or not can_ask(ctx):
             return Unasked()
         return Elicit(call.question.format(scope=" and ".join(scopes)), Agreement)
 
@@ -64,7 +61,9 @@ def can_ask(ctx: Context[Any, Any]) -> bool:
 
 
 def confirmation(asked: Any, confirm: str | bool | None) -> str | bool:
-    """Return the `confirm` for Memory: True if the person agreed, else what the model gave.
+    """Return the `confirm` for Memory: what the model gave, else True if the person agreed.
+
+    What the model gave is checked by Memory even if the person agreed: a wrong name is a mistake.
 
     Raises:
         ToolError: the person did not agree.
@@ -73,7 +72,7 @@ def confirmation(asked: Any, confirm: str | bool | None) -> str | bool:
         if isinstance(asked.data, Unasked):
             return "" if confirm is None else confirm
         if asked.data.agree:
-            return True
+            return True if confirm is None else confirm
     raise ToolError("the user did not agree; nothing was ended. Do not try again unasked")
 
 

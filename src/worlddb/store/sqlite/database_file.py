@@ -86,6 +86,10 @@ MEANINGS: tuple[Meaning, ...] = (
 """What SQLite's errors mean here, in the order they are tried."""
 
 
+NOT_UTF8 = "a stored text is not UTF-8, so the file was damaged or changed by another program"
+WAY_OUT = "`worlddb check` lists all damage; restore a backup"
+
+
 class translated:  # noqa: N801 - it reads as what it does: `with translated(path):`
     """Turn what SQLite raises into the error tree, naming the file and the way out."""
 
@@ -105,9 +109,19 @@ class translated:  # noqa: N801 - it reads as what it does: `with translated(pat
     ) -> None:
         if error is None or isinstance(error, WorldDBError):
             return
+        if isinstance(error, UnicodeDecodeError) and _is_ours(trace):
+            raise CorruptionError(f"{self._path}: {NOT_UTF8}; {WAY_OUT}") from error
         for kinds, ours, says in MEANINGS:
             if isinstance(error, kinds):
                 raise ours(f"{self._path}: {says.format(error)}") from error
+
+
+def _is_ours(trace: TracebackType | None) -> bool:
+    """Return whether an error came up in this package, and not in a caller's transaction block."""
+    module = ""
+    while trace is not None:
+        module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
+    return module.startswith("worlddb.")
 
 
 def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) -> apsw.Connection:
@@ -268,13 +282,14 @@ def among(rows: list[int]) -> Any:
     return apsw.carray(array("q", rows or (0,)))
 
 
-class StatementCount:
-    """The number of statements that all sessions of a store have run."""
+class SessionContext:
+    """What all sessions of a store share: statements run, and whether nodes are verified."""
 
-    __slots__ = ("total",)
+    __slots__ = ("statements", "verifies")
 
-    def __init__(self) -> None:
-        self.total = 0
+    def __init__(self, verifies: bool) -> None:
+        self.statements = 0
+        self.verifies = verifies
 
 
 class DeferredIndexes(Protocol):
@@ -295,7 +310,7 @@ class SqlSession:
     """
 
     __slots__ = (
-        "_count",
+        "_context",
         "_run",
         "_run_many",
         "con",
@@ -305,14 +320,16 @@ class SqlSession:
         "reached",
         "seq",
         "time",
+        "verifies",
     )
 
-    def __init__(self, con: apsw.Connection, count: StatementCount, time: int = 0) -> None:
+    def __init__(self, con: apsw.Connection, context: SessionContext, time: int = 0) -> None:
         self.con = con
         self.seq = 0
         self.time = time
         self.deferred: DeferredIndexes | None = None
-        self._count = count
+        self.verifies = context.verifies
+        self._context = context
         self._run = con.execute
         self._run_many = con.executemany
         self.forget()
@@ -325,23 +342,23 @@ class SqlSession:
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:
         """Run one statement."""
-        self._count.total += 1
+        self._context.statements += 1
         return self._run(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
         """Run one statement for many rows; it counts once."""
-        self._count.total += 1
+        self._context.statements += 1
         self._run_many(sql, rows)
 
     def one(self, sql: str, values: tuple[Any, ...]) -> int | None:
         """Return the first column of the first row, an integer, or None."""
-        self._count.total += 1
+        self._context.statements += 1
         found: int | None = self._run(sql, values).get
         return found
 
     def rows(self, sql: str, values: tuple[Any, ...]) -> list[int]:
         """Return the only column of all rows, integers."""
-        self._count.total += 1
+        self._context.statements += 1
         return [row for (row,) in self._run(sql, values)]
 
     def need_index(self, *names: str) -> None:

@@ -17,7 +17,15 @@ import apsw
 
 from worlddb.errors import CorruptionError
 from worlddb.language.text_tokens import indexed
-from worlddb.model.address import ERASED, ROOT_ID, ROOT_NAME, ROOT_TYPE, Id, short_key, trusted_id
+from worlddb.model.address import (
+    ERASED,
+    ROOT_ID,
+    ROOT_NAME,
+    ROOT_TYPE,
+    Id,
+    short_key,
+    trusted_id,
+)
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import Node
 from worlddb.store.rows import (
@@ -41,6 +49,7 @@ from worlddb.store.sqlite.database_file import (
     SqlSession,
     among,
 )
+from worlddb.store.sqlite.node_verification import first_damage, refuse_changed
 from worlddb.store.sqlite.schema import (
     DEFERRED_INDEXES,
     INDEX_TEXTS,
@@ -120,10 +129,13 @@ class NodeTable:
         row = session.node_rows.get(ident)
         if row is None:
             session.need_index("nodes_key")
-            sql = "SELECT row FROM nodes WHERE key = ? AND id = ?"
-            row = session.one(sql, (short_key(ident), ident))
+            sql = "SELECT row, id FROM nodes WHERE key = ?"
+            found: list[Any] = session.execute(sql, (short_key(ident),)).fetchall()
+            row = next((row for row, whole in found if whole == ident), None)
             if row is not None:
                 session.node_rows[ident] = row
+            elif found and session.verifies:
+                self.nodes([row for row, _ in found])  # A damaged id is why it is not found?
         return row
 
     def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
@@ -166,11 +178,16 @@ class NodeTable:
         wanted = list(rows)
         if not wanted:
             return {}
-        found: list[Any] = self._session.execute(_COLUMNS, (among(wanted),)).fetchall()
-        if known is not None or ROOT_ROW in wanted:
-            found = self._then(map(_NodeColumns._make, found), wanted, known)
-        notes = self._notes(wanted, known)
-        return dict([self._value(columns, notes) for columns in found])
+        try:
+            found: list[Any] = self._session.execute(_COLUMNS, (among(wanted),)).fetchall()
+            if self._session.verifies:
+                refuse_changed(found)
+            if known is not None or ROOT_ROW in wanted:
+                found = self._then(map(_NodeColumns._make, found), wanted, known)
+            notes = self._notes(wanted, known)
+            return dict([self._value(columns, notes) for columns in found])
+        except (ValueError, CorruptionError) as error:  # No UTF-8, no JSON, no time.
+            raise first_damage(self._session, wanted, error) from error
 
     def _then(
         self, found: Iterable[_NodeColumns], rows: list[int], known: int | None
@@ -233,13 +250,16 @@ class NodeTable:
             f"WHERE row {IN} AND born <= ? ORDER BY row",
             (among(wanted), FOREVER if known is None else known),
         )
-        for body in map(BodyRow._make, found):
-            if past:
-                body = body._replace(
-                    parent=past.get(("node.parent", body.row), body.parent),
-                    valid_to=past.get(("node.valid_to", body.row), body.valid_to),
-                )
-            yield body
+        try:
+            for body in map(BodyRow._make, found):
+                if past:
+                    body = body._replace(
+                        parent=past.get(("node.parent", body.row), body.parent),
+                        valid_to=past.get(("node.valid_to", body.row), body.valid_to),
+                    )
+                yield body
+        except UnicodeDecodeError as error:
+            raise first_damage(self._session, wanted, error) from error
 
     # -- worlds ------------------------------------------------------------------------------------
 

@@ -29,8 +29,8 @@ from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
     JournalTable,
+    SessionContext,
     SqlSession,
-    StatementCount,
     check_format,
     connect,
     connect_immutable,
@@ -140,8 +140,8 @@ class SqliteWriter(SqliteReader):
     A store has one, for one transaction after the other: to make it costs more than to begin it.
     """
 
-    def __init__(self, con: apsw.Connection, count: StatementCount, cache: PageCache) -> None:
-        session = SqlSession(con, count)
+    def __init__(self, con: apsw.Connection, context: SessionContext, cache: PageCache) -> None:
+        session = SqlSession(con, context)
         super().__init__(session)
         self.seq = 0
         self.time = 0
@@ -248,13 +248,14 @@ class SqliteStore:
         create: bool,
         durability: str,
         busy_timeout_s: float,
+        verify_reads: bool = True,
     ) -> None:
         self.path = path
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
         self._local = threading.local()
         self._idle: list[SqliteReader] = []
-        self._count = StatementCount()
+        self._context = SessionContext(verify_reads)
         self._immutable = False
         self._pages = PageCache()
         self._gate = Gate(path, busy_timeout_s)
@@ -268,7 +269,7 @@ class SqliteStore:
             in_file = path != MEMORY and not self._immutable
             locked = LOCKED_FILES.take(self._file) if in_file else None
             self._watch = FileWatch(path, self._file if in_file else None)
-        self._transaction = SqliteWriter(self._writer, self._count, self._pages)
+        self._transaction = SqliteWriter(self._writer, self._context, self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         self._lock = weakref.finalize(self, LOCKED_FILES.drop, locked)
         keeps_log = path != MEMORY and not self.read_only
@@ -312,7 +313,7 @@ class SqliteStore:
     @property
     def statements(self) -> int:
         """How many SQL statements this store has run; a statement for many rows counts once."""
-        return self._count.total
+        return self._context.statements
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -329,7 +330,7 @@ class SqliteStore:
         if self.path == MEMORY:
             with self._gate.alone(), translated(self.path):
                 yield SqliteReader(
-                    SqlSession(self._writer, self._count, time=self._transaction.time),
+                    SqlSession(self._writer, self._context, time=self._transaction.time),
                     is_uncommitted=self._writer.in_transaction,
                 )
             return
@@ -346,7 +347,7 @@ class SqliteStore:
     def _take(self) -> SqliteReader:
         with suppress(IndexError):
             return self._idle.pop()
-        return SqliteReader(SqlSession(self._connect_to_read(), self._count))
+        return SqliteReader(SqlSession(self._connect_to_read(), self._context))
 
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
@@ -376,7 +377,7 @@ class SqliteStore:
         In memory a reader would keep writers from committing, so there it is a copy.
         """
         if self.path == MEMORY:
-            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._count))
+            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._context))
             with self.read() as reader:
                 _copy(reader, snapshot.con)
         else:
@@ -423,7 +424,7 @@ class SqliteStore:
             con.set_busy_timeout(int(patience_s * 1000))
             try:
                 with self._landing():
-                    yield SqliteReader(SqlSession(con, self._count))
+                    yield SqliteReader(SqlSession(con, self._context))
             finally:
                 con.set_busy_timeout(int(self._busy_timeout_s * 1000))
                 con.pragma("synchronous", durable)
@@ -442,7 +443,7 @@ class SqliteStore:
         con = self._writer
         self._watch.refuse_lost()
         try:
-            self._count.total += 2
+            self._context.statements += 2
             con.execute("BEGIN IMMEDIATE")
             yield con
             con.execute("COMMIT")

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     option("--actor", None, "the name in the journal (default: extract)", default="extract"),
 )
 def run_extract(args: argparse.Namespace) -> int:
-    """Extract what a failing model left waiting.
+    """Extract what waits: long texts, and what a failing model left.
 
-    A text is stored even if the language model that should read it fails; its facts then
-    wait. This command asks the model again, memory by memory, one commit each. The
-    model is the one that WORLDDB_LLM_PROVIDER (openai, anthropic, ollama, vllm,
+    A text is stored at once; what is read out of it waits if the text is long or if the
+    language model fails. This command reads it, memory by memory, one commit each: by the
+    rules, or by the model that WORLDDB_LLM_PROVIDER (openai, anthropic, ollama, vllm,
     llamacpp), WORLDDB_LLM_MODEL, WORLDDB_LLM_BASE_URL and WORLDDB_LLM_API_KEY describe.
 
     Examples:
@@ -66,12 +66,22 @@ def run_extract(args: argparse.Namespace) -> int:
     return 0
 
 
-def _extractor(args: argparse.Namespace) -> tuple[LlmExtractor, Chat]:
+def _extractor(args: argparse.Namespace) -> tuple[LlmExtractor | str, Chat | None]:
+    """Return the configured model's extractor and its client.
+
+    Without a model, return the rules, unless all that waits is for a model.
+    """
     from pathlib import Path
 
     from worlddb.faces.config import chat_of, settings_from
 
-    chat = chat_of(settings_from(args))
+    settings = settings_from(args)
+    if not settings.llm_provider and args.prompt is None:
+        with open_to_read(args) as db:
+            waiting = {item.extractor for item in db.pending()}
+        if not waiting or RULES in waiting:
+            return RULES, None
+    chat = chat_of(settings)
     from worlddb.models.model_tasks import LlmExtractor
 
     prompt = None if args.prompt is None else Path(args.prompt)
@@ -95,20 +105,20 @@ def _text(db: WorldDB, item: Pending) -> str:
     return node.content or node.name
 
 
-def _show(args: argparse.Namespace, done: Extracted, chat: Chat) -> None:
-    usage = chat.usage
+def _show(args: argparse.Namespace, done: Extracted, chat: Chat | None) -> None:
     names = ("requests", "input_tokens", "output_tokens")
-    used = {name: getattr(usage, name) for name in names}
+    used = {name: 0 if chat is None else getattr(chat.usage, name) for name in names}
     path = store_path(args)
     report(
         args,
         {"path": path, **done.to_dict(), "usage": used},
         f"{one_line(path)}: {len(done.done)} extracted, {len(done.failed)} failed, {done.left} "
-        f"left; {usage.input_tokens:,} tokens read, {usage.output_tokens:,} written",
+        f"left; {used['input_tokens']:,} tokens read, {used['output_tokens']:,} written",
     )
 
 
 NO_EMBEDDER = "none"
+RULES = "rules"
 
 
 @command("reindex", EMBEDDER)

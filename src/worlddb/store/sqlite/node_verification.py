@@ -1,0 +1,52 @@
+"""Node verification: a node that is read must be the node that was written.
+
+An id is the hash of type, name, content and creation time, so each read can compare them. Notes,
+validity and parents are no part of the address; `check` compares those with the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from worlddb.errors import CorruptionError
+from worlddb.model.address import has_address
+from worlddb.model.inputs import from_micros
+from worlddb.store.sqlite.database_file import IN, WAY_OUT, SqlSession, among
+
+
+def refuse_changed(found: Iterable[Any]) -> None:
+    """Refuse nodes (row, id, state, type, name, content, created_at, …) that were changed.
+
+    Raises:
+        CorruptionError: the fields of a node do not hash to its id.
+    """
+    for _, ident, _, type_, name, content, created_at, *_ in found:
+        if not has_address(ident, type_, name, content, created_at):
+            raise _damaged(ident, "is not what was written (its fields do not hash to its id)")
+
+
+def first_damage(session: SqlSession, rows: list[int], error: Exception) -> CorruptionError:
+    """Return the error for nodes of which a field cannot be read, naming the first of them."""
+    sql = (
+        "SELECT n.id, n.valid_from, n.valid_to, cast(n.type || n.name || n.content || "
+        "coalesce((SELECT group_concat(text) FROM notes WHERE node = n.row), '') AS BLOB) "
+        f"FROM nodes n WHERE n.row {IN} ORDER BY n.row"
+    )
+    for ident, valid_from, valid_to, texts in session.execute(sql, (among(rows),)):
+        try:
+            texts.decode()
+            from_micros(valid_from)
+            from_micros(valid_from if valid_to is None else valid_to)
+        except (ValueError, CorruptionError) as damage:
+            return _damaged(ident, f"cannot be read ({damage})")
+    if isinstance(error, CorruptionError):
+        return error
+    return CorruptionError(f"a node cannot be read ({error}); {WAY_OUT}")
+
+
+def _damaged(ident: bytes, what: str) -> CorruptionError:
+    return CorruptionError(
+        f"node {ident.hex()} {what}: the file was damaged or changed by another program; "
+        f"{WAY_OUT}, or open the store with verify_reads=False to see what is there"
+    )

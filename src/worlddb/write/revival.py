@@ -1,0 +1,192 @@
+"""Revival: what has ended lives again, as a successor with the same text and time.
+
+    rows ──plan_revivals(reader)──▶ Revival, … ──revive(tx)──▶ {old id: successor's id}
+
+Validity only tightens, so an ended node is never opened again. Its successor has the same type,
+name, content, beginning, notes and edges, and supersedes the old node from the old node's own
+beginning on: at every valid time one of the two is seen, and known time still has both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from worlddb.errors import ConflictError, NotFoundError
+from worlddb.model.address import Id
+from worlddb.model.records import SCOPE, Edge, Node, ProposalStatus
+from worlddb.store.interface import Reader
+from worlddb.store.rows import EdgeRow
+from worlddb.write.node_rows import RESTORES
+from worlddb.write.transaction import Transaction
+
+STANDS_FOR = "stands_for"
+"""The key by which a fact names the longer text that one sentence was quoted from."""
+MICROSECOND = timedelta(microseconds=1)
+"""The least by which two nodes of one text and one time must differ to be two."""
+NUDGES_MAX = 1_000  # Successors of one node; more mean that something runs in a circle.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeCopy:
+    """An edge to write once more; `status` is the one that its merge proposal had."""
+
+    edge: Edge
+    valid_to: datetime | None
+    status: ProposalStatus | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revival:
+    """A node that is to live again, until when, and its edges."""
+
+    node: Node
+    until: datetime | None
+    edges: tuple[EdgeCopy, ...]
+
+
+def present_form(reader: Reader, row: int) -> int:
+    """Return the row of the node that stands for a node now: the last of its successors."""
+    while True:
+        found = reader.edges_at([row], "in", ("supersedes",))
+        newer = [item.source for item in found if item.edge.metadata.get(RESTORES) is True]
+        if not newer:
+            return row
+        row = max(newer)
+
+
+def plan_revivals(
+    reader: Reader,
+    ends: Mapping[int, datetime | None],
+    *,
+    edges_gone: Collection[int] = (),
+    nodes_gone: Collection[int] = (),
+) -> list[Revival]:
+    """Return how nodes are to live again; `ends` has the row of each, and until when it holds.
+
+    The edges `edges_gone`, and those with the nodes `nodes_gone`, are not written again.
+    """
+    nodes = reader.nodes(ends)
+    edges: dict[int, list[EdgeRow]] = {row: [] for row in ends}
+    for item in reader.edges_at(sorted(ends), "both"):
+        is_gone = item.row in edges_gone or not {item.source, item.target}.isdisjoint(nodes_gone)
+        if not is_gone and item.edge.metadata.get(RESTORES) is not True:
+            # An edge between two of them is written once.
+            edges[item.source if item.source in ends else item.target].append(item)
+    return [
+        Revival(
+            node=nodes[row],
+            until=until,
+            edges=tuple(copies(reader, [*edges[row], *_quoted(reader, nodes[row], edges[row])])),
+        )
+        for row, until in sorted(ends.items())
+    ]
+
+
+def _quoted(reader: Reader, node: Node, edges: Iterable[EdgeRow]) -> list[EdgeRow]:
+    """Return the claims of facts that stand for a sentence of a node."""
+    facts = [item.source for item in edges if item.edge.type == "derived_from"]
+    found = reader.edges_at(facts, "out", ("refers_to",)) if facts else []
+    return [item for item in found if item.edge.metadata.get(STANDS_FOR) == str(node.id)]
+
+
+def copies(
+    reader: Reader, edges: Iterable[EdgeRow], known: int | None = None
+) -> Iterator[EdgeCopy]:
+    """Yield edges as they are to be written again, as of commit `known`."""
+    for item in edges:
+        status = None
+        if item.edge.type == "same_as":
+            found = reader.proposals(rows=[item.source], known=known)
+            status = next((one.status for one in found if one.edge == item.row), None)
+        yield EdgeCopy(edge=item.edge, valid_to=item.edge.valid_to, status=status)
+
+
+def revive(
+    tx: Transaction, revivals: Iterable[Revival], reason: Mapping[str, Any]
+) -> tuple[dict[Id, Id], list[Id]]:
+    """Write successors with their edges; return them by the nodes they stand for, and the edges.
+
+    `reason` is kept on the edge from a successor to the node it stands for.
+    """
+    done: dict[Id, Id] = {}
+    pending = list(revivals)
+    while pending:
+        # A world is written before the nodes inside it.
+        waiting = {one.node.id for one in pending}
+        batch = [one for one in pending if one.node.parent not in waiting] or pending
+        for one in batch:
+            done[one.node.id] = _successor(tx, one, done)
+        pending = [one for one in pending if one.node.id not in done]
+    written: list[Id] = []
+    for one in revivals:
+        node, successor = one.node, done[one.node.id]
+        written += write_copies(tx, one.edges, done)
+        if successor != node.id:
+            said = {**reason, RESTORES: True}
+            tx.write_edge(
+                "supersedes", successor, node.id, valid_from=node.valid_from, metadata=said
+            )
+    return done, written
+
+
+def write_copies(tx: Transaction, edges: Iterable[EdgeCopy], done: Mapping[Id, Id]) -> list[Id]:
+    """Write edges again, between the successors of their ends; return those that are new."""
+    written: list[Id] = []
+    for copy in edges:
+        edge = copy.edge
+        source, target = done.get(edge.source, edge.source), done.get(edge.target, edge.target)
+        metadata = dict(edge.metadata)
+        stands_for = metadata.get(STANDS_FOR)
+        if isinstance(stands_for, str):
+            with suppress(ValueError, TypeError):
+                metadata[STANDS_FOR] = str(done.get(Id(stands_for), stands_for))
+        made = tx.write_edge(
+            edge.type,
+            source,
+            target,
+            valid_from=edge.valid_from,
+            valid_to=copy.valid_to,
+            metadata=metadata or None,
+        )
+        written.append(made.id)
+        if copy.status in ("accepted", "rejected"):
+            # The pair may have been proposed again and decided meanwhile: that decision stands.
+            with suppress(ConflictError, NotFoundError):
+                tx.decide_merge(made.id, copy.status)
+    return written
+
+
+def _successor(tx: Transaction, revival: Revival, done: Mapping[Id, Id]) -> Id:
+    """Create the successor of a node; a scope that was begun anew is its own successor."""
+    node = revival.node
+    parent = None if node.parent is None else done.get(node.parent, node.parent)
+    created_at, taken = node.created_at, set(done.values())
+    for _ in range(NUDGES_MAX):
+        with suppress(ConflictError):  # The same text and time elsewhere, or it was erased.
+            made = tx.create_node(
+                type=node.type,
+                name=node.name,
+                content=node.content,
+                parent=parent,
+                created_at=created_at,
+                valid_from=node.valid_from,
+                valid_to=revival.until,
+            )
+            if tx.is_new(made.id) and made.id not in taken:
+                break
+            if node.type == SCOPE and made.valid_to is None:
+                return made.id
+        created_at += MICROSECOND
+    else:
+        raise ConflictError(f"node {node.id.short} has {NUDGES_MAX} successors; look at its edges")
+    if node.aliases:
+        tx.add_aliases(made.id, node.aliases)
+    if node.provenance:
+        tx.add_source(made.id, node.provenance)
+    if node.metadata:
+        tx.add_metadata(made.id, node.metadata)
+    return made.id

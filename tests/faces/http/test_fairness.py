@@ -1,0 +1,225 @@
+"""Callers share the server fairly: one who is slow, long or wrong does not stop the others."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from faces.command import worlddb
+from worlddb import Memory
+from worlddb.faces.http.access_tokens import make_access
+from worlddb.faces.http.http_server import CLOSING_S_MAX, GRACE_S
+from worlddb.ingest.extractors import VerbatimExtractor
+from worlddb.model.drafts import Draft, Message
+
+from .serving import DEADLINE_S, MCP, Process, Site, serving, token
+
+T = TypeVar("T")
+PROMPT_S = 5.0  # Far less than a call may wait; more than a busy machine needs for an answer.
+SLOW, OTHER = "a-token-that-is-slow", "a-token-of-another"
+MANY = {f"k{number}": 1 for number in range(280_000)}
+LONG = "I live in Rome. " * 50_000
+STUCK = """
+import sys, time
+from worlddb.ingest.extractors import RulesExtractor
+RulesExtractor.extract = lambda self, messages, at: time.sleep(600)
+from worlddb.faces.cli import run
+sys.exit(run(sys.argv[1:]))
+"""
+"""The command, with a reader that does not come to an end."""
+
+
+class SlowExtractor:
+    """Reads a text that is slow only when it is told to."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.began = threading.Semaphore(0)
+
+    def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
+        if "slow" in messages[0].text:
+            self.began.release()
+            assert self.go_on.wait(DEADLINE_S)
+        return VerbatimExtractor().extract(messages, at)
+
+
+@contextmanager
+def slow_server() -> Iterator[tuple[Site, Site, SlowExtractor]]:
+    """A server as a slow caller and as another one see it."""
+    tokens = [token(SLOW, bounds={"user_id": ("slow",)}), token(OTHER, bounds={"user_id": ("o",)})]
+    access = make_access(host="127.0.0.1", tokens=tokens)
+    extractor = SlowExtractor()
+    with (
+        Memory(":memory:", embedder="none", recluster="off", extractor=extractor) as memory,
+        serving(memory, access) as site,
+    ):
+        try:
+            yield site.as_(SLOW), site.as_(OTHER), extractor
+        finally:
+            extractor.go_on.set()
+
+
+def promptly(work: Callable[[], T]) -> T:
+    """Return what `work` returns, which it has to do at once."""
+    began = time.monotonic()
+    result = work()
+    assert time.monotonic() - began < PROMPT_S
+    return result
+
+
+def _write(site: Site, number: int) -> object:
+    if number % 2:
+        return site.tool("memory_write", text=f"slow {number}")[0]
+    return site.post("/v1/memories", text=f"slow {number}").status
+
+
+def test_slow_writes_of_one_caller_leave_the_server_to_the_others() -> None:
+    with slow_server() as (slow, other, extractor), ThreadPoolExecutor(12) as pool:
+        waiting = [pool.submit(_write, slow, number) for number in range(12)]
+        assert extractor.began.acquire(timeout=DEADLINE_S)
+        assert promptly(lambda: other.post("/v1/memories", text="quick").status) == 200
+        assert promptly(lambda: other.tool("memory_write", text="quick, too"))[0]
+        assert promptly(lambda: other.tool("memory_list"))[0]
+        assert promptly(lambda: other.post("/v1/recall", query="quick").data["hits"])
+        # Answers that no tool makes: of routes, of checks, of nobody.
+        assert promptly(lambda: other.get("/health").status) == 200
+        assert promptly(lambda: other.post("/v1/recall", question="?").status) == 400
+        assert promptly(lambda: other.get("/v1/memories/abcd").status) == 404
+        assert promptly(lambda: other.get("/nowhere").status) == 404
+        # The slow one can still read.
+        assert promptly(lambda: slow.tool("memory_list"))[0]
+        extractor.go_on.set()
+        assert {one.result() for one in waiting} == {200, True}
+
+
+def test_callers_take_turns(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def write(site: Site, name: str) -> None:
+        assert site.post("/v1/memories", text=f"{name} {len(order)}").status == 200
+        order.append(name)
+
+    with slow_server() as (slow, other, extractor), ThreadPoolExecutor(40) as pool:
+        jobs = [pool.submit(write, slow, "slow") for _ in range(20)]
+        assert extractor.began.acquire(timeout=DEADLINE_S)
+        jobs.append(pool.submit(write, other, "quick"))
+        promptly(jobs[-1].result)
+        extractor.go_on.set()
+        for job in jobs:
+            job.result()
+    assert order[0] == "quick"
+
+
+def test_a_text_that_is_too_long_to_be_read_is_written_and_waits(tmp_path: Path) -> None:
+    with Process(tmp_path / "m.db") as process, ThreadPoolExecutor(8) as pool:
+        site = process.site
+        site.post("/v1/memories", text="warm")
+        long = [pool.submit(site.post, "/v1/memories", text=f"{n} {LONG}") for n in range(4)]
+        tools = [pool.submit(site.tool, "memory_write", text=f"{n} {LONG}!") for n in range(4)]
+        for number in range(10):
+            written = promptly(lambda: site.post("/v1/memories", text=f"note {number}"))  # noqa: B023
+            assert written.status == 200
+            assert promptly(lambda: site.tool("memory_list", limit=1))[0]
+        assert all(one.result().data["pending"] for one in long)
+        assert all(one.result()[0] for one in tools)
+    listed = worlddb("extract", "--pending", "--dry-run", "--db", tmp_path / "m.db", "--json")
+    assert len(listed.data["pending"]) == 8
+    done = worlddb("extract", "--pending", "--limit", 1, "--db", tmp_path / "m.db", "--json")
+    assert (len(done.data["done"]), done.data["left"]) == (1, 7)
+
+
+@pytest.mark.parametrize("face", ["rest", "mcp"])
+def test_a_signal_ends_it_within_seconds_while_a_write_is_at_work(
+    tmp_path: Path, face: str
+) -> None:
+    command = [sys.executable, "-c", STUCK]
+    with Process(tmp_path / "m.db", command=command) as process, ThreadPoolExecutor(1) as pool:
+        given = {"name": "memory_write", "arguments": {"text": "I am"}}
+        if face == "mcp":
+            waits = pool.submit(lambda: process.site.rpc("tools/call", **given))
+        else:
+            waits = pool.submit(lambda: process.site.post("/v1/memories", text="I am"))
+        time.sleep(0.5)
+        assert not waits.done()
+        began = time.monotonic()
+        process.signal(signal.SIGTERM)
+        assert process.wait() == 0
+        assert time.monotonic() - began < GRACE_S + CLOSING_S_MAX + PROMPT_S
+        assert waits.result().error == "503 busy: the server stops; try again"
+    assert "out of time: open requests are dropped" in process.log()
+    assert "Traceback" not in process.log()
+    assert not (tmp_path / "m.db-wal").exists()
+
+
+def test_an_open_subscription_does_not_delay_the_end(tmp_path: Path) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+    body = json.dumps(
+        {"jsonrpc": "2.0", "id": "listen:0", "method": "subscriptions/listen", "params": params}
+    ).encode()
+    headers = MCP | {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with (
+        Process(tmp_path / "m.db") as process,
+        socket.create_connection(("127.0.0.1", process.site.port), DEADLINE_S) as made,
+    ):
+        made.sendall(
+            f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{head}"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        heard = b""
+        while b"acknowledged" not in heard:
+            heard += made.recv(65_536)
+        began = time.monotonic()
+        process.signal(signal.SIGTERM)
+        assert process.wait() == 0
+        assert time.monotonic() - began < GRACE_S - 1
+        while chunk := made.recv(65_536):
+            heard += chunk
+    assert b'"result"' in heard
+    assert "dropped" not in process.log()
+    assert "Traceback" not in process.log()
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["arguments", "in a message"])
+@pytest.mark.parametrize("face", ["rest", "mcp"])
+def test_a_huge_number_of_unknown_arguments_gets_a_short_answer(
+    site: Site, face: str, inside: bool
+) -> None:
+    given = {"messages": [{"content": "x", **MANY}]} if inside else {"text": "x", **MANY}
+    with ThreadPoolExecutor(1) as pool:
+        if face == "rest":
+            told = pool.submit(lambda: site.post("/v1/memories", **given).error)
+        else:
+            told = pool.submit(lambda: str(site.tool("memory_write", **given)[1]))
+        while not told.done():
+            promptly(lambda: site.get("/health"))
+        assert "there are no such arguments: k0, k1, k2" in told.result()
+        assert "and 279995 more" in told.result()
+        assert len(told.result()) < 1_000
+
+
+def test_a_message_with_many_mistakes_tells_the_first(site: Site) -> None:
+    done, told = site.tool("memory_write", messages=[{"text": 1}] * 10_000)
+    assert not done
+    assert "messages.0.content: is missing" in told
+    assert len(told) < 1_000
