@@ -24,12 +24,14 @@ Ids go in as `Id`, 32 bytes, 64 hex digits or a unique prefix of at least 4 digi
 GROUPS = {
     "Memories": [
         *("Memory", "Written", "Linked", "Remembered", "MemoryPage", "Retired"),
-        *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept"),
+        *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept", "Split"),
+        *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
+        "Soundness",
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [
         *("QueryBuilder", "QuerySpec", "TextMatch", "Subgraph", "Plan", "AsOf", "NOW"),
-        *("Recall", "Hit", "LaneRank", "Outdated", "RecallSettings", "Weights"),
+        *("Recall", "Hit", "LaneRank", "Outdated", "MaybeOutdated", "RecallSettings", "Weights"),
     ],
     "Taking text in": [
         *("Ingested", "Reclustered", "ResolverSettings", "Identity"),
@@ -57,7 +59,7 @@ def signature(name: str, member: object) -> str:
     """Return a signature on one line, without the noise of annotations' modules."""
     text = str(inspect.signature(member))  # type: ignore[arg-type]
     text = text.replace("(self, ", "(").replace("(self)", "()").replace("'", "")
-    return re.sub(r"<function .*? at 0x[0-9a-f]+>", "…", f"{name}{text}")
+    return re.sub(r"<function .*? at 0x[0-9a-f]+>|<built-in function \w+>", "…", f"{name}{text}")
 
 
 def paragraphs(doc: str | None) -> str:

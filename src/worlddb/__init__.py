@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from worlddb.audit.erasure_receipt import Receipt
-    from worlddb.audit.undo import Kept, Restored, Undone
+    from worlddb.audit.undo import Kept, Undone
     from worlddb.claims.claim import Claim
     from worlddb.consolidate.background_consolidator import Background, BackgroundRun
     from worlddb.consolidate.consolidation_run import (
@@ -39,15 +39,22 @@ if TYPE_CHECKING:
     )
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
+    from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
     from worlddb.memory.memory import Memory
     from worlddb.memory.results import (
+        CommitPage,
+        ConflictPage,
         Linked,
         MemoryPage,
+        MergeProposal,
+        ProposalPage,
         Remembered,
         Retired,
         Scope,
         ScopePage,
+        Soundness,
+        ToldConflict,
         Written,
     )
     from worlddb.model.address import Id
@@ -87,12 +94,14 @@ if TYPE_CHECKING:
     from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
     from worlddb.ontology.declared_types import EdgeDeclaration
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
-    from worlddb.query.pipeline import Subgraph
-    from worlddb.query.query_builder import Plan, QueryBuilder, QuerySpec
-    from worlddb.recall.hits import Hit, LaneRank, Outdated, PathStep, Recall
+    from worlddb.query.query_builder import Plan, QueryBuilder
+    from worlddb.query.query_spec import QuerySpec
+    from worlddb.query.subgraph import Subgraph
+    from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, PathStep, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
     from worlddb.world_db import WorldDB, open
+    from worlddb.write.revival import Restored
     from worlddb.write.transaction import Ontology, Transaction
 
 __all__ = [
@@ -105,8 +114,10 @@ __all__ = [
     "ChatSettings",
     "Claim",
     "Commit",
+    "CommitPage",
     "Conflict",
     "ConflictError",
+    "ConflictPage",
     "ConsolidationReport",
     "Contradiction",
     "CorruptionError",
@@ -137,8 +148,10 @@ __all__ = [
     "LlmExtractor",
     "LlmSummarizer",
     "LlmTiebreaker",
+    "MaybeOutdated",
     "Memory",
     "MemoryPage",
+    "MergeProposal",
     "Message",
     "Node",
     "NodeDraft",
@@ -151,6 +164,7 @@ __all__ = [
     "Problem",
     "Proof",
     "Proposal",
+    "ProposalPage",
     "ProviderError",
     "Query",
     "QueryBuilder",
@@ -168,12 +182,15 @@ __all__ = [
     "Scope",
     "ScopeName",
     "ScopePage",
+    "Soundness",
     "Span",
+    "Split",
     "StorageError",
     "Subgraph",
     "Summarizer",
     "SummaryChange",
     "TextMatch",
+    "ToldConflict",
     "Transaction",
     "Undone",
     "Usage",
@@ -190,7 +207,7 @@ __all__ = [
 
 _NAMES_OF = {
     "worlddb.audit.erasure_receipt": "Receipt",
-    "worlddb.audit.undo": "Kept Restored Undone",
+    "worlddb.audit.undo": "Kept Undone",
     "worlddb.claims.claim": "Claim",
     "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
     "worlddb.consolidate.consolidation_run": (
@@ -206,9 +223,13 @@ _NAMES_OF = {
     ),
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
+    "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
-    "worlddb.memory.results": "Linked MemoryPage Remembered Retired Scope ScopePage Written",
+    "worlddb.memory.results": (
+        "CommitPage ConflictPage Linked MemoryPage MergeProposal ProposalPage Remembered Retired "
+        "Scope ScopePage Soundness ToldConflict Written"
+    ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
@@ -224,12 +245,14 @@ _NAMES_OF = {
     "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
     "worlddb.ontology.declared_types": "EdgeDeclaration",
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
-    "worlddb.query.pipeline": "Subgraph",
-    "worlddb.query.query_builder": "Plan QueryBuilder QuerySpec",
-    "worlddb.recall.hits": "Hit LaneRank Outdated PathStep Recall",
+    "worlddb.query.query_builder": "Plan QueryBuilder",
+    "worlddb.query.query_spec": "QuerySpec",
+    "worlddb.query.subgraph": "Subgraph",
+    "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated PathStep Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
     "worlddb.world_db": "WorldDB open",
+    "worlddb.write.revival": "Restored",
     "worlddb.write.transaction": "Ontology Transaction",
 }
 _HOME = {name: module for module, names in _NAMES_OF.items() for name in names.split()}

@@ -14,7 +14,7 @@ from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, package_handlers
-from worlddb.recall.hits import RecallCounter
+from worlddb.recall.recall_counter import RecallCounter
 from worlddb.store.backends import check_options, open_store
 from worlddb.store.interface import Store
 from worlddb.view.visibility import wall_clock
@@ -58,14 +58,16 @@ def open_engine(
     pooling: Literal["attention", "mean"],
     models_dir: str | os.PathLike[str] | None,
     clock: Callable[[], int],
+    random_bytes: Callable[[int], bytes],
 ) -> Engine:
     """Open a store and its parts; see `WorldDB` for the options and errors."""
-    check_options(path, durability, busy_timeout_s, limits, handlers, clock)
+    check_options(path, durability, busy_timeout_s, limits, handlers, clock, random_bytes)
     limits = limits or Limits()
     registry = Registry(map(check_handler, handlers), package_handlers())
     store = open_store(
         os.fspath(path),
         clock=clock,
+        random_bytes=random_bytes,
         read_only=read_only,
         create=create,
         durability=durability,
@@ -115,6 +117,7 @@ class OpenStore:
         pooling: Literal["attention", "mean"] = "attention",
         models_dir: str | os.PathLike[str] | None = None,
         clock: Callable[[], int] = wall_clock,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.engine = open_engine(
             path,
@@ -129,6 +132,7 @@ class OpenStore:
             pooling=pooling,
             models_dir=models_dir,
             clock=clock,
+            random_bytes=random_bytes,
         )
 
     def close(self) -> None:
@@ -193,3 +197,21 @@ class OpenStore:
             StorageError, ConflictError: the store cannot be written.
         """
         return self.engine.store.clean()
+
+    def reindex(
+        self,
+        embedder: Embedder | str | None = None,
+        *,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> str:
+        """Embed what has no vector yet, or everything by another embedder; return the model's name.
+
+        Searches embed what is missing by themselves; after a large load it is better done at once.
+        Changing the embedder can be stopped and goes on at the next call; until it is done, the old
+        vectors serve. Either call also rebuilds every derived index that was lost.
+
+        Raises:
+            ProviderError: the embedder failed.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self.engine.search.reindex(embedder, on_progress)

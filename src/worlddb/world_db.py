@@ -16,6 +16,7 @@ from worlddb.audit.undo import CommitNumbers, Undone, undo_commits
 from worlddb.engine import OpenStore
 from worlddb.ingest.extraction_queue import queue_entries
 from worlddb.ingest.extractors import Input, messages_of
+from worlddb.ingest.identity_change import Split, decide_merges, split
 from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Extracted, Extractor, Pending, Summarizer
@@ -36,8 +37,9 @@ from worlddb.model.records import (
     ProposalStatus,
 )
 from worlddb.model.retention import RetentionSettings
-from worlddb.query.pipeline import Subgraph
-from worlddb.query.query_builder import QueryBuilder, QuerySpec
+from worlddb.query.query_builder import QueryBuilder
+from worlddb.query.query_spec import QuerySpec
+from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import Moment, moment_of
@@ -46,7 +48,6 @@ from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, tran
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
     from worlddb.consolidate.fading_report import Fading
-    from worlddb.embed.embedder import Embedder
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
@@ -103,11 +104,14 @@ class WorldDB(OpenStore):
     def accept_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
         """Unite the two ends of a `same_as` edge into one identity; both keep their rows.
 
+        The claims of both sides become one time line: what the other side said later replaces what
+        was said before, and what excludes each other without an order is flagged as a conflict.
+
         Raises:
             NotFoundError: no such proposal.
             ConflictError: it was rejected or withdrawn.
         """
-        return self._decide(edge_id, "accepted", actor)
+        return self.decide_merges([edge_id], "accepted", actor=actor)[0]
 
     def reject_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
         """Decide that the two ends of a `same_as` edge are different.
@@ -116,20 +120,49 @@ class WorldDB(OpenStore):
             NotFoundError: no such proposal.
             ConflictError: it was accepted or withdrawn.
         """
-        return self._decide(edge_id, "rejected", actor)
+        return self.decide_merges([edge_id], "rejected", actor=actor)[0]
 
     def undo_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
-        """Take an accepted merge back; the proposal is pending again.
+        """Take an accepted merge back, with all that ended through it; the proposal is pending.
 
         Raises:
             NotFoundError: no such proposal.
             ConflictError: it was not accepted.
         """
-        return self._decide(edge_id, "pending", actor)
+        return self.decide_merges([edge_id], "pending", actor=actor)[0]
 
-    def _decide(self, edge_id: bytes | str, status: ProposalStatus, actor: str) -> Proposal:
-        with self.transaction(actor) as tx:
-            return tx.decide_merge(edge_id, status)
+    def decide_merges(
+        self,
+        edge_ids: Sequence[bytes | str],
+        status: ProposalStatus,
+        *,
+        actor: str = DEFAULT_ACTOR,
+    ) -> list[Proposal]:
+        """Accept, reject or undo ("pending") several merges as one commit, or none of them.
+
+        Raises:
+            NotFoundError, ConflictError: as `accept_merge`, `reject_merge` and `undo_merge`.
+        """
+        engine, transaction = self.engine, self.transaction(actor)
+        return decide_merges(engine.store, engine.clock, transaction, edge_ids, status)
+
+    def split(
+        self,
+        entity_id: bytes | str,
+        memory_ids: bytes | str | Sequence[bytes | str],
+        *,
+        actor: str = DEFAULT_ACTOR,
+    ) -> Split:
+        """Give a second bearer of a name a node of their own, with the memories that mean them.
+
+        What had ended because two people were taken for one lives again. `undo` takes it back.
+
+        Raises:
+            InvalidInputError: none of the memories speaks of the entity, or all that do were given.
+            NotFoundError: there is no such node.
+        """
+        engine, transaction = self.engine, self.transaction(actor)
+        return split(engine.store, engine.clock, transaction, entity_id, memory_ids)
 
     def ingest(
         self,
@@ -286,14 +319,13 @@ class WorldDB(OpenStore):
             self.engine.store, self.engine.registry, self.engine.search, self.engine.clock
         )
 
-    def run(self, spec: QuerySpec | Mapping[str, Any]) -> Subgraph:
-        """Run a query given as plain data: a spec, or the JSON object that it comes from.
+    def run(self, spec: QuerySpec | Mapping[str, Any] | str) -> Subgraph:
+        """Run a query given as a spec, as the JSON object it comes from, or as one line.
 
         Raises:
             InvalidInputError, NotFoundError: the spec is wrong, or names what is not there.
         """
-        checked = spec if isinstance(spec, QuerySpec) else QuerySpec.from_dict(spec)
-        return checked.apply(self.query()).execute()
+        return QuerySpec.of(spec).apply(self.query()).execute()
 
     def recall(
         self,
@@ -344,24 +376,6 @@ class WorldDB(OpenStore):
         )
         self.engine.recalls.note([hit.node.id for hit in found.hits])
         return found
-
-    def reindex(
-        self,
-        embedder: Embedder | str | None = None,
-        *,
-        on_progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> str:
-        """Embed what has no vector yet, or everything by another embedder; return the model's name.
-
-        Searches embed what is missing by themselves; after a large load it is better done at once.
-        Changing the embedder can be stopped and goes on at the next call; until it is done, the old
-        vectors serve. Either call also rebuilds every derived index that was lost.
-
-        Raises:
-            ProviderError: the embedder failed.
-            StorageError, ConflictError: the store cannot be written.
-        """
-        return self.engine.search.reindex(embedder, on_progress)
 
     def conflicts(self, *, as_of: AsOf = NOW, include_settled: bool = False) -> list[Conflict]:
         """Return the contradictions; with `include_settled`, also those that are over.

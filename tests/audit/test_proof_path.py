@@ -43,8 +43,10 @@ def stranger(proof: Any, root_state: str) -> bool:
     def address(step: Any, children: bytes, edges: bytes) -> bytes:
         texts = [field(step[key].encode()) for key in ("type", "name", "content")]
         created = step["created_at"].to_bytes(8, "big", signed=True)
-        interior = field(children) + field(edges)
-        return b3(field(b"worlddb.node.1"), *texts, interior, field(created))
+        rest = field(children) + field(edges) + field(created)
+        if step.get("blind", "") != "":
+            return b3(field(b"worlddb.node.2"), *texts, rest, field(unhex(step["blind"], 16)))
+        return b3(field(b"worlddb.node.1"), *texts, rest)
 
     nothing = b3(field(b"worlddb.bucket.1"), bytes(4))
     root = {"type": "World", "name": "root", "content": "", "created_at": 0}

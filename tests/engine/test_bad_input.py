@@ -42,7 +42,7 @@ Case = tuple[Wrong, type[WorldDBError], str]
 
 @pytest.fixture
 def db() -> Iterator[WorldDB]:
-    with worlddb.open(":memory:", busy_timeout_s=0.5) as db:
+    with worlddb.open(":memory:", busy_timeout_s=0.5, random_bytes=bytes) as db:
         yield db
 
 
@@ -50,7 +50,7 @@ def db() -> Iterator[WorldDB]:
 def twins() -> list[str]:
     """Return two names whose nodes have ids that begin alike: among some hundred there are two."""
     seen: dict[str, str] = {}
-    with worlddb.open(":memory:") as db, db.transaction() as tx:
+    with worlddb.open(":memory:", random_bytes=bytes) as db, db.transaction() as tx:
         for name in map(str, range(5_000)):
             start = str(tx.create_node(type="Turn", name=name, created_at=AT).id)[:4]
             if start in seen:

@@ -197,16 +197,46 @@ def test_without_a_time_of_creation_two_equal_nodes_are_two(db: WorldDB) -> None
     assert db.check() == []
 
 
-def test_a_node_lives_in_one_world_only(db: WorldDB) -> None:
+def test_equal_nodes_of_different_worlds_are_different_nodes(db: WorldDB) -> None:
     one, two = make(db, "one", "two")
     (node,) = make(db, "a", parent=one)
+    others = [make(db, "a", parent=parent)[0] for parent in (two, node, None)]
+    assert len({node, *others}) == 4
     before = list(db.export())
-    for parent in (two, node, db.root_id):
-        with pytest.raises(ConflictError, match=r"lives in another world.*contains"):
-            make(db, "a", parent=parent)
-    assert make(db, "a", parent=one) == make(db, "a") == [node]
+    assert make(db, "a", parent=one) == [node]
+    assert [make(db, "a", parent=parent)[0] for parent in (two, node, db.root_id)] == others
     assert list(db.export()) == before
-    assert db.get(node).parent == one
+    assert [db.get(it).parent for it in (node, *others)] == [one, two, node, db.root_id]
+
+
+def test_an_equal_node_is_found_where_it_was_moved_to_unless_it_has_ended(db: WorldDB) -> None:
+    (world,) = make(db, "w")
+    (node,) = make(db, "a")
+    with db.transaction() as tx:
+        tx.write_edge("contains", world, node)
+    assert make(db, "a") == make(db, "a", parent=world) == [node]
+    with db.transaction() as tx:
+        tx.retire(node)
+    (again,) = make(db, "a")
+    assert again != node
+    assert make(db, "a") == [again]
+    with db.transaction() as tx:  # Within one transaction, too.
+        made = [tx.create_node(type="Fact", name="b", created_at=AT).id for _ in range(2)]
+        tx.retire(made[0])
+        made.append(tx.create_node(type="Fact", name="b", created_at=AT).id)
+    assert made[0] == made[1] != made[2]
+    assert db.check() == []
+
+
+def test_a_scope_lives_in_one_world_only(db: WorldDB) -> None:
+    (world,) = make(db, "w")
+    with db.transaction() as tx:
+        scope = tx.create_node(type="Scope", name="user:ada", created_at=AT)
+        assert tx.create_node(type="Scope", name="user:ada", created_at=AT).id == scope.id
+        with pytest.raises(ConflictError, match=r"lives in another world.*contains"):
+            tx.create_node(type="Scope", name="user:ada", created_at=AT, parent=world)
+    with worlddb.open(":memory:") as other, other.transaction() as tx:
+        assert tx.create_node(type="Scope", name="user:ada", created_at=AT).id == scope.id
 
 
 def test_the_root_world_can_be_named_like_any_other(db: WorldDB) -> None:
@@ -327,7 +357,7 @@ def test_validity_and_aliases_change_no_state(db: WorldDB, tree: dict[str, Id]) 
 
 def test_equal_interiors_have_equal_states_whatever_the_order_of_writing() -> None:
     def build(order: list[str]) -> Id:
-        with worlddb.open(":memory:") as db:
+        with worlddb.open(":memory:", random_bytes=bytes) as db:
             (world,) = make(db, "w")
             for name in order:
                 make(db, name, parent=world)

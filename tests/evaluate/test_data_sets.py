@@ -83,7 +83,7 @@ def test_a_format_is_told_by_what_the_first_item_holds(tmp_path: Path) -> None:
     ):
         assert format_of(str(save(tmp_path / "data.json.xz", data))) == form
     for strange in ([{"a": 1}], [], [3], 7):
-        with pytest.raises(FormatError, match="is none of longmemeval, locomo, dmr"):
+        with pytest.raises(FormatError, match="is none of longmemeval, locomo, dmr, beam"):
             format_of(str(save(tmp_path / "strange.json", strange)))
 
 
@@ -250,3 +250,67 @@ NO_DMR: list[Any] = [
 def test_other_formats_are_told_from_dmr(tmp_path: Path, item: dict[str, Any]) -> None:
     with pytest.raises(FormatError, match="is no dmr file"):
         dmr_case(tmp_path, item)
+
+
+# -- BEAM, TimeQA, MemDaily ------------------------------------------------------------------------
+
+
+def beam_item() -> dict[str, Any]:
+    turns = [
+        {"id": 7, "role": "user", "content": "The budget is 40k."},
+        {"id": 8, "role": "assistant", "content": "Noted."},
+    ]
+    asked = {"id": "q1", "category": "extraction", "question": "Which budget?", "answer": "40k"}
+    never = {"id": "q2", "category": "abstention", "question": "Whose?", "answer": "not said"}
+    return {
+        "name": "chat",
+        "sessions": [{"at": "2024-03-15T00:07:00Z", "turns": turns}],
+        "questions": [{**asked, "evidence": [7, 99]}, {**never, "evidence": []}],
+    }
+
+
+def test_a_long_chat_has_its_evidence_by_place(tmp_path: Path) -> None:
+    path = str(save(tmp_path / "beam.json", [beam_item()]))
+    assert format_of(path) == "beam"
+    (case,) = load_cases(path, "beam")
+    found, never = case.questions
+    assert found.turns == {(0, 0)}
+    assert found.gold_missing == 1
+    assert found.is_measured
+    assert not never.is_measured
+    assert not never.has_answer
+
+
+def test_paragraphs_are_turns_and_empty_ones_are_left_out(tmp_path: Path) -> None:
+    answers = [{"para": 2, "from": 0, "end": 3, "answer": "Ann"}]
+    item = {
+        "index": "/wiki/Old_House#P1",
+        "link": "/wiki/Old_House",
+        "paras": ["Old House", " ", "Ann lived there."],
+        "questions": [["Who lived there?", answers], ["Who built it?", []]],
+    }
+    path = str(save(tmp_path / "time.json", [item]))
+    (case,) = load_cases(path, format_of(path))
+    assert [turn.text for turn in case.sessions[0].turns] == ["Old House", "Ann lived there."]
+    assert case.sessions[0].turns[0].speaker == "Old House"
+    found, never = case.questions
+    assert found.turns == {(0, 1)}
+    assert not never.has_answer
+
+
+def test_messages_of_others_are_among_the_messages_of_a_person(tmp_path: Path) -> None:
+    def trajectory(number: int) -> dict[str, Any]:
+        time = f"2024年04月{number:02}日 周一 08:30"
+        messages = [{"mid": n, "message": f"{number}: {n}", "time": time} for n in range(3)]
+        asked = {"question": "?", "answer": None, "time": time, "target_step_id": [1]}
+        return {"message_list": messages, "question_list": [asked]}
+
+    item = {"01_simple_events": [trajectory(1), trajectory(2)], "02_other": [trajectory(3)]}
+    (path := tmp_path / "daily.json").write_text(json.dumps(item), encoding="utf-8")
+    cases = list(load_cases(str(path), format_of(str(path))))
+    assert len(cases) == 3
+    texts = [session.turns[0].text for session in cases[0].sessions]
+    assert texts[:3] == ["1: 0", "1: 1", "1: 2"]
+    assert sorted(texts[3:]) == ["2: 0", "2: 1", "2: 2", "3: 0", "3: 1", "3: 2"]
+    assert cases[0].questions[0].turns == {(1, 0)}
+    assert cases[2].sessions[0].at == datetime(2024, 4, 3, 8, 30, tzinfo=UTC)

@@ -44,7 +44,7 @@ def test_figures_are_printed_by_category_and_for_all(data: Path) -> None:
     ]
     assert "95 % intervals of all: any@5 0.510 to 1.000" in told
     assert "any@k, all@k: at least one, or all, gold sessions" in told
-    assert turns.split()[2:4] == ["turns@5", "recall@5"]
+    assert turns.split()[2:4] == ["turns@1", "recall@1"]
     assert "tokens@k: what the first k turns take" in more
     questions, times = spent.splitlines()
     assert questions == "questions: 4 of the 5 of the file; 1 without an answer to be found"
@@ -260,3 +260,21 @@ def test_what_dmr_counts_is_said_as_it_is(tmp_path: Path) -> None:
     assert (
         "questions: 3 of the 5 of the file; 2 without a turn that has the answer's words in a row\n"
     ) in done.out
+
+
+def test_all_runs_every_file_of_a_folder_beside_simpler_rankings(tmp_path: Path) -> None:
+    save(tmp_path / "one.json", longmemeval(QUESTIONS))
+    save(tmp_path / "two.json", locomo())
+    (tmp_path / "notes.json").write_text('{"of": "something else"}', encoding="utf-8")
+    done = in_process("eval", "all", "--data", tmp_path, "--embedder", "hash", "--json")
+    assert done.code == 0
+    rows = [(row["set"], row["ranking"]) for row in done.data]
+    assert [one for one, _ in rows] == ["longmemeval"] * 5 + ["locomo"] * 5
+    assert [one for _, one in rows[:5]] == [
+        *("as asked for", "without the graph lane", "plain rank fusion"),
+        *("text lane alone", "vector lane alone"),
+    ]
+    assert "all@5 1.000 [0.510, 1.000]" in done.data[0]["figures with their 95 % intervals"]
+    empty = in_process("eval", "all", "--data", tmp_path / "nothing", "--embedder", "hash")
+    assert empty.code != 0
+    assert "has no benchmark file" in empty.err

@@ -70,15 +70,17 @@ def node(
     created_at: int,
     children: bytes = NOTHING,
     edges: bytes = NOTHING,
+    blind: bytes = b"",
 ) -> bytes:
     return b3(
-        field(b"worlddb.node.1"),
+        field(b"worlddb.node.2" if blind else b"worlddb.node.1"),
         field(type_.encode()),
         field(name.encode()),
         field(content.encode()),
         field(children),
         field(edges),
         field(integer(created_at)),
+        field(blind) if blind else b"",
     )
 
 
@@ -104,9 +106,10 @@ def commit(
     root_state: bytes,
     digests: Iterable[bytes],
     changes: str,
+    blind: bytes = b"",
 ) -> bytes:
     return b3(
-        field(b"worlddb.commit.1"),
+        field(b"worlddb.commit.2" if blind else b"worlddb.commit.1"),
         field(previous),
         field(integer(seq)),
         field(integer(time)),
@@ -114,6 +117,7 @@ def commit(
         field(root_state),
         *map(field, digests),
         field(changes.encode()),
+        field(blind) if blind else b"",
     )
 
 
@@ -136,10 +140,12 @@ def members_of(case: dict[str, Any]) -> list[bytes]:
 def test_a_node_has_its_golden_address(case: dict[str, Any]) -> None:
     interior = [None if case[key] is None else bytes.fromhex(case[key]) for key in INTERIOR]
     fields = case["type"], case["name"], case["content"], case["created_at"]
-    again = node(*fields, *(digest or NOTHING for digest in interior))
+    blind = bytes.fromhex(case.get("blind", ""))
+    children, edges = interior
+    again = node(*fields, children or NOTHING, edges or NOTHING, blind)
     encoded = (fields[0], fields[1].encode(), fields[2].encode(), fields[3])
     assert again.hex() == case["address"]
-    assert address.node_address(*encoded, *interior).hex() == case["address"]
+    assert address.node_address(*encoded, children, edges, blind).hex() == case["address"]
 
 
 @pytest.mark.parametrize("case", GOLDEN["edges"], ids=lambda case: case["title"])
@@ -175,8 +181,9 @@ def test_a_commit_has_its_golden_hash(case: dict[str, Any]) -> None:
     fields = case["seq"], case["time"], case["actor"], bytes.fromhex(case["root_state"])
     before = bytes.fromhex(case["previous"])
     ordered = [digests[key] for key in ("nodes", "edges", "notes", "states")]
-    assert commit(before, *fields, ordered, case["changes"]).hex() == case["hash"]
-    assert journal.commit_hash(before, *fields, digests, case["changes"]).hex() == case["hash"]
+    rest = case["changes"], bytes.fromhex(case.get("blind", ""))
+    assert commit(before, *fields, ordered, *rest).hex() == case["hash"]
+    assert journal.commit_hash(before, *fields, digests, *rest).hex() == case["hash"]
 
 
 def test_the_root_world_and_the_first_commit_are_the_same_in_every_store() -> None:
@@ -207,13 +214,25 @@ def test_every_state_in_a_store_follows_from_the_layout(tmp_path: Path) -> None:
         with db.transaction() as tx:
             tx.delete_edge(gone.id)
             tx.write_edge("implies", leaf.id, deep.id)
-        assert state_of(db, db.root_id) == db.root_state
-        assert state_of(db, wide.id) == db.get(wide.id).state
-        assert state_of(db, leaf.id) == leaf.id
+        blinds = blinds_of(db)
+        assert len(set(blinds.values())) == len(db.query().execute()) == len(blinds)
+        assert state_of(db, db.root_id, blinds) == db.root_state
+        assert state_of(db, wide.id, blinds) == db.get(wide.id).state
+        assert state_of(db, leaf.id, blinds) == leaf.id
 
 
-def state_of(db: worlddb.WorldDB, ident: bytes) -> bytes:
-    """Return a world's state, computed from public reads alone."""
+def blinds_of(db: worlddb.WorldDB) -> dict[bytes, bytes]:
+    """Return the blinds of nodes, which only an export tells."""
+    lines = [json.loads(line) for line in db.export()]
+    return {
+        bytes.fromhex(line["node"]): bytes.fromhex(line["blind"])
+        for line in lines
+        if "node" in line and "blind" in line
+    }
+
+
+def state_of(db: worlddb.WorldDB, ident: bytes, blinds: dict[bytes, bytes]) -> bytes:
+    """Return a world's state, computed from public reads and blinds alone."""
     world = db.get(ident)
     children = db.children(ident, include_superseded=True)
     edges = [edge.id for child in children for edge in db.edges(child.id, include_superseded=True)]
@@ -224,8 +243,9 @@ def state_of(db: worlddb.WorldDB, ident: bytes) -> bytes:
         world.name,
         world.content,
         micros(world.created_at),
-        set_of(child.id + state_of(db, child.id) for child in children),
+        set_of(child.id + state_of(db, child.id, blinds) for child in children),
         set_of(edges),
+        blinds.get(ident, b""),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 import worlddb
 from worlddb import Draft, DraftNode, Memory, Message, WorldDB
 from worlddb.identity.match_values import DEFAULT_SETTINGS
-from worlddb.index.name_index import NameIndex, content_key, name_number
+from worlddb.index.name_index import NameIndex, name_number
 from worlddb.store.rows import ROOT_ROW
 from worlddb.store.sqlite import schema
 
@@ -177,7 +177,7 @@ def test_what_is_moved_or_erased_while_it_is_filed_is_filed_as_it_is_then(
         NameIndex(db.engine.store, keys, lambda attributes: ()).catch_up()
         with db.engine.store.read() as reader:
             row = reader.node_row(home) or 0
-            there = reader.lookups.find([content_key("Fact", "Tea is green", row)], 9)
+            there = reader.lookups.find([name_number("=tea", row)], 9)
             anywhere = reader.lookups.find([name_number("=tea")], 9)
         assert calls
         assert bool(*there.values()) == (change == "move")

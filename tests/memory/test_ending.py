@@ -41,19 +41,35 @@ def test_amending_writes_a_new_memory_that_supersedes_the_old_one(memory: Memory
     assert memory.db.check() == []
 
 
-def test_what_was_retired_and_is_written_again_is_new_unless_it_is_of_the_same_time(
+def test_what_has_ended_and_is_written_again_is_a_new_live_memory_also_of_the_same_time(
     memory: Memory,
 ) -> None:
     said = {"text": "Ada likes tea", "user_id": "ada", "at": "2026-01-01T00:00:00Z"}
-    old = memory.write(**said)  # type: ignore[arg-type]
+    ids = []
+    for end in (memory.retire, lambda id: memory.amend(id, "Ada likes milk"), memory.retire, None):
+        written = memory.write(**said)  # type: ignore[arg-type]
+        assert written.created
+        assert not memory.write(**said).created  # type: ignore[arg-type]
+        ids.append(written.id)
+        assert "Ada likes tea" in _texts(memory, user_id="ada")
+        found = [hit.node.id for hit in memory.recall("Who likes tea?", user_id="ada")]
+        assert found[0] == written.id
+        assert memory.read(written.id).valid_from == memory.read(ids[0]).valid_from
+        if end is not None:
+            end(written.id)
+    assert len(set(ids)) == len(ids)
+    assert memory.db.check() == []
+
+
+def test_a_chat_that_was_retired_and_is_written_again_is_there_again(memory: Memory) -> None:
+    chat = [{"role": "user", "content": "Tea?"}, {"role": "assistant", "content": "Tea."}]
+    at = "2026-01-01T00:00:00Z"
+    old = memory.write(chat, user_id="ada", at=at)
+    assert memory.write(chat, user_id="ada", at=at).id == old.id
     memory.retire(old.id)
-    again = memory.write(**said)  # type: ignore[arg-type]
-    assert (again.id, again.created, again.commit) == (old.id, False, None)
-    assert _texts(memory, user_id="ada") == set()
-    later = memory.write("Ada likes tea", user_id="ada")
-    assert later.created
-    assert later.id != old.id
-    assert _texts(memory, user_id="ada") == {"Ada likes tea"}
+    new = memory.write(chat, user_id="ada", at=at)
+    assert new.created
+    assert _texts(memory, user_id="ada") == {"user: Tea?\nassistant: Tea."}
 
 
 def test_what_has_ended_cannot_be_amended_and_the_error_leads_on(memory: Memory) -> None:

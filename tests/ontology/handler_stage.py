@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blake3 import blake3
 
 import worlddb
 from worlddb import (
@@ -38,10 +39,26 @@ class Clock:
         return self.now
 
 
+class Chance:
+    """Random bytes that are the same in every store."""
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def __call__(self, size: int) -> bytes:
+        self.drawn += 1
+        return blake3(self.drawn.to_bytes(8, "big")).digest(length=size)
+
+
 def open_store(path: str | Path = ":memory:", handlers: Iterable[EdgeHandler] = ()) -> WorldDB:
-    """Open a store that knows no wall clock."""
+    """Open a store that knows neither wall clock nor chance."""
     return worlddb.open(
-        path, clock=Clock(), handlers=handlers, durability="normal", busy_timeout_s=0.5
+        path,
+        clock=Clock(),
+        random_bytes=Chance(),
+        handlers=handlers,
+        durability="normal",
+        busy_timeout_s=0.5,
     )
 
 

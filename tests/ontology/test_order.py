@@ -111,5 +111,5 @@ def test_the_order_stays_when_an_edge_goes(db: WorldDB, type_: str) -> None:
         tx.delete_edge(edge.id)
     assert names(db.query().seeds(a).traverse(type_, hops=5).execute()) == []
     then = db.log()[-2].time
-    found = db.query().seeds(a).traverse(type_, hops=5).as_of(known=then).execute()
+    found = db.query().seeds(a).as_of(known=then).traverse(type_, hops=5).execute()
     assert names(found) == ["b", "c"]

@@ -262,7 +262,7 @@ def test_classes_are_those_of_the_known_time(db: WorldDB) -> None:
     times["deleted"] = db.log()[-1].time
     expected = {"proposed": {"x"}, "accepted": {"x", "y"}, "undone": {"x"}, "deleted": {"x"}}
     for moment, seen in expected.items():
-        found = db.query().seeds(a).traverse("refers_to").as_of(known=times[moment]).execute()
+        found = db.query().seeds(a).as_of(known=times[moment]).traverse("refers_to").execute()
         assert set(names(found)) == seen, moment
         seeds = set(names(db.query().seeds(a).as_of(known=times[moment]).execute()))
         assert seeds == ({"a", "b"} if "y" in seen else {"a"}), moment

@@ -80,16 +80,18 @@ def naive_node_address(
     created_at: int,
     children: Iterable[bytes] = (),
     edges: Iterable[bytes] = (),
+    blind: bytes = b"",
 ) -> Id:
-    """Return the address of a node over an interior."""
+    """Return the address of a node over an interior; of a node without a blind as in format 1."""
     return _hash(
-        b"worlddb.node.1",
+        b"worlddb.node.2" if blind else b"worlddb.node.1",
         type_.encode(),
         name.encode(),
         content.encode(),
         naive_digest(children),
         naive_digest(edges),
         _int(created_at),
+        *([blind] if blind else []),
     )
 
 
@@ -135,6 +137,8 @@ class NaiveNode:
     valid_from: int
     valid_to: int | None
     known_from: int
+    blind: bytes = b""
+    born_in: Id | None = None
     aliases: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
 
@@ -199,6 +203,7 @@ class World:
         name: str,
         content: str,
         *,
+        blind: bytes,
         parent: Id | None = None,
         created_at: int | None = None,
         valid_from: int | None = None,
@@ -206,26 +211,31 @@ class World:
         aliases: tuple[str, ...] = (),
         sources: tuple[str, ...] = (),
     ) -> Id:
-        """Create a node; the same type, name, content and creation time is the same node."""
+        """Create a node; a live one of the same fields, time and world is the same node."""
         born = self.time if created_at is None else created_at
         starts = born if valid_from is None else valid_from
         if valid_to is not None and valid_to < starts:
             raise InvalidInputError("ends before it begins")
-        ident = naive_node_address(type_, name, content, born)
-        if created_at is not None and ident in self.nodes:
-            if parent is not None and self.nodes[ident].parent not in (parent, None):
-                raise ConflictError("lives elsewhere")
+        ident = naive_node_address(type_, name, content, born, blind=blind)
+        twins = [
+            node.id
+            for node in self.nodes.values()
+            if (node.type, node.name, node.content, node.created_at) == (type_, name, content, born)
+            and (node.born_in == ROOT if parent is None else node.parent == parent)
+            and (node.valid_to is None or node.valid_to > self.time or node.valid_to == valid_to)
+        ]
+        if created_at is not None and twins:
+            ident = twins[-1]
         else:
-            while ident in self.nodes:
-                born -= 1
-                ident = naive_node_address(type_, name, content, born)
             self.nodes[ident] = NaiveNode(
                 id=ident,
                 type=type_,
                 name=name,
                 content=content,
                 created_at=born,
+                blind=blind,
                 parent=parent or ROOT,
+                born_in=parent or ROOT,
                 valid_from=born if valid_from is None else valid_from,
                 valid_to=valid_to,
                 known_from=self.time,
@@ -465,6 +475,7 @@ class World:
                 node.created_at,
                 [child + state(child) for child in children.get(ident, ())],
                 interior.get(ident, ()),
+                node.blind,
             )
             return states[ident]
 

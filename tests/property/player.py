@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from blake3 import blake3
 from hypothesis import strategies as st
 
 import worlddb
 from worlddb import Edge, Id, Query, RejectedError, Transaction, WorldDB, WorldDBError, WriteContext
+from worlddb.model.address import BLIND_BYTES
 from worlddb.model.records import ProposalStatus
 
 from .naive import ROOT, NaiveEdge, World, at, maybe_at
@@ -272,7 +274,13 @@ class Player:
     """The world after every commit, genesis first."""
 
     def __post_init__(self) -> None:
-        self.db: WorldDB = worlddb.open(":memory:", clock=lambda: self.clock, handlers=[Renews()])
+        self.blind = bytes(BLIND_BYTES)
+        self.db: WorldDB = worlddb.open(
+            ":memory:",
+            clock=lambda: self.clock,
+            random_bytes=lambda size: self.blind[:size],
+            handlers=[Renews()],
+        )
 
     @property
     def world(self) -> World:
@@ -356,11 +364,13 @@ class Player:
         self, tx: Transaction, draft: World, step: Create
     ) -> tuple[Callable[[], Id], Callable[[], Id]]:
         parent = None if step.parent is None else _pick_of(draft.nodes, step.parent)
+        self.blind = blake3(self.blind).digest(BLIND_BYTES)
         return (
             lambda: draft.create(
                 step.type,
                 step.name,
                 step.content,
+                blind=self.blind,
                 parent=parent,
                 created_at=step.created_at,
                 valid_from=step.valid_from,

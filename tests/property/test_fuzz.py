@@ -6,6 +6,7 @@ whole journal is played into an empty store, which must come out the same.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -74,6 +75,7 @@ class Fuzzer:
         self.inferred: set[Id] = set()
         self.known: dict[Id, Node] = {}
         self.written: dict[Id, Edge] = {}
+        self.blinds: dict[bytes, str] = {}
         self.born: dict[Id, tuple[object, ...]] = {}
         self.ends: dict[Id, datetime | None] = {}
         self.done: dict[str, int] = {}
@@ -124,7 +126,7 @@ class Fuzzer:
         self.known[node.id] = node
 
     def same_again(self, tx: Transaction) -> None:
-        """Write a node that is there already: it stays one node."""
+        """Write a node that is there already: it stays one node, unless it has ended."""
         before = [ident for ident in self.nodes if ident in self.known]
         if not before:
             return
@@ -133,10 +135,16 @@ class Fuzzer:
             type=old.type,
             name=old.name,
             content=old.content,
+            parent=None if old.parent == self.db.root_id else old.parent,
             created_at=old.created_at,
             source="again",
         )
-        assert again.id == old.id
+        ends = self.db.get(old.id).valid_to
+        if ends is None or ends > tx.now:
+            assert again.id == old.id
+        elif again.id not in self.known:
+            self.nodes.append(again.id)
+            self.known[again.id] = again
 
     def edge(self, tx: Transaction, type_: str, source: Id, target: Id, **metadata: Any) -> None:
         edge = tx.write_edge(
@@ -300,8 +308,13 @@ class Fuzzer:
         fields = (node.type, node.name, node.content, node.created_at, node.valid_from)
         fixed = (*fields, node.known_from)
         assert self.born.setdefault(node.id, fixed) == fixed
-        address = naive_node_address(node.type, node.name, node.content, micros(node.created_at))
-        assert address == node.id
+        if node.id not in self.blinds and node.id != self.db.root_id:
+            lines = [json.loads(line) for line in self.db.export()]
+            told = [line for line in lines if {"node", "blind"} <= line.keys()]
+            self.blinds = {bytes.fromhex(line["node"]): line["blind"] for line in told}
+        blind = bytes.fromhex(self.blinds.get(node.id, ""))
+        texts = node.type, node.name, node.content
+        assert naive_node_address(*texts, micros(node.created_at), blind=blind) == node.id
 
     def _never_changes_edge(self, edge: Edge) -> None:
         self._tightens(edge)

@@ -107,7 +107,7 @@ class View:
         return reached
 
     def where_connected(self, rows: set[Id], type_: str, direction: Direction, to: Id) -> set[Id]:
-        """Return those of `rows` with an edge to or from a node or its accepted class."""
+        """Return those of `rows` with an edge to or from a node; both act as their classes."""
         others = self.classes({to})
         if type_ != "refers_to":
             others &= self.visible()
@@ -118,7 +118,7 @@ class View:
                     kept.add(edge.source)
                 if direction in ("in", "both") and edge.source in others:
                     kept.add(edge.target)
-        return rows & kept
+        return rows & set().union(*(self.classes({ident}) for ident in kept))
 
     def kinds(self, wanted: Iterable[str]) -> set[Id]:
         """Return the nodes that stand for these types, and for their subtypes.
@@ -135,7 +135,7 @@ class View:
             below = {
                 edge.source
                 for edge in world.live(("subtype_of",))
-                if edge.target in kinds and edge.source in near and self.holds(edge)
+                if edge.target in kinds and edge.source in near and self.counts(edge)
             }
             if below <= kinds:
                 return kinds
@@ -148,7 +148,7 @@ class View:
         instances = {
             edge.source
             for edge in world.live(("instance_of",))
-            if edge.target in kinds and self.holds(edge)
+            if edge.target in kinds and self.counts(edge)
         }
         return {ident for ident in rows if world.nodes[ident].type in names} | (rows & instances)
 

@@ -206,11 +206,17 @@ def test_the_plan_says_every_step_and_rule(db: WorldDB, starts: dict[str, Any]) 
         .vector(starts["vector"])
         .in_world(world)
         .as_of(valid="2030-01-01T00:00:00+00:00", known=known)
+        .include_superseded()
         .traverse(["refers_to", "implies"], "both", hops=3)
         .filter_type("Fact", "Topic")
         .filter_time("2020-01-01T00:00:00+00:00", None)
         .where_connected("causes", "in", other)
-        .include_superseded()
+        .where(status="open")
+        .limit(9)
+        .in_world(other)
+        .as_of()
+        .include_superseded(False)
+        .prefer_summaries()
         .limit(7)
     )
     plan = asked.explain()
@@ -219,6 +225,12 @@ def test_the_plan_says_every_step_and_rule(db: WorldDB, starts: dict[str, Any]) 
         "keep Fact, Topic",
         "keep what is valid in [2020-01-01T00:00:00+00:00, …)",
         f"keep what is connected by causes in with {other.short}",
+        "keep where status is 'open'",
+        "keep the first 9",
+        f"look inside world {other.short} from here on",
+        "look at what was true at now, known at now, from here on",
+        "hide what has ended from here on",
+        "put summaries in place of their details",
     )
     text = str(plan)
     for line in (
@@ -264,7 +276,8 @@ def test_a_vector_starts_inside_its_world_and_its_steps_go_on(db: WorldDB, most:
     assert found(inside.traverse("refers_to").execute()) == [outer[0]]
     assert found(inside.traverse("implies").execute()) == []
     assert found(inside.where_connected("refers_to", "out", outer[0]).execute()) == [inner]
-    assert found(near.limit(3).filter_type("Note").execute()) == [second]
+    assert found(near.limit(3).filter_type("Note").execute()) == []  # The best three are facts.
+    assert found(near.filter_type("Note").limit(3).execute()) == [second]
 
 
 @pytest.mark.parametrize("most", [1 << 20, 0], ids=["held", "wide"])
@@ -321,7 +334,7 @@ def test_a_graph_has_every_node_every_edge_and_all_they_say(answer: Subgraph) ->
 def test_an_answer_survives_json(answer: Subgraph) -> None:
     plain = answer.to_json()
     assert json.loads(json.dumps(plain)) == plain
-    assert set(plain) == {"nodes", "edges", "conflicts"}
+    assert set(plain) == {"nodes", "edges", "conflicts", "cut"}
     one = next(node for node in plain["nodes"] if node["name"] == "one")
     assert one["valid_from"] == "2024-05-06T07:08:09.000010+00:00"
     assert one["aliases"] == ["uno"]

@@ -84,8 +84,13 @@ def hit_of(answer: Recall, ident: Id) -> Hit:
 
 
 def open_for(player: Player, path: str | os.PathLike[str]) -> WorldDB:
-    """Open a store under a player's clock and with its edge types."""
-    return open_store(path, clock=lambda: player.clock, handlers=[Renews()])
+    """Open a store under a player's clock, with its blinds and its edge types."""
+    return open_store(
+        path,
+        clock=lambda: player.clock,
+        random_bytes=lambda size: player.blind[:size],
+        handlers=[Renews()],
+    )
 
 
 def player_on(path: str | os.PathLike[str] = ":memory:") -> Player:

@@ -46,6 +46,7 @@ class History:
         self.options: dict[str, Any] = {
             "pooling": pooling,
             "clock": lambda: self.player.clock,
+            "random_bytes": lambda size: self.player.blind[:size],
             "handlers": [Renews()],
         }
         self.player.db = open_store(":memory:" if path is None else path, **self.options)

@@ -92,6 +92,20 @@ def die(path: str, count: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def lose_log(path: str) -> None:
+    """Lose the log while it holds everything, try to write once, and wait to be killed."""
+    db = worlddb.open(path)
+    for number in range(3):
+        commit(db, f"{number}")
+    say([node.name for node in db.children()])
+    Path(f"{path}-wal").unlink()
+    try:
+        commit(db, "lost")
+    except worlddb.StorageError as error:
+        say(str(error))
+    wait()
+
+
 class Likes:
     """A custom edge type that this process brings along."""
 
@@ -361,6 +375,7 @@ ROLES: dict[str, Callable[..., None]] = {
     "make": make,
     "hold": hold,
     "die": die,
+    "lose_log": lose_log,
     "register": register,
     "interrupt": interrupt,
     "stranger": stranger,

@@ -46,7 +46,7 @@ def restore(
         raise StorageError(f"{target}: exists already; set `replace` to overwrite it")
     folder, name = os.path.split(os.path.realpath(target))
     copy = os.path.join(folder, f".{name}.{os.getpid()}.part")
-    _remove_abandoned_copies(folder, name)
+    remove_abandoned_copies(folder, name)
     try:
         # Only the owner may read the copy: the backup may be private.
         os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -62,8 +62,8 @@ def restore(
     return last
 
 
-def _remove_abandoned_copies(folder: str, name: str) -> None:
-    """Remove the copies of restores that were killed: nobody would ever erase texts from them."""
+def remove_abandoned_copies(folder: str, name: str) -> None:
+    """Remove unfinished files of killed programs: nobody would ever erase texts from them."""
     pattern = re.compile(rf"{re.escape('.' + name)}\.(\d+)\.part({'|'.join(FILE_ENDS)})")
     for found in filter(None, map(pattern.fullmatch, os.listdir(folder))):
         if not _is_running(int(found[1])):

@@ -1,6 +1,6 @@
 """Journal export: the whole journal as JSON Lines, and how a store is rebuilt from these lines.
 
-    {"worlddb": 1}
+    {"worlddb": 2}
     {"commit": 1, "time": …, "actor": …, "root_state": …, "hash": …, "nodes": 2, "edges": 1, …}
     {"node": id, "type": …, "name": …, "content": …, "created_at": …, "parent": id, …}
     {"edge": id, "type": …, "source": id, "target": id, "valid_from": …, "metadata": {…}, …}
@@ -9,8 +9,9 @@
 
 Each commit line is followed by its nodes, edges and notes as they were first written. What later
 commits changed about them is in the `changes` of those commits. Times are microseconds since 1970
-UTC. The texts of erased nodes are missing: such lines say "erased", and a commit line lists the
-states that the commit gave to worlds that were erased later.
+UTC. Nodes and commits have their "blind", random bytes that their hashes cover, unless they are of
+an export of version 1 or have none. The texts of erased nodes are missing: such lines say "erased",
+and a commit line lists the states that the commit gave to worlds that were erased later.
 
 Replay does not run edge handlers again, because their effects are in the journal. Instead every
 commit must come out with the hash it had. The hash covers ids, both clocks and the root state. A
@@ -35,16 +36,17 @@ from worlddb.errors import (
     NotFoundError,
     StorageError,
 )
-from worlddb.model.address import ERASED, Id, edge_address, short_key
+from worlddb.model.address import BLIND_BYTES, ERASED, Id, edge_address, short_key
 from worlddb.model.inputs import Limits, encode_metadata, from_micros
 from worlddb.model.records import Change, NodeDraft, edge_record
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import CommitRow, ConflictRow, NewEdge, ProposalRow
 from worlddb.write.commit import Ledger, seal
-from worlddb.write.node_rows import create_nodes, insert_erased, scrub
+from worlddb.write.node_rows import insert_erased, replay_nodes, scrub
 from worlddb.write.reconcile import keep_premises
 
-EXPORT_VERSION = 1  # Rises when a reader of older exports would misread a line.
+EXPORT_VERSION = 2  # Rises when a reader of older exports would misread a line.
+READ_VERSIONS = (1, EXPORT_VERSION)  # In version 1, nothing has a blind.
 DAMAGED = (NotFoundError, InvalidInputError, LookupError, TypeError, ValueError, AttributeError,
            OverflowError, struct.error)  # fmt: skip
 """What writing a damaged record may raise."""
@@ -125,6 +127,7 @@ class _Exporter:
                 "parent": None if parent is None else self._id(parent),
                 "valid_from": node.valid_from,
                 "valid_to": first.get(("node.valid_to", node.row), node.valid_to),
+                **({"blind": node.blind.hex()} if node.blind else {}),
                 **({"erased": True} if node.created_at == ERASED else {}),
             }
         for edge in scan.edges(before.edges + 1, commit.edges):
@@ -154,6 +157,7 @@ class _Exporter:
             "edges": commit.edges - before.edges,
             "notes": commit.notes - before.notes,
             "changes": json.loads(commit.changes),
+            **({"blind": commit.blind.hex()} if commit.blind else {}),
             **({"erased": True} if commit.seq in self._erased.commits else {}),
             **({"states": states} if states else {}),
         }
@@ -250,10 +254,10 @@ class _ExportRecords:
         """Read the first line."""
         header = next(self.records, None)
         if header is None or "worlddb" not in header:
-            raise FormatError('this is not a WorldDB export: its first line must be {"worlddb": 1}')
-        if header["worlddb"] != EXPORT_VERSION:
+            raise FormatError('this is not a WorldDB export: its first line must be {"worlddb": 2}')
+        if header["worlddb"] not in READ_VERSIONS:
             raise FormatError(
-                f"export version {header['worlddb']!r} is not supported; this worlddb reads "
+                f"export version {header['worlddb']!r} is not supported; this worlddb reads up to "
                 f"version {EXPORT_VERSION}"
             )
 
@@ -349,7 +353,7 @@ def _replay_commit(store: Store, head: Record, records: _ExportRecords) -> int:
         }
         # A commit that lost parts to an erasure cannot be hashed again; it is `unconfirmed`.
         given = bytes.fromhex(head["hash"]) if head.get("erased") is True else None
-        sealed = seal(ledger, head["actor"], given)
+        sealed = seal(ledger, head["actor"], _blind(head), given)
         if sealed.hash.hex() != head["hash"] or sealed.root_state.hex() != head["root_state"]:
             raise CorruptionError(
                 f"commit {head['commit']} does not come out with its hash; the export was changed"
@@ -357,13 +361,23 @@ def _replay_commit(store: Store, head: Record, records: _ExportRecords) -> int:
     return 1
 
 
+def _blind(record: Record) -> bytes:
+    """Return the blind of a node or a commit; it is empty if the record has none."""
+    blind = bytes.fromhex(record.get("blind", ""))
+    if len(blind) not in (0, BLIND_BYTES):
+        raise CorruptionError(f"a blind has {BLIND_BYTES} bytes, not {len(blind)}")
+    return blind
+
+
 def _replay_nodes(ledger: Ledger, records: Iterator[Record]) -> None:
     batch: list[NodeDraft] = []
+    blinds: list[bytes] = []
     waiting: set[str] = set()
 
     def write_batch() -> None:
-        create_nodes(ledger, batch)
+        replay_nodes(ledger, batch, blinds)
         batch.clear()
+        blinds.clear()
         waiting.clear()
 
     for record in records:
@@ -376,6 +390,7 @@ def _replay_nodes(ledger: Ledger, records: Iterator[Record]) -> None:
             write_batch()
         waiting.add(record["node"])
         ends = record["valid_to"]
+        blinds.append(_blind(record))
         batch.append(
             NodeDraft(
                 type=record["type"],

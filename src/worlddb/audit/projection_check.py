@@ -182,7 +182,8 @@ def _state_of(reader: Reader, row: int, digests: list[bytes]) -> bytes:
     if world.created_at == ERASED:
         return erased_state(world.id, *digests)
     fields = (world.type, world.name.encode(), world.content.encode(), world.created_at)
-    return node_address(*fields, *digests)
+    children, edges = digests
+    return node_address(*fields, children, edges, world.blind)
 
 
 class _StoredPages:

@@ -34,6 +34,7 @@ def _step(pages: PageSource, world: World, child: World) -> Step:
         name=world.name,
         content=world.content,
         created_at=world.created_at,
+        blind=world.blind.hex(),
         erased=world.created_at == ERASED,
         edges=digest_of(pages, world.row, EDGES).hex(),
         bucket=tuple(member.hex() for member in members),

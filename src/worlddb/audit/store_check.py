@@ -22,7 +22,14 @@ from worlddb.audit.history import BEFORE_FIRST, erasures
 from worlddb.audit.projection_check import check_projections, check_sets
 from worlddb.audit.store_image import StoreImage, label_of
 from worlddb.errors import CorruptionError, WorldDBError
-from worlddb.model.address import ERASED, ROOT_ID, edge_address, has_address, short_key
+from worlddb.model.address import (
+    ERASED,
+    ROOT_ID,
+    content_key,
+    edge_address,
+    has_address,
+    short_key,
+)
 from worlddb.model.records import (
     GENESIS,
     Problem,
@@ -56,10 +63,10 @@ def check(store: Store) -> list[Problem]:
         stages: list[tuple[str, Callable[[Reader, StoreImage], None]]] = [
             ("schema", _check_schema),
             ("journal", _load_erasures),
+            ("history", _load_history),
             ("nodes", _check_nodes),
             ("edges", _check_edges),
             ("notes", _check_notes),
-            ("history", _load_history),
             ("journal", _check_journal),
             ("projections", check_projections),
             ("sets", check_sets),
@@ -106,11 +113,18 @@ def _load_history(reader: Reader, image: StoreImage) -> None:
 
 def _check_nodes(reader: Reader, image: StoreImage) -> None:
     for node in reader.scan.nodes():
-        fields = node.type, node.name, node.content, node.created_at
+        fields = node.type, node.name, node.content, node.created_at, node.blind
         if node.created_at == ERASED:
             _check_erased(image, node)
-        elif not has_address(node.id, *fields) or short_key(node.id) != node.key:
-            image.report(label_of("node", node.id), "its fields do not hash to its id")
+        else:
+            if not has_address(node.id, *fields) or short_key(node.id) != node.key:
+                image.report(label_of("node", node.id), "its fields do not hash to its id")
+            world = image.first_value("node.parent", node.row, node.parent)
+            key = None
+            if world is not None:
+                key = content_key(node.type, node.name, node.content, world)
+            if node.content_key != key:
+                image.report(label_of("node", node.id), "the content index has another key for it")
         image.add_node(node)
     erased = {node.id for node in image.nodes.values() if node.created_at == ERASED}
     for ident in image.erasures.nodes - erased:
@@ -125,8 +139,8 @@ def _check_erased(image: StoreImage, node: NodeScan) -> None:
     label = label_of("node", node.id)
     if node.id not in image.erasures.nodes or short_key(node.id) != node.key:
         image.report(label, "its fields are gone, but the journal has no erasure")
-    if node.name or node.content:
-        image.report(label, "it was erased, but text is left")
+    if node.name or node.content or node.blind or node.content_key is not None:
+        image.report(label, "it was erased, but text, its blind or its key is left")
 
 
 def _check_edges(reader: Reader, image: StoreImage) -> None:
@@ -174,8 +188,13 @@ def _check_journal(reader: Reader, image: StoreImage) -> None:
             "states": state_digest(states.get(commit.seq, ())),
         }
         seq, time, actor, root = commit[:4]
-        expected = commit_hash(before.hash, seq, time, actor, root, digests, commit.changes)
-        if expected != commit.hash and commit.seq not in image.erasures.commits:
+        expected = commit_hash(
+            before.hash, seq, time, actor, root, digests, commit.changes, commit.blind
+        )
+        if commit.seq in image.erasures.commits:
+            if commit.blind:
+                image.report(f"commit {commit.seq}", "parts were erased, but its blind is left")
+        elif expected != commit.hash:
             image.report(f"commit {commit.seq}", "its hash does not follow from what it wrote")
         image.changes += [(commit.seq, change) for change in decode_changes(commit.changes)]
 

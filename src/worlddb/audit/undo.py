@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Any
 
 from worlddb.audit.history import check_commit_number, commit_row
+from worlddb.claims.merged_claims import crossing
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros
@@ -36,10 +37,12 @@ from worlddb.store.rows import ROOT_ROW, EdgeRow
 from worlddb.view.visibility import Moment, is_name_only, moment_of
 from worlddb.write.revival import (
     EdgeCopy,
+    Restored,
     Revival,
     copies,
     plan_revivals,
     present_form,
+    restored,
     revive,
     write_copies,
 )
@@ -54,14 +57,6 @@ NO_USE = ("contains", "same_as", "supersedes")
 
 CommitNumbers = int | Commit | Iterable[int | Commit]
 """One commit or several, by number or as `db.log()` returns them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored(Plain):
-    """A node that had ended, and the successor that lives in its place; None in a dry run."""
-
-    old: Id
-    new: Id | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +87,7 @@ class Undone(Plain):
 
 @dataclass(slots=True, kw_only=True)
 class UndoPlan:
-    """What is to be done; `touched` are all rows that the commits had written or ended."""
+    """What is to be done to take `commits` back."""
 
     commits: tuple[int, ...]
     retires: dict[int, Node] = field(default_factory=dict)
@@ -208,7 +203,7 @@ def plan_undo(reader: Reader, effects: CommitEffects, moment: Moment) -> UndoPla
     written = {present_form(reader, row) for row in effects.nodes}
     _plan_retirements(reader, effects, written, moment, plan)
     _plan_deletions(reader, effects, written, plan)
-    _plan_decisions(reader, effects, plan)
+    _plan_decisions(reader, effects, moment, plan)
     _plan_revivals(reader, effects, plan)
     _plan_rewrites(reader, effects, moment, plan)
     _plan_metadata(reader, effects, plan)
@@ -323,6 +318,7 @@ def _plan_revivals(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> No
     """Choose the nodes that live again, and what has replaced their replacement since."""
     ends: dict[int, datetime | None] = {}
     by: dict[int, str] = {}
+    known = {one.node.id for one in plan.revivals}
     for ident, (first, change) in effects.of_kind("close_node").items():
         row = reader.node_row(ident)
         if row is None or row in effects.nodes:
@@ -330,7 +326,7 @@ def _plan_revivals(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> No
         before = reader.nodes([row], first - 1)[row]
         row = _closed_at(reader, row, change.detail["valid_to"])
         now = reader.nodes([row])[row]
-        if now.erased or row in plan.retires:
+        if now.erased or row in plan.retires or now.id in known:
             continue
         if now.valid_to != from_micros(change.detail["valid_to"]):
             plan.keep(now.id, "a later commit has ended it, too")
@@ -384,7 +380,7 @@ def _plan_rewrites(reader: Reader, effects: CommitEffects, moment: Moment, plan:
             plan.rewrites += copies(reader, [before], first - 1)
 
 
-def _plan_decisions(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> None:
+def _plan_decisions(reader: Reader, effects: CommitEffects, moment: Moment, plan: UndoPlan) -> None:
     """Choose the merge proposals that get back the status they had."""
     for ident, (first, change) in effects.of_kind("decide").items():
         row = reader.edge_row(ident)
@@ -399,6 +395,20 @@ def _plan_decisions(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> N
             plan.keep(ident, f"the merge was decided again since; it is {now.status}")
             continue
         plan.decisions.append((ident, before[0].status))
+        if now.status == "accepted":
+            _take_back_merge(reader, reader.edges([row])[0], moment, plan)
+
+
+def _take_back_merge(reader: Reader, merge: EdgeRow, moment: Moment, plan: UndoPlan) -> None:
+    """Take back what ended through a merge."""
+    found = crossing(reader, merge, moment)
+    known = {item.row for item in plan.deletes}
+    plan.deletes += [item for item in found.edges if item.row not in known]
+    made = {node.id for node in plan.retires.values()}
+    for node in found.made:
+        if node.id not in made and (row := reader.node_row(node.id)) is not None:
+            plan.retires[row] = node
+    plan.revivals += restored(reader, found.ended, plan.deletes)
 
 
 def _plan_metadata(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> None:

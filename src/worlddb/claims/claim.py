@@ -33,6 +33,7 @@ __all__ = [
     "FACT",
     "JOB_TITLE",
     "LIVES_IN",
+    "STANDS_FOR",
     "WORD_CHARS_MAX",
     "Claim",
     "Claimed",
@@ -51,6 +52,8 @@ __all__ = [
 
 CLAIM_EDGE = "refers_to"
 FACT = "Fact"
+STANDS_FOR = "stands_for"
+"""The key by which a fact names the longer text that one sentence was quoted from."""
 WORD_CHARS_MAX = 200  # A relation or a value is a phrase; a longer one is a sentence.
 AGREEING_VALUES_MAX = 20  # more values of one thing cannot all agree, so none is compared
 LIVES_IN = "lives in"
@@ -127,7 +130,8 @@ class Standing:
     It began at `began`, for all that is known, and was `said` at another time; the node itself is
     valid since `valid_from`. If `apart`, the node says other things too, and `text` alone is meant;
     `text` is empty if that is not known. `world` and `members` are the worlds it lives in and is a
-    member of. `ends` is when a later claim has ended it; None while it stands.
+    member of. `ends` is when a later claim has ended it; None while it stands. `of_fact`
+    if the carrier is a `Fact`, which says nothing else.
     """
 
     carrier: Id
@@ -144,6 +148,7 @@ class Standing:
     members: tuple[Id, ...] = ()
     vague: bool = False
     ends: datetime | None = None
+    of_fact: bool = False
 
     @property
     def key(self) -> tuple[Id, str, tuple[str, ...]]:
@@ -302,7 +307,7 @@ def claimed(metadata: Mapping[str, Any]) -> Claimed | None:
         was,
         _day(_text(metadata, "since")),
         _text(metadata, "text"),
-        _text(metadata, "stands_for"),
+        _text(metadata, STANDS_FOR),
         metadata.get("vague") is True,
     )
 

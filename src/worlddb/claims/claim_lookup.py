@@ -15,7 +15,8 @@ S2  The claims of one relation are one time line. Each ends when the first claim
     it was said. History: what is told late of an earlier time ends at the date of a change that is
     known with its date. A claim that lies in the future ends nothing.
 S3  A node that says other things, too, is never superseded. The sentence alone becomes a `Fact`
-    that is derived from the node, and that fact is superseded (`Standing.apart`).
+    that is derived from the node, and that fact is superseded (`Standing.apart`). The same holds
+    for every text where two subjects are one only by an accepted merge (`merged_claims.py`).
 
 Reads and decides only: `ingest/plan.py` writes what is decided here.
 """
@@ -150,6 +151,7 @@ def _standing_claim(node: Node, subject: Id, said: Claimed, members: tuple[Id, .
         members=members,
         vague=said.vague,
         ends=node.valid_to,
+        of_fact=node.type == FACT,
     )
 
 
@@ -295,6 +297,22 @@ def supersessions(
     return ended
 
 
+def follow_up(old: Standing, others: Iterable[Standing]) -> Supersession | None:
+    """Return how a claim ends that others are compared with: by the first that follows it."""
+    following = [one for one in others if _is_quotable(old) and _follows(one, old, False)]
+    ends = [_ended(old, by=one, evidence=one.text) for one in following]
+    first = min(ends, key=lambda end: (end.at, bytes(end.by.carrier)), default=None)
+    return first if first and (old.ends is None or first.at < old.ends) else None
+
+
+def claims_about(
+    reader: Reader, subjects: Collection[int], home: Id, moment: Moment
+) -> list[Standing]:
+    """Return all functional claims about subjects that were stated in a world, as one time line."""
+    edges = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,)))
+    return _standing(reader, edges, home, moment, set)
+
+
 class _Statements:
     """What stands about one subject and relation, by the node that states it."""
 
@@ -320,6 +338,9 @@ def _ended(old: Standing, *, by: Standing, evidence: str) -> Supersession:
     at = _ends_at(old, by)
     if by.said < old.said and at < old.valid_from:
         # Told late of an earlier time: the sentence has ended, the text that tells it is new.
+        old = replace(old, apart=True)
+    if old.subject != by.subject and not old.of_fact:
+        # The two are one only by an accepted merge. Undoing it must find the text as it was.
         old = replace(old, apart=True)
     return Supersession(old=old, by=by, at=at, evidence=evidence)
 
@@ -393,4 +414,5 @@ def _as_standing(
         apart=type_ != FACT and content.strip() != claim.text.strip(),
         world=world,
         vague=claim.vague,
+        of_fact=type_ == FACT,
     )

@@ -10,7 +10,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.model.inputs import check_whole, from_micros, to_micros
 from worlddb.model.records import Node, Plain
 from worlddb.model.retention import DAY_MICROS, RetentionSettings, idle_micros, retention, strength
-from worlddb.query.pipeline import SUMMARY
+from worlddb.query.summary_view import SUMMARY
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, RecallRow
 from worlddb.view.visibility import Moment, find, interior, is_answer

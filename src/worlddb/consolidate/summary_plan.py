@@ -21,7 +21,7 @@ from typing import NamedTuple
 from worlddb.consolidate.consolidation_run import SummaryAction
 from worlddb.consolidate.transitive_closure import topological_levels
 from worlddb.model.inputs import from_micros
-from worlddb.query.pipeline import DERIVED, SUMMARY, WHOLE, whole_summaries
+from worlddb.query.summary_view import DERIVED, SUMMARY, WHOLE, whole_summaries
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, InsideRow
 from worlddb.view.stale_summaries import stale_summaries

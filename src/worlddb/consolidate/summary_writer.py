@@ -17,7 +17,7 @@ from worlddb.model.address import Id
 from worlddb.model.drafts import Message, Summarizer
 from worlddb.model.inputs import Limits
 from worlddb.model.records import EdgeDraft, Node
-from worlddb.query.pipeline import DERIVED, SUMMARY
+from worlddb.query.summary_view import DERIVED, SUMMARY
 from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import EndedSentence, ended_sentences
 from worlddb.view.visibility import Moment

@@ -30,7 +30,7 @@ DEPTH = 200  # hits asked for; a gold session below that counts as not found
 HITS_KEPT = 50  # in the record of a question, enough to audit turns@50
 TEXT_KEPT = 160  # characters of a hit in a record; its place says where the rest is
 SESSIONS_AT = (5, 10, 30)
-TURNS_AT = (5, 10, 20, 50)
+TURNS_AT = (1, 3, 5, 10, 20, 50)
 SAID = ("Turn", "Memory")  # The types of nodes that hold what was said, word for word.
 SUMMARY = "Summary"
 ACTOR = "evaluation"
@@ -98,7 +98,7 @@ def ingest(db: WorldDB, case: Case) -> dict[Id, TurnPlace]:
                     name=turn.speaker,
                     content=turn.text,
                     parent=world.id,
-                    # Equal turns at one time would be one node.
+                    # Equal turns at one time would be one node, and others keep their order.
                     created_at=session.at + timedelta(microseconds=place * 10_000 + number),
                 )
                 for number, turn in enumerate(session.turns)

@@ -1,6 +1,6 @@
 """Conversation sets: LongMemEval, LoCoMo and deep memory retrieval (DMR), item by item.
 
-Each function turns one item of a file into a `Case`, or raises `KeyError` or `LayoutError`.
+Each function yields the case of one item of a file, or raises `KeyError` or `LayoutError`.
 
 LongMemEval, any variant: `question_id`, `question_type`, `question`, `answer`, `question_date`,
 `haystack_dates`, `haystack_session_ids`, `haystack_sessions` (turns with `role`, `content` and
@@ -51,8 +51,8 @@ _HOURS = {"minute": 1 / 60, "hour": 1, "day": 24, "week": 168, "month": 720, "ye
 _WORD = re.compile(r"\w+")
 
 
-def longmemeval_case(item: dict[str, Any], place: int) -> Case:
-    """Return a question with its haystack of sessions."""
+def longmemeval_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
+    """Yield a question with its haystack of sessions."""
     name = text_in(item["question_id"], "question_id")
     gold = {
         text_in(one, f"answer_session_ids, {number}")
@@ -87,7 +87,7 @@ def longmemeval_case(item: dict[str, Any], place: int) -> Case:
         has_answer="_abs" not in name,
         gold_missing=len(gold.difference(one for one in ids if isinstance(one, str))),
     )
-    return Case(sessions, (question,))
+    yield Case(sessions, (question,))
 
 
 def _longmemeval_turns(talk: Any, what: str) -> Iterator[CaseTurn]:
@@ -108,8 +108,8 @@ def _longmemeval_time(text: Any, what: str) -> datetime:
         raise LayoutError(f"{what}: is no date: {text!r:.50}") from None
 
 
-def locomo_case(item: dict[str, Any], place: int) -> Case:
-    """Return a conversation with its questions, which are asked after its last session."""
+def locomo_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
+    """Yield a conversation with its questions, which are asked after its last session."""
     talk = object_in(item["conversation"], "conversation")
     numbers = sorted(
         int(key.removeprefix("session_"))
@@ -131,7 +131,7 @@ def locomo_case(item: dict[str, Any], place: int) -> Case:
         sessions.append(CaseSession(_locomo_time(talk[key], key), said))
     name = str(place if item.get("sample_id") is None else item["sample_id"])
     questions = _locomo_questions(list_in(item["qa"], "qa"), places, name)
-    return Case(tuple(sessions), tuple(questions))
+    yield Case(tuple(sessions), tuple(questions))
 
 
 def _locomo_time(text: Any, what: str) -> datetime:
@@ -180,8 +180,8 @@ def _locomo_questions(
         )
 
 
-def dmr_case(item: dict[str, Any], place: int) -> Case:
-    """Return a chat with its one question."""
+def dmr_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
+    """Yield a chat with its one question."""
     earlier = [
         (object_in(one, f"previous_dialogs, {number}"), f"previous_dialogs, {number}, dialog")
         for number, one in enumerate(list_in(item["previous_dialogs"], "previous_dialogs"), 1)
@@ -217,7 +217,7 @@ def dmr_case(item: dict[str, Any], place: int) -> Case:
         turns=gold,
         reference=answer,
     )
-    return Case(tuple(sessions), (asked,))
+    yield Case(tuple(sessions), (asked,))
 
 
 def _dmr_turns(items: Any, what: str) -> Iterator[CaseTurn]:

@@ -2,7 +2,7 @@
 
     file ──opened──▶ items ──DataSet.case──▶ Case, checked, each question with an id of its own
 
-A data set is a name, a key that only its items have, and a function from an item to a case; a new
+A data set is a name, a key that only its items have, and a function from an item to cases; a new
 one is added to `DATA_SETS`. Files may be JSON arrays or JSON Lines, plain or compressed (gzip, xz,
 bzip2); their first bytes say which, not their names. Items are read one at a time, so the size of a
 file does not matter.
@@ -16,13 +16,14 @@ import gzip
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from worlddb.errors import FormatError, InvalidInputError
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, LayoutError, check_case, object_in
-from worlddb.evaluate.conversation_sets import dmr_case, locomo_case, longmemeval_case
+from worlddb.evaluate.conversation_sets import dmr_cases, locomo_cases, longmemeval_cases
+from worlddb.evaluate.further_sets import beam_cases, memdaily_cases, timeqa_cases
 
 CHUNK_BYTES = 1 << 20  # read at once; larger chunks are no faster
 SLACK = 64
@@ -49,12 +50,13 @@ class DataSet:
 
     `sign` is a key that items of this format have and items of the others have not. `gold_rule`
     says what counts as gold where the file marks none, and `without_gold` why a question cannot be
-    measured then.
+    measured then. `headline` names the figures by which the set is usually reported.
     """
 
     name: str
     sign: str
-    case: Callable[[dict[str, Any], int], Case]
+    cases: Callable[[dict[str, Any], int], Iterable[Case]]
+    headline: tuple[str, ...]
     gold_rule: str = ""
     without_gold: str = "without marked evidence"
 
@@ -62,16 +64,45 @@ class DataSet:
 DATA_SETS = {
     one.name: one
     for one in (
-        DataSet(name="longmemeval", sign="haystack_sessions", case=longmemeval_case),
-        DataSet(name="locomo", sign="conversation", case=locomo_case),
+        DataSet(
+            name="longmemeval",
+            sign="haystack_sessions",
+            cases=longmemeval_cases,
+            headline=("all@5", "all@10", "ndcg@10"),
+        ),
+        DataSet(
+            name="locomo",
+            sign="conversation",
+            cases=locomo_cases,
+            headline=("recall@5", "recall@10"),
+        ),
         DataSet(
             name="dmr",
             sign="self_instruct",
-            case=dmr_case,
+            cases=dmr_cases,
+            headline=("recall@5", "recall@10"),
             gold_rule="questions whose answer's words stand in a row in some turn. The benchmark "
             "marks no evidence: these turns, and their sessions, are taken for gold by a rule of "
             "ours",
             without_gold="without a turn that has the answer's words in a row",
+        ),
+        DataSet(
+            name="beam",
+            sign="sessions",
+            cases=beam_cases,
+            headline=("all@5", "recall@10", "turns@50"),
+        ),
+        DataSet(
+            name="timeqa",
+            sign="paras",
+            cases=timeqa_cases,
+            headline=("recall@1", "recall@3", "recall@5"),
+        ),
+        DataSet(
+            name="memdaily",
+            sign="01_simple_events",
+            cases=memdaily_cases,
+            headline=("recall@5", "recall@10"),
         ),
     )
 }
@@ -99,18 +130,21 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
     seen: set[str] = set()
     for place, item in enumerate(_items(path)):
         try:
-            case = DATA_SETS[form].case(object_in(item, "the item"), place)
+            found = list(DATA_SETS[form].cases(object_in(item, "the item"), place))
         except _OTHER_LAYOUT as error:
             raise FormatError(
                 f"{path}: is no {form} file: {_why(item, place, form, error)}"
             ) from error
-        case = replace(case, questions=tuple(_named(one, seen) for one in case.questions))
-        try:
-            check_case(case)
-        except LayoutError as error:
-            told = _item_named(item, place)
-            raise FormatError(f"{path}: {told}: {error}; mend it, or leave the item out") from None
-        yield case
+        for case in found:
+            case = replace(case, questions=tuple(_named(one, seen) for one in case.questions))
+            try:
+                check_case(case)
+            except LayoutError as error:
+                told = _item_named(item, place)
+                raise FormatError(
+                    f"{path}: {told}: {error}; mend it, or leave the item out"
+                ) from None
+            yield case
 
 
 def format_of(path: str) -> str:

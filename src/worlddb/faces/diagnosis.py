@@ -24,7 +24,7 @@ from worlddb.faces.clients.client_catalog import (
 from worlddb.faces.clients.client_file import servers_in
 from worlddb.faces.config import chat_of, embedder_of
 from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
-from worlddb.faces.user_paths import IN_MEMORY, data_directory
+from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
@@ -131,6 +131,7 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
         )
     else:
         yield ok("write-ahead log", f"{amount(log_size, 'bytes')}")
+    yield from _examine_rights(path)
     if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path) or ".", os.W_OK):
         yield warn("store", "you have no permission to write it", f"change the rights of {path}")
     if size > CHECKED_BYTES_MAX:
@@ -150,6 +151,21 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
             "extraction",
             f"{len(waiting)} memories wait to be extracted: {reason:.200}",
             "worlddb extract --pending",
+        )
+
+
+def _examine_rights(path: str) -> Iterator[DoctorFinding]:
+    """Yield a warning if others on this machine can read the memories."""
+    wide = [
+        path + end
+        for end in ("", "-wal", "-shm", VECTORS_END)
+        if os.path.exists(path + end) and stat.S_IMODE(os.stat(path + end).st_mode) & 0o077
+    ]
+    if wide and os.name == "posix":
+        yield warn(
+            "rights",
+            f"other users of this machine can read or write {', '.join(wide)}",
+            f"chmod 600 {' '.join(wide)}, unless a group is to share the store",
         )
 
 

@@ -48,20 +48,14 @@ from worlddb.identity.match_values import (
 )
 from worlddb.identity.resolver import Resolver
 from worlddb.index.held_world import VectorRows, ranked
-from worlddb.index.name_index import (
-    NOT_NAMED,
-    NameIndex,
-    content_key,
-    name_key,
-    name_number,
-    unqualified,
-)
+from worlddb.index.name_index import NameIndex, name_key, name_number, unqualified
 from worlddb.index.search import Search, loaded
 from worlddb.index.vectors import EMBED_BATCH, Vectors
 from worlddb.language.proper_names import Name, formal_names, read_name, sound_code
-from worlddb.model.address import Id
+from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import DraftNode
-from worlddb.model.records import NOW
+from worlddb.model.inputs import to_micros
+from worlddb.model.records import NOT_NAMED, NOW
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import NOWHERE, View, moment_of
@@ -282,12 +276,7 @@ class StoreResolver:
 
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node in `parent` with the same type, name and content."""
-        if node.content:
-            number = content_key(node.type, node.content, parent)
-            found = self.reader.lookups.find([number], EQUAL_TEXTS_MAX)
-            rows = found[number] + self._unindexed()
-        else:
-            rows = self.reader.rows_named([node.name])
+        rows = self.alike((node.type, node.name, node.content), parent)
         if not rows:
             return None
         wanted = (parent, node.type, node.name, node.content)
@@ -295,6 +284,15 @@ class StoreResolver:
             if (body.parent, body.type, body.name, body.content) == wanted:
                 return body.row
         return None
+
+    def alike(self, text: tuple[str, str, str], parent: int) -> list[int]:
+        """Return the rows that the content index has for a (type, name, content) in a world.
+
+        A node that was born in the root world may live in this one by now.
+        """
+        keys = [content_key(*text, world) for world in {parent, ROOT_ROW}]
+        now = to_micros(self.view.moment.now, "now")
+        return self.reader.alike(keys, now, EQUAL_TEXTS_MAX)
 
     # -- candidates --------------------------------------------------------------------------------
 

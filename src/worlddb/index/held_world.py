@@ -24,13 +24,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.name_index import NOT_NAMED, first_name, name_key, unqualified
+from worlddb.index.name_index import first_name, name_key, unqualified
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, words
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import Change, Edge, decode_changes
+from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
@@ -375,8 +375,18 @@ class HeldWorld:
         """Return the forms at some places, one row each."""
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
 
-    def seen(self, moment: Moment, *, ended: bool, types: Iterable[str] | None = None) -> Mask:
-        """Return which places are visible at `moment`; with `ended`, also those that are over."""
+    def seen(
+        self,
+        moment: Moment,
+        *,
+        ended: bool,
+        types: Iterable[str] | None = None,
+        instances: Iterable[int] = (),
+    ) -> Mask:
+        """Return which places are visible at `moment`; with `ended`, also those that are over.
+
+        With `types`, only nodes of these types, and the rows that are `instances` of them.
+        """
         mask = np.ones(len(self), dtype=np.bool_)
         at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
         if moment.valid is not None:
@@ -385,7 +395,10 @@ class HeldWorld:
             mask &= np.frombuffer(self.ends, dtype=np.int64) > at
         if types is not None:
             wanted = frozenset(types)
-            mask &= np.fromiter((kind in wanted for kind in self.types), np.bool_, len(self))
+            typed = np.fromiter((kind in wanted for kind in self.types), np.bool_, len(self))
+            if also := [self.place[row] for row in instances if row in self.place]:
+                typed[also] = True
+            mask &= typed
         return mask
 
     def are_answers(self, doors: bool = False) -> Mask:

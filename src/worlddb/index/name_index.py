@@ -1,8 +1,8 @@
-"""The name index: which nodes a name may mean, and which nodes have an equal text.
+"""The name index: which nodes a name may mean.
 
 Each name is filed twice: among all names, and among the names of its world. So a name that
 thousands of users have is still found in the caller's own world, and its frequency elsewhere does
-not matter there. Contents are filed in their world only.
+not matter there.
 
 The index is derived. It is brought up to the last commit when a name is resolved, whoever wrote
 that commit. A write that resolves names adds its own nodes in the same transaction.
@@ -24,13 +24,11 @@ from blake3 import blake3
 from worlddb.language.proper_names import ALSO_WORDS, is_given, is_name, read_name
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold
+from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
 
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
-NAME_CHARS_MAX = 120  # a longer name is a sentence; the resolver reads no more than 100 letters
-NOT_NAMED = frozenset({"World", "Scope", "Session", "Turn"})
-"""Types whose name is a speaker or an owner, not the name of the node."""
 
 NAME_WORDS_MAX = 6  # words of a question that are looked up as one name
 SAID_NAME_CHARS_MAX = 80  # a longer name is not said in a question
@@ -52,11 +50,6 @@ def key_number(key: str) -> int:
     """Return the stored number of a key: 8 bytes of its hash."""
     hashed = blake3(key.encode("utf-8", "surrogatepass")).digest(8)
     return int.from_bytes(hashed, "big", signed=True)
-
-
-def content_key(type_: str, content: str, world: int) -> int:
-    """Return the key number of a node's content; equal for equal texts of one type and world."""
-    return key_number(f"content\0{world}\0{type_}\0{' '.join(content.split())}")
 
 
 def name_number(key: str, world: int = ROOT_ROW) -> int:
@@ -134,8 +127,6 @@ class NameIndex:
         names: Counter[int] = Counter()
         for body in reader.bodies(rows):
             world = body.parent or ROOT_ROW
-            if body.content:
-                filed.append((content_key(body.type, body.content, world), body.row))
             if 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED:
                 names.update({ROOT_ROW, world})
                 filed += _postings(self._keys(body.name), body.row, world)

@@ -253,8 +253,11 @@ class Nearest:
             found = self._approximate(wanted, k, allowed)
             return scan(self._slots, wanted, k, allowed) if found is None else found
 
-    def save(self, path: str, stamp: bytes) -> None:
+    def save(self, path: str, stamp: bytes, like: str | None = None) -> None:
         """Write the index to a file, which replaces the one that is there.
+
+        Vectors tell much of the texts: only the owner may read the file, or whoever may read the
+        file `like`.
 
         Raises:
             InvalidInputError: the stamp is too long.
@@ -269,7 +272,7 @@ class Nearest:
                 arrays = (slots.rows, slots.vectors, blank, pairs)
                 views = [each.reshape(-1).view(np.uint8).data for each in arrays]
                 views += [memoryview(part) for part in parts]
-                _write_file(path, self.dim, self._moved, stamp, views)
+                _write_file(path, self.dim, self._moved, stamp, views, like)
 
     @classmethod
     def load(
@@ -425,14 +428,21 @@ class IndexFileHeader:
 
 
 def _write_file(
-    path: str, dim: int, moved: int, stamp: bytes, sections: Sequence[memoryview]
+    path: str,
+    dim: int,
+    moved: int,
+    stamp: bytes,
+    sections: Sequence[memoryview],
+    like: str | None,
 ) -> None:
     if len(stamp) > STAMP_MAX:
         raise InvalidInputError(f"the stamp has {len(stamp)} bytes; give at most {STAMP_MAX}")
     header = IndexFileHeader(dim, moved, stamp, tuple(section.nbytes for section in sections))
     draft = f"{path}.{os.getpid()}.part"
     try:
-        with open(draft, "wb") as file:
+        mode = 0o600 if like is None else os.stat(like).st_mode & 0o666
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(handle, "wb") as file:
             file.write(header.pack())
             digest = blake3()
             for section in sections:

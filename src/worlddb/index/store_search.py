@@ -54,6 +54,7 @@ class NearestIndex:
 
     def __init__(self, store: Store) -> None:
         self._path = store.side_file(SUFFIX)
+        self._like = store.path
         self._lock = threading.Lock()
         self._index: Nearest | None = None
         self._model: ModelRow | None = None
@@ -143,7 +144,7 @@ class NearestIndex:
             if self._path is None or self._index is None or self._stamp in (b"", self._saved):
                 return
             with suppress(StorageError):
-                self._index.save(self._path, self._stamp)
+                self._index.save(self._path, self._stamp, like=self._like)
                 self._saved = self._stamp
 
 
@@ -199,6 +200,19 @@ class StoreSearch:
         counts = self.counts_of(reader, asked) if rows else {}
         there = [word for word in asked if counts.get(word)]
         return dict(self._weighed(reader, sorted(rows), there, counts))
+
+    def every(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found | None:
+        """Return (row, score) of all visible nodes with any of the words, best first.
+
+        None if there are more than `most` such nodes in the store.
+        """
+        counts = self.counts_of(reader, asked)
+        there = [word for word in asked if counts[word]]
+        if not there or sum(counts[word] for word in there) > most:
+            return None if there else []
+        found = reader.texts.match(there, reader.head().nodes)
+        kept = keep([row for row, _ in found])
+        return _tied_by_id(reader, [(row, score) for row, score in found if row in kept])
 
     def strict(
         self, reader: Reader, said: Sequence[str], phrase: bool, keep: Keep, most: int

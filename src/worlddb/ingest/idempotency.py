@@ -1,7 +1,7 @@
 """Idempotency: how a write that is sent twice is done once.
 
-An idempotency key is a `Key` node in the home of what was written. It is found by its address
-alone; its edge names the memory and carries a digest of the text.
+An idempotency key is a `Key` node in the home of what was written. The content index finds it; its
+edge names the memory and carries a digest of the text.
 """
 
 from __future__ import annotations
@@ -12,31 +12,28 @@ from dataclasses import dataclass
 from blake3 import blake3
 
 from worlddb.errors import ConflictError, InvalidInputError
-from worlddb.model.address import Id, node_address
+from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import Message
 from worlddb.model.inputs import encode_text
-from worlddb.model.records import born
 from worlddb.store.interface import Reader
 from worlddb.write.transaction import Transaction
 
 KEY = "Key"
+KEYS_MAX = 8  # A home has one node of a key; more have the same number only by chance.
 KEY_BYTES_MAX = 512  # Room for a UUID or a URL; keys are stored as names.
 
 
 @dataclass(frozen=True, slots=True)
 class WriteKey:
-    """A caller's key for one write into one home; `uses` counts earlier uses that were erased."""
+    """A caller's key for one write into one home."""
 
     name: str
     home: Id
     digest: str
-    uses: int = 0
 
     def write(self, tx: Transaction, memory: Id) -> None:
         """Record that this key was used for a memory."""
-        node = tx.create_node(
-            type=KEY, name=self.name, parent=self.home, created_at=born(self.uses)
-        )
+        node = tx.create_node(type=KEY, name=self.name, parent=self.home)
         tx.write_edge("refers_to", node.id, memory, metadata={"digest": self.digest})
 
 
@@ -63,7 +60,7 @@ def digest_of_messages(messages: Sequence[Message]) -> str:
 
 
 def find_key(
-    reader: Reader, key: str, home: Id, digest: str, within: Iterable[Id]
+    reader: Reader, key: str, home: Id, row: int | None, digest: str, within: Iterable[Id]
 ) -> tuple[WriteKey, Id | None]:
     """Return a caller's key, and the memory that was written with it before, if any.
 
@@ -73,23 +70,21 @@ def find_key(
     Raises:
         ConflictError: the key was used for another text.
     """
-    # An address knows nothing of the world around it, so the name of the node carries the home.
     bounds = b"".join(within)
     apart = f" {blake3(bounds).hexdigest(16)}" if bounds else ""
-    name = f"{home}{apart} {key}"
-    uses = 0
-    while True:
-        row = reader.node_row(node_address(KEY, name.encode(), b"", uses))
-        if row is None:
-            return WriteKey(name, home, digest, uses), None
-        node = reader.nodes([row])[row]
-        if not node.erased and node.valid_to is None:
-            break  # Else the write was erased or undone, and the key is free again.
-        uses += 1
-    edge = reader.edges_at([row], "out", ("refers_to",))[0].edge
+    write_key = WriteKey(f"{home}{apart} {key}", home, digest)
+    if row is None:
+        return write_key, None  # The home is still to be made.
+    filed = reader.alike([content_key(KEY, write_key.name, "", row)], 0, KEYS_MAX)
+    bodies = (body for body in reader.bodies(filed) if body.name == write_key.name)
+    # If the write was undone, the key is free again.
+    found = [body.row for body in bodies if body.valid_to is None]
+    if not found:
+        return write_key, None
+    edge = reader.edges_at(found, "out", ("refers_to",))[0].edge
     if edge.metadata.get("digest") != digest:
         raise ConflictError(
             f"idempotency_key {key!r:.80} was used for another text, which is memory "
             f"{edge.target.short}; use a new key for a new text"
         )
-    return WriteKey(name, home, digest, uses), edge.target
+    return write_key, edge.target

@@ -17,8 +17,8 @@ from unicodedata import normalize
 
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker
-from worlddb.identity.store_resolver import EQUAL_TEXTS_MAX, name_index, resolver_in
-from worlddb.index.name_index import NameIndex, content_key
+from worlddb.identity.store_resolver import name_index, resolver_in
+from worlddb.index.name_index import NameIndex
 from worlddb.index.search import Search
 from worlddb.ingest.background_queue import BackgroundQueue
 from worlddb.ingest.extraction_queue import (
@@ -208,12 +208,10 @@ class Ingestion:
         text = messages[0].text
         # The index ignores white space but not how accents are composed: ask for either spelling.
         forms = {text, *(normalize(form, text) for form in ("NFC", "NFD"))}
-        keys = sorted(content_key(MEMORY, form, row) for form in forms)
-        found = reader.lookups.find(keys, EQUAL_TEXTS_MAX)
-        rows = [one for rows in found.values() for one in rows]
+        resolver = resolver_in(reader, row, self.clock(), within=target.within)
+        rows = [one for form in sorted(forms) for one in resolver.alike((MEMORY, "", form), row)]
         if not rows:
             return messages
-        resolver = resolver_in(reader, row, self.clock(), within=target.within)
         there = [
             body.content
             for body in reader.bodies(sorted(resolver.said.keep(rows)))

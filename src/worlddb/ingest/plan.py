@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -31,7 +30,8 @@ from worlddb.claims.claim_lookup import (
     standing_claims,
     supersessions,
 )
-from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.claims.merged_claims import THROUGH
+from worlddb.errors import InvalidInputError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import NameIndex
@@ -46,6 +46,8 @@ from worlddb.view.visibility import Moment, accepted_class, moment_of
 from worlddb.write.transaction import Transaction
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
+TIER = "tier"
+"""The key of an edge to a name that was used again: which tier found that name."""
 SHARED_SCOPES = ("agent:", "app:")
 """In the scope of an agent or an app, "I" may be anybody."""
 
@@ -134,13 +136,19 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """What one write will do."""
+    """What one write will do.
+
+    `tiers` says which tier found a name that is used again; `linked` are the places, among the
+    edges of the draft, of those that are in the store already.
+    """
 
     request: WriteRequest
     commit: int
     target: Target
     moment: Moment
     known: Mapping[str, Id]
+    tiers: Mapping[str, str]
+    linked: frozenset[int]
     guesses: Mapping[str, Sequence[Guess]]
     claims: Sequence[Claim]
     standing: Stood
@@ -161,7 +169,7 @@ def prepare(
     resolver = resolver_in(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
-    known, guesses = resolved(resolver, request.draft, target.home_row)
+    known, guesses, tiers = resolved(resolver, request.draft, target.home_row)
     request = replace(request, draft=without_unknown(request.draft, known))
     if before is not None:
         seen = resolver.seen(before.known.values())
@@ -183,9 +191,33 @@ def prepare(
         target=target,
         moment=moment,
         known=known,
+        tiers=tiers,
+        linked=_linked(reader, request.draft, known),
         guesses=guesses,
         claims=claims,
         standing=stood,
+    )
+
+
+def _linked(reader: Reader, draft: Draft, known: Mapping[str, Id]) -> frozenset[int]:
+    """Return the places of drafted edges that are in the store, but for the tier on them."""
+    both = [
+        (at, edge)
+        for at, edge in enumerate(draft.edges)
+        if edge.source in known and edge.target in known
+    ]
+    rows = {reader.node_row(known[edge.source]) for _, edge in both} - {None}
+    if not rows:
+        return frozenset()
+    there: dict[tuple[str, Id, Id], list[dict[str, Any]]] = {}
+    for item in reader.edges_at(sorted(row for row in rows if row), "out"):
+        held = item.edge
+        said = {key: value for key, value in held.metadata.items() if key != TIER}
+        there.setdefault((held.type, held.source, held.target), []).append(said)
+    return frozenset(
+        at
+        for at, edge in both
+        if edge.metadata in there.get((edge.type, known[edge.source], known[edge.target]), ())
     )
 
 
@@ -217,12 +249,16 @@ def _shared(reader: Reader, row: int) -> bool:
 
 def resolved(
     resolver: StoreResolver, draft: Draft, row: int | None
-) -> tuple[dict[str, Id], dict[str, Sequence[Guess]]]:
-    """Return which drafted nodes are in the store, and what the others may be the same as."""
+) -> tuple[dict[str, Id], dict[str, Sequence[Guess]], dict[str, str]]:
+    """Return which drafted nodes are in the store, and what the others may be the same as.
+
+    The third part says of names that are used again which tier found them.
+    """
     known: dict[str, Id] = {}
     guesses: dict[str, Sequence[Guess]] = {}
+    tiers: dict[str, str] = {}
     if row is None:
-        return known, guesses  # A world that is still to be made holds nothing.
+        return known, guesses, tiers  # A world that is still to be made holds nothing.
     resolver.fetch([node for node in draft.nodes if node.resolvable])
     for node in draft.nodes:
         if node.resolvable:
@@ -230,6 +266,7 @@ def resolved(
             same, maybe = judged(resolver, verdict, home=row)
             if same is not None:
                 known[node.key] = same
+                tiers[node.key] = next(match.tier for match in verdict.matches if match.reuses)
             elif not node.known_only:
                 guesses[node.key] = maybe
         elif node.parent is None:
@@ -237,7 +274,7 @@ def resolved(
             if found is not None:
                 known[node.key] = resolver.ident(found)
                 known.update(_same_parts(resolver, draft, node.key, found))
-    return known, guesses
+    return known, guesses, tiers
 
 
 def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
@@ -300,10 +337,6 @@ def judged(
 # -- apply -----------------------------------------------------------------------------------------
 
 EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is not for whole texts.
-NUDGES_MAX = 1_000  # After that many equal nodes of one time the caller gets an error.
-NUDGE = timedelta(milliseconds=10)
-"""More than the microseconds by which an extractor keeps equal turns of one chat apart."""
-LATEST = datetime.max.replace(tzinfo=UTC) - NUDGES_MAX * NUDGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,14 +364,16 @@ def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
         for guess in plan.guesses.get(node.key, ()):
             propose(tx, outcome.ids[node.key], guess, outcome)
     entities = {node.key for node in draft.nodes if node.resolvable}
-    for type_, edges in groupby(draft.edges, key=lambda edge: edge.type):
+    new = [edge for at, edge in enumerate(draft.edges) if at not in plan.linked]
+    for type_, edges in groupby(new, key=lambda edge: edge.type):
         drafts = [
             _edge_draft(tx, edge, edge.source in entities, outcome.ids, request.memory)
-            for edge in edges
+            for edge in (_with_tier(tx, plan, outcome.ids, edge) for edge in edges)
         ]
         tx.write_edges(type_, [edge for edge in drafts if edge.source != edge.target])
+    apart: dict[tuple[Id, str], Id] = {}
     for ended in _superseded(plan, outcome):
-        _end(tx, ended)
+        end_claim(tx, ended, apart)
     _join(tx, plan, outcome)
     memory = outcome.ids.get(request.memory)
     if memory is not None:
@@ -380,10 +415,19 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
             tx.add_aliases(ident, node.aliases)
         if known is not None and source is not None:
             tx.add_source(ident, source)
-        # A node that has ended is not looked for; with the same time it is the same node.
         (outcome.created if known is None and tx.is_new(ident) else outcome.reused).append(ident)
         if kept := to_metadata(node.attributes):
             tx.add_metadata(ident, kept)
+
+
+def _with_tier(
+    tx: Transaction, plan: WritePlan, ids: Mapping[str, Id], edge: DraftEdge
+) -> DraftEdge:
+    """Return an edge from a new text to a name that is used again, with the evidence for that."""
+    tier = plan.tiers.get(edge.target)
+    if tier is None or not tx.is_new(ids[edge.source]):
+        return edge
+    return replace(edge, metadata={**edge.metadata, TIER: tier})
 
 
 def _edge_draft(
@@ -449,7 +493,7 @@ def _create_nodes(
     worlds: Sequence[Id],
     source: str | Sequence[str] | None,
 ) -> list[Id]:
-    """Create nodes in their worlds; a little later in time where another world has one."""
+    """Create nodes in their worlds; the plan has found those that are in the store already."""
     drafts = [
         NodeDraft(
             type=node.type,
@@ -464,35 +508,21 @@ def _create_nodes(
         )
         for node, world in zip(nodes, worlds, strict=True)
     ]
-    try:
-        return tx.create_nodes(drafts)
-    except ConflictError:
-        return [_create_distinct(tx, draft) for draft in drafts]
+    return tx.create_nodes(drafts, reuse=False)
 
 
-def _create_distinct(tx: Transaction, draft: NodeDraft) -> Id:
-    created_at = draft.created_at
-    step = -NUDGE if isinstance(created_at, datetime) and created_at > LATEST else NUDGE
-    for _ in range(NUDGES_MAX):
-        try:
-            return tx.create_nodes([replace(draft, created_at=created_at)])[0]
-        except ConflictError:
-            if not isinstance(created_at, datetime):
-                raise
-            created_at += step
-    raise ConflictError(
-        f"{draft.type} {draft.name!r:.60}: exists {NUDGES_MAX} times in other worlds"
-    )
-
-
-def _end(tx: Transaction, ended: Supersession) -> None:
-    """Write that a claim is superseded by another."""
+def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> None:
+    """Write that a claim is superseded by another; `apart` are the facts made for that so far."""
     old, by = ended.old, ended.by
-    target = _separate_fact(tx, old) if old.apart else old.carrier
+    target, sentence = old.carrier, (old.carrier, old.text)
+    if old.apart:
+        target = apart[sentence] = apart.get(sentence) or _separate_fact(tx, old)
     said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
     if by.value:
         said["now"] = by.value
     said["evidence"] = ended.evidence[:EVIDENCE_CHARS_MAX]
+    if old.subject != by.subject:
+        said[THROUGH] = [str(old.subject), str(by.subject)]
     tx.write_edge("supersedes", by.carrier, target, valid_from=ended.at, metadata=said)
 
 

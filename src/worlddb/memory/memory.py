@@ -12,15 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.audit.erasure_receipt import Receipt
-from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import check_when
-from worlddb.memory.corrections import MemoryCorrector
 from worlddb.memory.endings import MemoryEnder
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written
 from worlddb.memory.scope_view import CallerScopes
+from worlddb.memory.scoped_graph import ScopedGraph
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.drafts import Extractor
 from worlddb.model.inputs import Instant
@@ -28,11 +27,12 @@ from worlddb.model.records import ScopeIds, ScopeKind, groups_of
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
+    from worlddb.consolidate.background_consolidator import Background
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
 
 
-class Memory:
+class Memory(ScopedGraph):
     """Memories of users, agents, apps and runs in one store.
 
     `store` is a path, ":memory:" or an open WorldDB; `options` are those of `worlddb.open`. The
@@ -41,7 +41,8 @@ class Memory:
 
     `extractor` reads texts ("rules", "verbatim" or your own); `recluster` says when the
     neighbourhood of what is new is resolved once more; `supersede` whether a memory ends the facts
-    that it surely replaces; `actor` signs the commits.
+    that it surely replaces; `actor` signs the commits. With `consolidate_every_s` the store is
+    consolidated in the background that often, until `close`; `background` tells how that went.
 
     Raises:
         InvalidInputError: a scope is badly named, or an option is wrong.
@@ -56,6 +57,7 @@ class Memory:
         recluster: Literal["later", "now", "off"] = "later",
         supersede: bool = True,
         actor: str = "memory",
+        consolidate_every_s: float | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         app_id: str | None = None,
@@ -81,13 +83,27 @@ class Memory:
                 supersede=supersede,
             )
         )
+        self.background: Background | None = None
+        if consolidate_every_s is not None:
+            self._start(consolidate_every_s)
+
+    def _start(self, every_s: float) -> None:
+        """Consolidate in the background from now on."""
+        from worlddb.consolidate.background_consolidator import Background
+
+        try:
+            self.background = Background(self.db, every_s=every_s)
+            self.background.start()
+        except BaseException:
+            self.close()
+            raise
 
     def _use(self, writer: MemoryWriter) -> None:
         """Write as this writer does, and read and end memories in its scopes."""
         self._writer = writer
         self._reader = MemoryReader(db=self.db, scopes=writer.scopes)
         self._ender = MemoryEnder(db=self.db, scopes=writer.scopes, actor=writer.actor)
-        self._corrector = MemoryCorrector(db=self.db, scopes=writer.scopes, actor=writer.actor)
+        self._scopes, self._actor = writer.scopes, writer.actor
 
     @property
     def asks_a_model(self) -> bool:
@@ -116,6 +132,8 @@ class Memory:
 
     def close(self) -> None:
         """Close the store, unless it was given open. Calling it twice does nothing."""
+        if self.background is not None:
+            self.background.stop()
         if self._owns:
             self.db.close()
 
@@ -218,6 +236,7 @@ class Memory:
         types: Sequence[str] | None = None,
         include_retired: bool = False,
         at: Instant | None = None,
+        summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Recall:
@@ -225,7 +244,8 @@ class Memory:
 
         A hit is inside every kind of scope that is given, and inside any of several values of one.
         `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
-        is asked, for words like "last week".
+        is asked, for words like "last week". With `summaries="first"` a summary takes the place of
+        the details it was derived from, and summaries come before the rest.
 
         Raises:
             InvalidInputError: an empty or huge question, or an argument is wrong.
@@ -241,6 +261,7 @@ class Memory:
             types=types,
             include_retired=include_retired,
             at=at,
+            summaries=summaries,
             settings=settings,
             scope=scope,
         )
@@ -253,9 +274,12 @@ class Memory:
         include_retired: bool = False,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> MemoryPage:
         """Return the memories directly in a scope, the latest first, a page at a time.
+
+        With `types`, only memories of these types, such as Memory or Session.
 
         Raises:
             InvalidInputError: an argument is wrong, or no page begins at that cursor.
@@ -267,6 +291,7 @@ class Memory:
             include_retired=include_retired,
             as_of=as_of,
             known_at=known_at,
+            types=types,
             scope=scope,
         )
 
@@ -385,22 +410,3 @@ class Memory:
             StorageError, ConflictError: the store cannot be written.
         """
         return self._ender.erase(id, confirm=confirm, scope=scope)
-
-    # -- correcting --------------------------------------------------------------------------------
-
-    def undo(
-        self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
-    ) -> Undone:
-        """Take a commit back, or several together: a write, an amendment, a retirement, an import.
-
-        What the commit had ended lives again, as a new memory with the same text and time; what it
-        had written is retired as if it had never been so. Undoing an undo brings the commit back.
-        With a scope, or inside bounds, every change of the commit must be in that scope.
-
-        Raises:
-            InvalidInputError, NotFoundError: no such commit.
-            RejectedError: the commit changed something outside the scope or the bounds.
-            ConflictError: it was undone already, or it erased texts; or the store is busy.
-            StorageError: the store cannot be written.
-        """
-        return self._corrector.undo(commit, dry_run=dry_run, scope=scope)

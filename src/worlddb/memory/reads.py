@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.memory.results import MemoryPage, Remembered, Scope, ScopePage
@@ -18,6 +18,7 @@ from worlddb.memory.scope_view import (
     scopes_of,
     view_of,
 )
+from worlddb.memory.summary_order import summaries_first
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
 from worlddb.model.records import KINDS, SCOPE, AsOf, Node, ScopeKind, ScopeName, scope_named
@@ -59,10 +60,13 @@ class MemoryReader:
         types: Sequence[str] | None,
         include_retired: bool,
         at: Instant | None,
+        summaries: Literal["first"] | None,
         settings: RecallSettings | None,
         scope: Mapping[str, Any],
     ) -> Recall:
         """Return what is remembered about a question; see `Memory.recall`."""
+        if summaries not in (None, "first"):
+            raise InvalidInputError(f"summaries {summaries!r:.40}: use 'first' or leave it out")
         groups = self.scopes.groups(scope)
         with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
             worlds = [self._ids(view.reader, group, view.moment) for group in groups]
@@ -82,6 +86,9 @@ class MemoryReader:
                 include_superseded=include_retired,
                 **options,
             )
+            if summaries == "first":
+                with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
+                    found = summaries_first(found, view, max_tokens)
             return self._without_strangers(found, known_at)
         from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
 
@@ -116,15 +123,17 @@ class MemoryReader:
         include_retired: bool,
         as_of: Instant | None,
         known_at: Instant | None,
+        types: Sequence[str] | None,
         scope: Mapping[str, Any],
     ) -> MemoryPage:
         """Return a page of memories; see `Memory.list`."""
         check_whole(limit, "limit", 1, PAGE_MAX)
+        chosen = None if types is None else check_words(types, "types")
         groups = self.scopes.groups(scope)
         with self.scopes.viewing(
             groups, as_of=as_of, known_at=known_at, ended=include_retired
         ) as view:
-            rows = page(view, self._place(view, cursor), limit + 1)
+            rows = page(view, self._place(view, cursor), limit + 1, chosen)
             shown = rows[:limit]
             memories = self._remembered(view, shown, TURNS_LISTED)
         more = len(rows) > limit

@@ -8,7 +8,15 @@ from datetime import datetime
 from typing import Any
 
 from worlddb.model.address import Id
-from worlddb.model.records import Commit, Plain, Proposal, ScopeKind, ScopeName
+from worlddb.model.records import (
+    Commit,
+    Plain,
+    Problem,
+    Proposal,
+    ProposalStatus,
+    ScopeKind,
+    ScopeName,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,3 +136,95 @@ class ScopePage(Plain):
 
     def __getitem__(self, place: int) -> Scope:
         return self.scopes[place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeProposal(Plain):
+    """Two names that may be the same, what speaks for it, and what was decided."""
+
+    edge: Id
+    left: Id
+    right: Id
+    left_name: str
+    right_name: str
+    status: ProposalStatus
+    tier: str
+    score: float
+    evidence: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalPage(Plain):
+    """Merge proposals, the surest first; `left` counts those beyond the limit."""
+
+    proposals: tuple[MergeProposal, ...]
+    left: int
+
+    def __iter__(self) -> Iterator[MergeProposal]:
+        return iter(self.proposals)
+
+    def __len__(self) -> int:
+        return len(self.proposals)
+
+    def __getitem__(self, place: int) -> MergeProposal:
+        return self.proposals[place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldConflict(Plain):
+    """Two memories that cannot both be right, with their texts."""
+
+    edge: Id
+    left: Id
+    right: Id
+    left_text: str
+    right_text: str
+    reason: str
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictPage(Plain):
+    """Conflicts, the latest first; `left` counts those beyond the limit."""
+
+    conflicts: tuple[ToldConflict, ...]
+    left: int
+
+    def __iter__(self) -> Iterator[ToldConflict]:
+        return iter(self.conflicts)
+
+    def __len__(self) -> int:
+        return len(self.conflicts)
+
+    def __getitem__(self, place: int) -> ToldConflict:
+        return self.conflicts[place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPage(Plain):
+    """Some commits, the latest first; `next_cursor` gets the next page, None at the end."""
+
+    commits: tuple[Commit, ...]
+    next_cursor: str | None
+
+    def __iter__(self) -> Iterator[Commit]:
+        return iter(self.commits)
+
+    def __len__(self) -> int:
+        return len(self.commits)
+
+    def __getitem__(self, place: int) -> Commit:
+        return self.commits[place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Soundness(Plain):
+    """What a check found; `commit` and `root_state` are those of a sound store."""
+
+    sound: bool
+    problems: tuple[Problem, ...]
+    commit: int | None
+    root_state: Id | None
+
+    def __bool__(self) -> bool:
+        return self.sound

@@ -196,13 +196,24 @@ def find_memory(view: View, given: bytes | str) -> tuple[int, Node]:
         InvalidInputError: not an id, or the start of several.
         NotFoundError: there is no such memory here.
     """
+    return _find(view, given, is_memory, "memory")
+
+
+def find_inside(view: View, given: bytes | str) -> tuple[int, Node]:
+    """Return a node that can be seen, a memory or a name, as `find_memory` does."""
+    return _find(view, given, lambda body: True, "memory or name")
+
+
+def _find(
+    view: View, given: bytes | str, is_wanted: Callable[[BodyRow], bool], what: str
+) -> tuple[int, Node]:
     reader = view.reader
     rows = [row for ident in _candidates(reader, given) if (row := reader.node_row(ident))]
     seen = view.keep(rows)
-    found = [body for body in reader.bodies(sorted(seen), view.moment.known) if is_memory(body)]
+    found = [body for body in reader.bodies(sorted(seen), view.moment.known) if is_wanted(body)]
     shown = given.hex() if isinstance(given, bytes) else given
     if not found:
-        raise NotFoundError(f"no memory here has the id {shown:.64}; list them to see them")
+        raise NotFoundError(f"no {what} here has the id {shown:.64}; list them to see them")
     if len(found) > 1:
         some = ", ".join(Id(body.id).short for body in found[:SHOWN])
         raise InvalidInputError(f"{shown!r} is the start of several ids ({some}, …); give more")
@@ -221,8 +232,12 @@ def _candidates(reader: Reader, given: bytes | str) -> list[Id]:
     return reader.ids_like("nodes", prefix, LIKE_MAX)
 
 
-def page(view: View, before: int | None, most: int) -> list[int]:
+def page(
+    view: View, before: int | None, most: int, types: Sequence[str] | None = None
+) -> list[int]:
     """Return the rows of up to `most` memories directly inside the first scopes, latest first.
+
+    With `types`, those of these types alone.
 
     Summaries and facts that were derived from memories are found by recall; they are not listed.
     """
@@ -237,7 +252,9 @@ def page(view: View, before: int | None, most: int) -> list[int]:
         last = rows[-1]
         seen = view.keep(rows)
         memories = [
-            body.row for body in reader.bodies(sorted(seen), moment.known) if is_memory(body)
+            body.row
+            for body in reader.bodies(sorted(seen), moment.known)
+            if is_memory(body) and (types is None or body.type in types)
         ]
         derived = reader.edges_at(memories, "out", ("derived_from",), moment.known)
         found += sorted(set(memories) - {item.source for item in derived}, reverse=True)

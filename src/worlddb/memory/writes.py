@@ -50,7 +50,7 @@ class ScopeDestination:
         key = written = None
         if self.key is not None:
             bounds = [world for group in within for world in group]
-            key, written = find_key(reader, self.key, home, self.digest, bounds)
+            key, written = find_key(reader, self.key, home, row, self.digest, bounds)
         others = tuple(world for world, _, _ in worlds.values() if world != home)
         return Target(
             commit=reader.head().seq,

@@ -4,14 +4,20 @@ The layout is language-neutral and frozen (`tests/format` pins golden values):
 
     field(x)   = length of x as 4 bytes big-endian ‖ x
     int(n)     = 8 bytes big-endian, two's complement
-    node       = blake3( field("worlddb.node.1") ‖ field(type) ‖ field(name) ‖ field(content)
-                         ‖ field(children digest) ‖ field(edges digest) ‖ field(int(created_at)) )
+    node       = blake3( field("worlddb.node.2") ‖ field(type) ‖ field(name) ‖ field(content)
+                         ‖ field(children digest) ‖ field(edges digest) ‖ field(int(created_at))
+                         ‖ field(blind) )
     edge       = blake3( field("worlddb.edge.1") ‖ field(type) ‖ field(source) ‖ field(target)
                          ‖ field(int(valid_from)) ‖ field(metadata) ‖ field(int(generation)) )
 
 Text is UTF-8, times are microseconds since 1970 UTC, metadata is JSON with sorted keys, no white
 space and no ASCII escapes. A node's *id* is this formula over the empty interior, its *state* the
 same over the present one; so a leaf's state is its id.
+
+The *blind* is 16 random bytes, stored beside the node and destroyed when the node is erased.
+Without the blind, whoever knows an id could find the text by guessing. The root, scopes (whose ids
+follow from their names) and nodes of formats before 5 have no blind. Their first field is
+"worlddb.node.1", and the last one is left out.
 
 The digest of a set depends on the set alone, whatever the order of writes. A member is a
 fixed-width byte string that begins with a 32-byte address: `id ‖ state` for a child, `id` for an
@@ -45,6 +51,8 @@ BUCKET_MAX = 64
 """Part of the format: a larger bucket makes longer proofs, a smaller one more pages."""
 FORK_WIDTH = 16
 """Part of the format: one part for each value of a nibble."""
+BLIND_BYTES = 16
+"""Part of the format: 128 random bits cannot be guessed, and cost little beside an id."""
 
 _HEX = re.compile(r"[0-9a-f]*", re.ASCII)
 
@@ -177,6 +185,7 @@ def set_digest(members: Sequence[bytes], depth: int = 0) -> bytes:
 
 
 _NODE = encode_field(b"worlddb.node.1")
+_BLIND_NODE = encode_field(b"worlddb.node.2")
 _EDGE = encode_field(b"worlddb.edge.1")
 _EMPTY_INTERIOR = encode_field(EMPTY) + encode_field(EMPTY)
 _INT_LENGTH = pack_length(8)
@@ -195,6 +204,7 @@ def node_address(
     created_at: int,
     children: bytes | None = None,
     edges: bytes | None = None,
+    blind: bytes = b"",
 ) -> bytes:
     """Return the address of a node; without digests, over the empty interior."""
     interior = _EMPTY_INTERIOR
@@ -204,7 +214,7 @@ def node_address(
     return blake3(
         b"".join(
             (
-                _head(_NODE, type_),
+                _head(_BLIND_NODE if blind else _NODE, type_),
                 pack_length(len(name)),
                 name,
                 pack_length(len(content)),
@@ -212,19 +222,31 @@ def node_address(
                 interior,
                 _INT_LENGTH,
                 pack_int(created_at),
+                pack_length(len(blind)) + blind if blind else b"",
             )
         )
     ).digest()
 
 
-def has_address(ident: bytes, type_: str, name: str, content: str, created_at: int) -> bool:
+def content_key(type_: str, name: str, content: str, world: int) -> int:
+    """Return the number under which the content index files a node that was born in a world.
+
+    Equal for equal texts, whatever the white space; of a node without content, for equal names.
+    """
+    text = f"content\0{' '.join(content.split())}" if content else f"name\0{name}"
+    return short_key(blake3(f"{world}\0{type_}\0{text}".encode("utf-8", "surrogatepass")).digest())
+
+
+def has_address(
+    ident: bytes, type_: str, name: str, content: str, created_at: int, blind: bytes
+) -> bool:
     """Return whether a node's stored fields hash to its id; of an erased node, whether all is gone.
 
     An erased node has no fields to hash. Only `check` can tell whether the journal erased it.
     """
     if created_at == ERASED:
-        return not name and not content
-    return node_address(type_, name.encode(), content.encode(), created_at) == ident
+        return not name and not content and not blind
+    return node_address(type_, name.encode(), content.encode(), created_at, blind=blind) == ident
 
 
 ERASED = -(1 << 63)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from worlddb.model.address import (
+    BLIND_BYTES,
     BUCKET_MAX,
     FORK_WIDTH,
     ROOT_ID,
@@ -37,6 +38,7 @@ class Step:
     edges: str
     bucket: tuple[str, ...]
     forks: tuple[tuple[str, ...], ...]
+    blind: str = ""
     erased: bool = False
 
 
@@ -52,8 +54,9 @@ class Proof:
         """Return the proof as plain JSON data."""
         data = asdict(self)
         for step in data["steps"]:
-            if not step["erased"]:
-                del step["erased"]
+            for key in ("blind", "erased"):
+                if not step[key]:
+                    del step[key]
         return data
 
     @classmethod
@@ -89,10 +92,13 @@ def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> b
                 state = erased_state(ident, children, bytes(Id(step.edges)))
                 continue
             fields = (step.type, step.name.encode(), step.content.encode(), step.created_at)
-            ident = node_address(*fields)
+            blind = bytes.fromhex(step.blind)
+            if len(blind) not in (0, BLIND_BYTES):
+                return False
+            ident = node_address(*fields, blind=blind)
             if ident.hex() != step.id:
                 return False
-            state = node_address(*fields, children, bytes(Id(step.edges)))
+            state = node_address(*fields, children, bytes(Id(step.edges)), blind)
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error):
         return False
     # The climb must end at the root world itself, or any state could pass for the root's.

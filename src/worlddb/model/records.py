@@ -9,14 +9,17 @@ the next one of that name is born a microsecond later (its *generation*).
 
 The journal chains commits by hash:
 
-    commit = blake3( field("worlddb.commit.1") ‖ field(previous commit) ‖ field(int(seq))
+    commit = blake3( field("worlddb.commit.2") ‖ field(previous commit) ‖ field(int(seq))
                      ‖ field(int(time)) ‖ field(actor) ‖ field(root state)
-                     ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes) )
+                     ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes)
+                     ‖ field(blind) )
 
 where nodes, edges, notes and states are blake3 over their records in the order of writing (states:
 sorted by id), and changes is the JSON text of every other effect; `field` and `int` are those of
 `model/address.py`. Validity is not part of a node's address; it is part of the commit that set it,
-which is how a flipped bit is found.
+which is how a flipped bit is found. The blind, 16 random bytes, is destroyed when notes or changes
+of the commit are erased: otherwise they could be guessed from its hash. Commits of formats before 5
+have no blind; their first field is "worlddb.commit.1", and the last one is left out.
 """
 
 from __future__ import annotations
@@ -37,13 +40,25 @@ from worlddb.model.inputs import Instant, encode_text, from_micros
 Direction = Literal["out", "in", "both"]
 ProposalStatus = Literal["pending", "accepted", "rejected", "withdrawn"]
 TextMatch = Literal["any", "all", "phrase"]
-OpKind = Literal["traverse", "filter_type", "filter_time", "where_connected"]
+OpKind = Literal[
+    "traverse",
+    "filter_type",
+    "filter_time",
+    "where",
+    "where_connected",
+    "in_world",
+    "as_of",
+    "include_superseded",
+    "prefer_summaries",
+    "limit",
+]
 
 GENESIS = Id(bytes(32))
 """What the first commit names as its predecessor."""
 NO_INT = b"\0"
 """The form of an integer that is absent; most records have one, so they use it without a call."""
 _COMMIT = encode_field(b"worlddb.commit.1")
+_BLIND_COMMIT = encode_field(b"worlddb.commit.2")
 
 
 def _plain(value: Any) -> Any:
@@ -232,8 +247,21 @@ class Problem(Plain):
         return f"{self.place}: {self.message}"
 
 
-def node_line(node: Node, against: Sequence[Id]) -> str:
-    """Return a node as one line for a prompt."""
+ORDERED = {"precedes": "after", "causes": "caused by"}
+"""Edge types that say an order, and how the target tells it."""
+
+
+def order_told(edges: Iterable[Edge]) -> dict[Id, list[str]]:
+    """Return by node what comes before it or causes it, in words, as edges say."""
+    told: dict[Id, list[str]] = {}
+    for edge in edges:
+        if edge.type in ORDERED:
+            told.setdefault(edge.target, []).append(f"{ORDERED[edge.type]} {edge.source.short}")
+    return told
+
+
+def node_line(node: Node, against: Sequence[Id], order: Sequence[str] = ()) -> str:
+    """Return a node as one line for a prompt: what speaks against it, what it comes after."""
     since = node.valid_from.date().isoformat()
     until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
     text = (
@@ -243,7 +271,8 @@ def node_line(node: Node, against: Sequence[Id]) -> str:
     conflict = (
         f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
     )
-    return f"[{since}{until}] {node.type} {node.id.short} {text}{conflict}"
+    after = f" ({', '.join(order)})" if order else ""
+    return f"[{since}{until}] {node.type} {node.id.short} {text}{after}{conflict}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,11 +286,18 @@ class Op:
     id: Id | None = None
     start: Instant | None = None
     end: Instant | None = None
+    where: tuple[tuple[str, Any], ...] = ()
+    as_of: AsOf = NOW
+    on: bool = True
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A query before it is planned and run: a start set, the steps over it, and how to read it.
+
+    `ops` are all steps. `world`, `as_of` and `include_superseded` are what holds where the query
+    has come to: a query that enters another world on its way is rewritten there again.
 
     The fields from `hides_ended` on are switches that only edge handlers turn, in
     `on_query_rewrite`: a store whose ontology lacks a type does not get that type's behaviour.
@@ -347,6 +383,7 @@ def commit_hash(
     root_state: bytes,
     digests: Mapping[str, Any],
     changes: str,
+    blind: bytes = b"",
 ) -> bytes:
     """Return a commit's hash; `digests` has nodes, edges, notes and states."""
     parts = (
@@ -361,7 +398,8 @@ def commit_hash(
         digests["states"],
         changes.encode(),
     )
-    return blake3(_COMMIT + b"".join(map(encode_field, parts))).digest()
+    fields = b"".join(map(encode_field, (*parts, blind) if blind else parts))
+    return blake3((_BLIND_COMMIT if blind else _COMMIT) + fields).digest()
 
 
 # -- scopes ----------------------------------------------------------------------------------------
@@ -370,6 +408,9 @@ ScopeKind = Literal["user", "agent", "app", "run"]
 KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")
 """From the longest-lived to the shortest; a memory lives in the first kind that a call names."""
 SCOPE = "Scope"
+NOT_NAMED = frozenset({"World", SCOPE, "Session", "Turn"})
+"""Types whose name is a speaker or an owner, not the name of the node."""
+NAME_CHARS_MAX = 120  # a longer name is a sentence; the resolver reads no more than 100 letters
 VALUE_BYTES_MAX = 512
 """Longer than any id or address that names a user; it becomes the name of a node."""
 VALUES_MAX = 100

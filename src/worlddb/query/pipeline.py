@@ -2,30 +2,30 @@
 
 Rows in, rows out, until the very end: nodes are read once for the filters and kept for the answer.
 
-A world can be read *summary first*, without reading what its summaries stand for:
-
-    is there one summary of everything in here, and has nothing changed since?  ──yes──▶ that one
-        └─no──▶ what is directly inside, the same of each world there, less what is summarised
-
-A summary that stands for everything inside its world says so among its sources. The world's state
-witnesses its whole interior, so the time of its last change tells whether the summary still does.
+P1  A step acts on the set before it. `in_world`, `as_of` and `include_superseded` hold from where
+    they stand; the ontology of the new world rewrites the query again.
+P2  The start set is made when the first step that walks or counts needs it. So whatever stands
+    before that step describes the start set, too: a filter there is judged as of the time asked.
+P3  A start set is complete, or the answer says how it was cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
 
-from worlddb.errors import NotFoundError, ProviderError
+from worlddb.errors import NotFoundError
 from worlddb.index.search import Search
-from worlddb.model.address import Id
-from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.records import Conflict, Direction, Edge, Node, Op, Plain, Query, node_line
+from worlddb.model.inputs import to_micros
+from worlddb.model.records import Conflict, Direction, Edge, Node, Op, Query
 from worlddb.ontology.registry import Registry
+from worlddb.query.start_set import StartSet, find_rows
+from worlddb.query.subgraph import Subgraph
+from worlddb.query.summary_view import DERIVED, SUMMARY, summary_view, uncovered
 from worlddb.store.interface import Reader
-from worlddb.store.rows import ROOT_ROW, EdgeRow, InsideRow
+from worlddb.store.rows import ROOT_ROW, EdgeRow
+from worlddb.view.node_filters import filtered
 from worlddb.view.visibility import (
     Moment,
     View,
@@ -39,220 +39,136 @@ from worlddb.view.visibility import (
     rewrite,
 )
 
-if TYPE_CHECKING:
-    import networkx as nx
+SETTINGS = frozenset({"in_world", "as_of", "include_superseded"})
+"""Steps that change how the query looks from there on."""
+FILTERS = frozenset({"filter_type", "filter_time", "where"})
+"""Steps that look at one node at a time."""
+WALKS = frozenset({"traverse", "where_connected", "limit"})
+"""Steps that need the set before them to be made: they walk from it or count it."""
+Bounds = tuple[tuple[bytes, ...], ...]
+"""Groups of worlds: everything that is read must be inside one world of each group."""
 
 
-SUMMARY = "Summary"
-DERIVED = "derived_from"
-WHOLE = "summary of everything inside, depth "
-"""The source of a summary that stands for its whole world, before the depth of summaries in it."""
-DEPTH_DIGITS_MAX = 4
-"""Longer numbers are no depth: a source is free text that anybody may have written."""
-START_MAX = 100
-"""How many nodes a search by text or vector starts from, unless the limit is higher."""
+def start_length(query: Query) -> int:
+    """Return how many of a query's steps describe its start set."""
+    return next((at for at, op in enumerate(query.ops) if op.kind in WALKS), len(query.ops))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subgraph(Plain):
-    """The answer to a query, shaped like the data.
-
-    It has the nodes that the query ends at, the edges that it followed, and the open conflicts of
-    the nodes.
-    """
-
-    nodes: tuple[Node, ...] = ()
-    edges: tuple[Edge, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-
-    @property
-    def ids(self) -> set[Id]:
-        """The ids of the nodes."""
-        return {node.id for node in self.nodes}
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self.nodes)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return nodes, edges and conflicts as plain JSON data."""
-        return self.to_dict()
-
-    def to_networkx(self) -> nx.MultiDiGraph[str]:
-        """Return a directed multigraph: nodes by hex id, edges by hex id as their key.
-
-        Raises:
-            ProviderError: networkx is not installed.
-        """
-        try:
-            import networkx
-        except ImportError as error:
-            raise ProviderError(
-                'networkx is not installed; run: pip install "worlddb[networkx]"'
-            ) from error
-        graph: nx.MultiDiGraph[str] = networkx.MultiDiGraph()
-        for node in self.nodes:
-            graph.add_node(str(node.id), **node.to_dict())
-        for edge in self.edges:
-            ends = (str(edge.source), str(edge.target))
-            graph.add_edge(*ends, key=str(edge.id), **edge.to_dict())
-        graph.graph["conflicts"] = [conflict.to_dict() for conflict in self.conflicts]
-        return graph
-
-    def to_text(self) -> str:
-        """Return the nodes as lines for a prompt: when, what, and what speaks against it."""
-        against: dict[Id, list[Id]] = {}
-        for conflict in self.conflicts:
-            if not conflict.settled:
-                against.setdefault(conflict.left, []).append(conflict.right)
-                against.setdefault(conflict.right, []).append(conflict.left)
-        return "\n".join(node_line(node, against.get(node.id, [])) for node in self.nodes)
+def settled(query: Query) -> Query:
+    """Return a query with the settings that hold for its start set in its own fields."""
+    for op in query.ops[: start_length(query)]:
+        if op.kind in SETTINGS:
+            query = applied(query, op)
+    prefers = any(op.kind == "prefer_summaries" and op.on for op in query.ops)
+    return replace(query, prefer_summaries=prefers)
 
 
-def whole_summaries(reader: Reader, worlds: Iterable[int], now: int) -> dict[int, tuple[int, int]]:
-    """Return the summary that stands for everything in a world now, and its depth, by world.
-
-    Worlds without one are left out. The last child tells: whatever came later is not in it.
-    """
-    found = {}
-    for world, row, source in reader.sweep.wholes(worlds, WHOLE, now):
-        digits = source.removeprefix(WHOLE)
-        depth = int(digits) if digits.isdecimal() and len(digits) <= DEPTH_DIGITS_MAX else 0
-        if depth and _stands(reader, row, depth, now):
-            found[world] = row, depth
-    return found
+def applied(query: Query, op: Op) -> Query:
+    """Return a query with one setting changed."""
+    if op.kind == "in_world":
+        return replace(query, world=op.id)
+    if op.kind == "as_of":
+        return replace(query, as_of=op.as_of)
+    return replace(query, include_superseded=op.on)
 
 
-def _stands(reader: Reader, row: int, depth: int, now: int) -> bool:
-    """Return whether all summaries in a summary hold: closing one of them changes no state."""
-    below = [row]
-    for _ in range(depth - 1):
-        found = reader.sweep.summaries_below(below)
-        if any(ends is not None and ends <= now for _, ends in found):
-            return False
-        below = [inner for inner, _ in found]
-    return True
-
-
-def summary_view(reader: Reader, world: int, now: int) -> set[int] | None:
-    """Return what is inside a world now that no summary there was derived from.
-
-    Worlds that one summary stands for are not entered; that summary covers nothing outside them.
-    None if there are members: one may be covered where it lives, in a world that was not entered.
-    What has ended may be among the rows.
-    """
-    whole = whole_summaries(reader, [world], now)
-    if whole:
-        return {whole[world][0]}
-    seen: set[int] = set()
-    stand_ins: set[int] = set()
-    summaries: set[int] = set()
-    frontier = {world}
-    while frontier:
-        entered: dict[int, InsideRow] = {}
-        for item in reader.sweep.inside(frontier):
-            if item.is_member:
-                return None
-            entered[item.row] = item
-        seen |= entered.keys()
-        summaries |= {
-            item.row
-            for item in entered.values()
-            if item.type == SUMMARY and (item.valid_to is None or item.valid_to > now)
-        }
-        worlds = [item.row for item in entered.values() if item.has_interior]
-        whole = whole_summaries(reader, worlds, now) if worlds else {}
-        stand_ins |= {row for row, _ in whole.values()}
-        frontier = entered.keys() - whole.keys()
-    seen |= stand_ins
-    covers = reader.sweep.covers(summaries - stand_ins, (DERIVED,))
-    covered = {item.target for item in covers if item.valid_to is None or item.valid_to > now}
-    return seen - covered
-
-
-def uncovered(
+def execute(
     reader: Reader,
-    rows: set[int],
-    types: Sequence[str],
-    moment: Moment,
-    read: Callable[[Iterable[int]], dict[int, Node]],
-) -> set[int]:
-    """Return those of `rows` that no summary among them was derived from.
-
-    `read` returns the nodes of rows as far as they can be seen at the moment.
-    """
-    at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
-    covers = [
-        item
-        for item in reader.sweep.covers(rows, types)
-        if (item.valid_to is None or item.valid_to > at)
-        and (moment.valid is None or item.valid_from <= at)
-    ]
-    nodes = read({item.source for item in covers})
-    summaries = {row for row, node in nodes.items() if node.type == SUMMARY}
-    return rows - {item.target for item in covers if item.source in summaries}
-
-
-def execute(reader: Reader, registry: Registry, search: Search, query: Query, now: int) -> Subgraph:
+    registry: Registry,
+    search: Search,
+    query: Query,
+    now: int,
+    bounds: Bounds = (),
+) -> Subgraph:
     """Answer a query on one snapshot.
 
     Raises:
         NotFoundError: a seed, a world or a connected node does not exist at that time.
+        ProviderError: the rewrite of an edge handler failed.
     """
-    moment = moment_of(reader, query.as_of, now)
-    query = rewrite(reader, registry, query, moment)
-    return _Execution(reader, search, query, moment).answer()
+    return Execution(reader, registry, search, settled(query), now, bounds).answer()
 
 
-class _Execution:
-    """One query on one snapshot: the rewritten query, and what was read so far."""
+class Execution:
+    """One query on one snapshot: how it looks at present, and what was read so far."""
 
-    def __init__(self, reader: Reader, search: Search, query: Query, moment: Moment) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        registry: Registry,
+        search: Search,
+        query: Query,
+        now: int,
+        bounds: Bounds,
+    ) -> None:
         self.reader = reader
+        self.registry = registry
         self.search = search
-        self.query = query
-        self.moment = moment
-        self.world = ROOT_ROW if query.world is None else self._row(query.world)
-        self.nodes: dict[int, Node] = {}
+        self.now = now
+        found = [[reader.node_row(world) for world in group] for group in bounds]
+        self.bounds = [[row for row in group if row is not None] for group in found]
+        self.plain = query
+        self._look()
+        self.ops = self.query.ops
         self.edges: dict[int, Edge] = {}
-        self.has_classes = query.follows_classes and reader.has_proposals()
+        self.rank: dict[int, int] = {}
+        self.cut: str | None = None
+
+    def _look(self) -> None:
+        """Take over how the query looks from here on: its moment, its world, its ontology."""
+        self.moment: Moment = moment_of(self.reader, self.plain.as_of, self.now)
+        self.nodes: dict[int, Node] = {}
+        self.query = rewrite(self.reader, self.registry, self.plain, self.moment)
+        self.world = ROOT_ROW if self.query.world is None else self._row(self.query.world)
+        self.has_classes = self.query.follows_classes and self.reader.has_proposals()
 
     def answer(self) -> Subgraph:
-        summarised = self._summary_first()
-        start = self._seed() if summarised is None else sorted(summarised)
-        steps: dict[str, Callable[[set[int], Op], set[int]]] = {
-            "traverse": self._traverse,
-            "filter_type": self._filter_type,
-            "filter_time": self._filter_time,
-            "where_connected": self._where_connected,
-        }
-        found = set(start)
-        for op in self.query.ops:
-            found = steps[op.kind](found, op)
-        if self.query.summary_edges and summarised is None:
-            found = self._with_summaries(found)
-        nodes = self._read(found)
-        shown = sorted(nodes, key=self._order(start))[: self.query.limit]
+        """Make the start set, run the steps, and return what they end at."""
+        head = start_length(self.query)
+        steps = [op for op in self.ops[:head] if op.kind not in SETTINGS]
+        switches = [op for op in steps if op.kind == "prefer_summaries"]
+        steps = [op for op in steps if op not in switches[:-1]]  # The last of them decides.
+        summarised = self._summary_first(steps[0]) if steps else None
+        found = self._started(self.ops[:head]) if summarised is None else summarised
+        for op in (*steps[summarised is not None :], *self.ops[head:]):
+            found = self._step(found, op)
+        shown = self._ordered(found)[: self.query.limit]
         return Subgraph(
-            nodes=tuple(nodes[row] for row in shown),
+            nodes=tuple(self.nodes[row] for row in shown),
             edges=tuple(self.edges[row] for row in sorted(self.edges)),
             conflicts=tuple(self._conflicts(shown)),
+            cut=self.cut,
         )
 
-    def _order(self, start: list[int]) -> Callable[[int], tuple[Any, ...]]:
-        """Return how answers are ordered: best match, or time, and always by id at last."""
-        nodes = self.nodes
-        found_by_rank = self.query.text is not None or self.query.vector is not None
-        # Filters leave the best first; after a traversal nobody knows what is best.
-        goes_on = any(op.kind == "traverse" for op in self.query.ops)
-        if found_by_rank and not self.query.seeds and not goes_on:
-            rank = {row: number for number, row in enumerate(start)}
-            return lambda row: (rank.get(row, len(rank)), nodes[row].id)
-        if self.query.orders_by_time:
-            return lambda row: (nodes[row].valid_from, nodes[row].id)
-        return lambda row: (nodes[row].id,)
+    def _step(self, rows: set[int], op: Op) -> set[int]:
+        """Return the set after one step."""
+        if op.kind in SETTINGS:
+            self.plain = applied(self.plain, op)
+            self._look()
+            return self._inside(rows) if op.kind == "in_world" else rows
+        if op.kind in FILTERS:
+            nodes = self._read(rows)
+            return filtered(self.reader, self.query, self.moment, [self.world], nodes, op)
+        if op.kind == "limit":
+            return set(self._ordered(rows)[: op.count])
+        if op.kind == "prefer_summaries":
+            return self._with_summaries(rows) if op.on else rows
+        return self._traverse(rows, op) if op.kind == "traverse" else self._connected(rows, op)
+
+    def _ordered(self, rows: set[int]) -> list[int]:
+        """Return the rows that hold, in the order of answers.
+
+        The best match first, or by time; always by id at last. After a traversal nobody knows what
+        is best.
+        """
+        nodes = self._read(rows)
+        key: Callable[[int], tuple[Any, ...]] = lambda row: (nodes[row].id,)  # noqa: E731
+        if self.rank:
+            rank, last = self.rank, len(self.rank)
+            key = lambda row: (rank.get(row, last), nodes[row].id)  # noqa: E731
+        elif self.query.orders_by_time:
+            key = lambda row: (nodes[row].valid_from, nodes[row].id)  # noqa: E731
+        return sorted(nodes, key=key)
 
     def _conflicts(self, shown: list[int]) -> list[Conflict]:
         """Return the open conflicts of the shown nodes; both sides must be visible from here."""
@@ -266,30 +182,42 @@ class _Execution:
 
     # -- the start set -----------------------------------------------------------------------------
 
-    def _seed(self) -> list[int]:
+    def _started(self, head: Iterable[Op]) -> set[int]:
         """Return the start rows: seeds before text before vector; without any all that is seen."""
-        if self.query.seeds:
+        query = self.query
+        if query.seeds:
             # A node named by id can be started from, also when it has ended or not begun: "what
             # replaced this?" starts at what was replaced. The answer is filtered at the end.
-            rows = self._classes({self._row(ident) for ident in self.query.seeds})
-            return sorted(self._inside(rows))
-        if self.query.text is not None or self.query.vector is not None:
-            return self._found()
-        rows = interior(self.reader, self.world, self.moment, self.query.widens_to_members)
-        return sorted(self._seen(rows))
+            rows = self._inside(self._classes({self._row(ident) for ident in query.seeds}))
+        elif query.text is not None or query.vector is not None:
+            found = self._found()
+            self.cut = found.cut
+            self.rank = {row: number for number, row in enumerate(found.rows)}
+            rows = self._within(set(found.rows))
+        else:
+            members = query.widens_to_members
+            rows = self._within(interior(self.reader, self.world, self.moment, members))
+            rows = set(self._read(rows))
+        for op in head:
+            if op.kind == "in_world" and op.id is not None and op.id != query.world:
+                world = self._row(op.id)
+                rows = inside(self.reader, world, rows, self.moment, query.widens_to_members)
+        return rows
 
-    def _summary_first(self) -> set[int] | None:
+    def _summary_first(self, first: Op) -> set[int] | None:
         """Return a whole world read summary first; None if that is not what is asked.
 
         The edges to what summaries stand for are not part of it: they are the way down.
         """
         query = self.query
-        if not query.summary_edges or query.ops or query.seeds:
+        if first.kind != "prefer_summaries" or not first.on or self.bounds:
             return None
-        if query.text is not None or query.vector is not None:
+        worlds = {op.id for op in self.ops[: start_length(query)] if op.kind == "in_world"}
+        is_found = query.text is not None or query.vector is not None
+        if not query.summary_edges or query.seeds or is_found or len(worlds) > 1:
             return None
         if self.moment.known is not None:
-            rows = self._with_summaries(set(self._seed()))
+            rows = self._with_summaries(self._started(()))
             self.edges.clear()
             return rows
         usual = query.hides_ended and not query.include_superseded and self.moment.valid is None
@@ -301,10 +229,8 @@ class _Execution:
         types = sorted(query.summary_edges)
         return uncovered(self.reader, rows, types, self.moment, self._read)
 
-    def _found(self) -> list[int]:
+    def _found(self) -> StartSet:
         """Return what can be seen and matches the text, or is nearest the vector, best first."""
-        from worlddb.query.start_set import find_rows
-
         view = View(
             self.reader,
             self.moment,
@@ -313,14 +239,17 @@ class _Execution:
             include_ended=includes_ended(self.query, self.moment),
         )
         text, vector, match = self.query.text, self.query.vector, self.query.match
-        most = max(START_MAX, self.query.limit or 0)
-        if self.query.limit is not None and not self.query.ops and not self.query.summary_edges:
-            most = self.query.limit  # Nothing further can take any of them away.
+        most = None
+        if self.ops and self.ops[-1].kind == "limit" and not self.bounds:
+            if all(op.kind in SETTINGS for op in self.ops[:-1]):
+                most = self.ops[-1].count  # Nothing can take any of them away.
         return find_rows(self.search, view, text=text, match=match, vector=vector, most=most)
 
     def _row(self, ident: bytes) -> int:
         row = self.reader.node_row(ident)
         if row is None or not self.reader.parents([row], self.moment.known):
+            raise NotFoundError(f"no node has the id {ident.hex()} at that time")
+        if self.bounds and not self._within({row}) and all(row not in it for it in self.bounds):
             raise NotFoundError(f"no node has the id {ident.hex()} at that time")
         return row
 
@@ -328,9 +257,19 @@ class _Execution:
 
     def _inside(self, rows: Iterable[int]) -> set[int]:
         """Return the rows inside the query's world; outside any world everything is."""
-        if self.query.world is None:
-            return set(rows)
-        return inside(self.reader, self.world, rows, self.moment, self.query.widens_to_members)
+        found = set(rows)
+        if self.query.world is not None:
+            members = self.query.widens_to_members
+            found = inside(self.reader, self.world, found, self.moment, members)
+        return self._within(found)
+
+    def _within(self, rows: set[int]) -> set[int]:
+        """Return the rows inside the bounds of the caller."""
+        for group in self.bounds:
+            members = self.query.widens_to_members
+            kept = [inside(self.reader, world, rows, self.moment, members) for world in group]
+            rows = set().union(*kept)
+        return rows
 
     def _seen(self, rows: Iterable[int]) -> set[int]:
         return set(self._read(self._inside(rows)))
@@ -352,10 +291,11 @@ class _Execution:
             return rows
         return rows | self._inside(accepted_class(self.reader, rows, self.moment))
 
-    # -- ops ---------------------------------------------------------------------------------------
+    # -- walking -----------------------------------------------------------------------------------
 
     def _traverse(self, rows: set[int], op: Op) -> set[int]:
         """Follow edges hop by hop; only a piercing edge may end outside the query's world."""
+        self.rank = {}
         reached: set[int] = set()
         frontier = self._classes(rows)
         walked: dict[int, EdgeRow] = {}
@@ -369,7 +309,7 @@ class _Execution:
                 free = item.edge.type in self.query.pierces
                 for end in _far_ends(item, frontier, op.direction):
                     ends[end] = ends.get(end, False) or free
-            free_ends = {end for end, free in ends.items() if free}
+            free_ends = self._within({end for end, free in ends.items() if free})
             seen = set(self._read(self._inside(ends.keys() - free_ends) | free_ends))
             frontier = self._classes(seen) - reached
             reached |= seen
@@ -387,50 +327,8 @@ class _Execution:
         """Add edges to the answer."""
         self.edges.update((item.row, item.edge) for item in items)
 
-    def _filter_type(self, rows: set[int], op: Op) -> set[int]:
-        nodes = self._read(rows)
-        wanted = set(op.types)
-        if not self.query.type_edges:
-            return {row for row, node in nodes.items() if node.type in wanted}
-        types = self._type_rows(wanted)
-        names = wanted | {node.name for node in self.reader.nodes(types).values()}
-        kept = {row for row, node in nodes.items() if node.type in names}
-        rest = rows - kept
-        if types and rest and "instance_of" in self.query.type_edges:
-            for item in self.reader.edges_at(rest, "out", ("instance_of",), self.moment.known):
-                if item.target in types and self._counts(item.edge):
-                    kept.add(item.source)
-        return kept
-
-    def _type_rows(self, names: set[str]) -> set[int]:
-        """Return the rows of the nodes that stand for these types, and of their subtypes."""
-        found = self._types_seen(self.reader.rows_named(names))
-        frontier = set(found)
-        while frontier and "subtype_of" in self.query.type_edges:
-            edges = self.reader.edges_at(frontier, "in", ("subtype_of",), self.moment.known)
-            below = {item.source for item in edges if self._counts(item.edge)}
-            frontier = self._types_seen(below) - found
-            found |= frontier
-        return found
-
-    def _types_seen(self, rows: Iterable[int]) -> set[int]:
-        """Return the type nodes that hold here: inside this world, or in a world around it."""
-        wanted = set(rows)
-        around = {ROOT_ROW}
-        row: int | None = self.world
-        while row is not None:
-            around.add(row)
-            row = self.reader.parents([row], self.moment.known).get(row)
-        homes = self.reader.parents(wanted, self.moment.known)
-        return self._inside(wanted) | {row for row, home in homes.items() if home in around}
-
-    def _filter_time(self, rows: set[int], op: Op) -> set[int]:
-        start = None if op.start is None else from_micros(to_micros(op.start, "start"))
-        end = None if op.end is None else from_micros(to_micros(op.end, "end"))
-        return {row for row, node in self._read(rows).items() if _overlaps(node, start, end)}
-
-    def _where_connected(self, rows: set[int], op: Op) -> set[int]:
-        """Keep the rows with an edge to or from the named node.
+    def _connected(self, rows: set[int], op: Op) -> set[int]:
+        """Keep the rows with an edge to or from the named node; both ends act as their classes.
 
         As in a traversal, only a piercing edge may end outside the query's world.
         """
@@ -452,7 +350,7 @@ class _Execution:
         """Replace details by the summaries that were derived from them, and those by theirs."""
         types = tuple(sorted(self.query.summary_edges))
         todo = set(rows)
-        while todo:
+        while todo and types:
             found = [
                 item
                 for item in self.reader.edges_at(todo, "in", types, self.moment.known)
@@ -478,11 +376,3 @@ def _far_ends(item: EdgeRow, near: set[int], direction: Direction) -> set[int]:
     if direction != "out" and item.target in near:
         ends.add(item.source)
     return ends
-
-
-def _overlaps(node: Node, start: datetime | None, end: datetime | None) -> bool:
-    if node.valid_to is not None and (
-        node.valid_to <= node.valid_from or (start is not None and node.valid_to <= start)
-    ):
-        return False
-    return end is None or node.valid_from < end

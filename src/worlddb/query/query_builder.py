@@ -1,19 +1,19 @@
-"""Query builder: how a caller states a query, step by step or as plain data.
+"""Query builder: how a caller states a query, step by step, and how its plan is told.
 
 db.query().seeds(…).traverse(…)  ──▶ QueryBuilder ──execute()──▶ Subgraph
-QuerySpec (plain data)  ──apply()──▶ QueryBuilder ──explain()──▶ Plan
+                                                  ──explain()──▶ Plan
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, get_args
 
-from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.errors import InvalidInputError
 from worlddb.index.search import Search
 from worlddb.model.address import Id
 from worlddb.model.inputs import (
@@ -22,15 +22,16 @@ from worlddb.model.inputs import (
     check_whole,
     check_words,
     encode_text,
-    from_micros,
     to_micros,
 )
 from worlddb.model.records import AsOf, Direction, Op, Plain, Query, TextMatch
 from worlddb.ontology.registry import Registry
-from worlddb.query.pipeline import Subgraph, execute
+from worlddb.query.pipeline import SETTINGS, Bounds, Execution, execute, settled, start_length
+from worlddb.query.start_set import WIDE_MAX
+from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import ROOT_ROW
-from worlddb.view.visibility import Moment, find, moment_of, rewrite
+from worlddb.view.node_filters import check_where
+from worlddb.view.visibility import find
 
 HOPS_MAX = 100
 """No chain of facts is that long; a larger number is a mistake that would walk the whole store."""
@@ -57,10 +58,13 @@ class Plan(Plain):
     steps: tuple[str, ...]
     rules: tuple[str, ...]
     limit: int | None
+    cut: str | None = None
 
     def __str__(self) -> str:
         place = "the whole store" if self.world is None else f"world {self.world.short}"
         lines = [f"start: {self.start}, by {self.index}, inside {place}"]
+        if self.cut is not None:
+            lines.append(f"cut:   {self.cut}")
         lines += [f"then:  {step}" for step in self.steps]
         if self.valid is not None:
             lines.append(f"as of: what was true at {self.valid.isoformat()}")
@@ -72,16 +76,10 @@ class Plan(Plain):
         return "\n".join(lines)
 
 
-def plan(reader: Reader, search: Search, query: Query, moment: Moment) -> Plan:
-    """Return the plan of a query that its ontology has rewritten.
-
-    Raises:
-        NotFoundError: its world does not exist at that time.
-    """
-    world = ROOT_ROW if query.world is None else reader.node_row(query.world)
-    if world is None or not reader.parents([world], moment.known):
-        raise NotFoundError(f"no node has the id {query.world} at that time")
-    start, index = _start(reader, search, query, world, moment)
+def plan(execution: Execution) -> Plan:
+    """Return the plan of a query that its ontology has rewritten."""
+    query, moment = execution.query, execution.moment
+    start, index, is_wide = _start(execution)
     rules = [text for switch, text in SWITCHES.items() if getattr(query, switch)]
     if query.pierces:
         rules.append(f"these lead out of the world: {', '.join(sorted(query.pierces))}")
@@ -91,43 +89,60 @@ def plan(reader: Reader, search: Search, query: Query, moment: Moment) -> Plan:
         rules.append("summaries stand for their details")
     if query.include_superseded:
         rules.append("what has ended is shown, too")
+    steps, head = list(query.ops), start_length(query)
+    limit = steps.pop().count if steps and steps[-1].kind == "limit" else query.limit
+    told = [op for at, op in enumerate(steps) if at >= head or op.kind not in SETTINGS]
+    is_whole = limit is not None and not told
     return Plan(
         start=start,
         index=index,
         world=query.world,
         valid=moment.valid,
         known=moment.known,
-        steps=tuple(map(_step, query.ops)),
+        steps=tuple(map(_step, told)),
         rules=tuple(rules),
-        limit=query.limit,
+        limit=limit,
+        cut=CUT if is_wide and not is_whole else None,
     )
 
 
-def _start(
-    reader: Reader, search: Search, query: Query, world: int, moment: Moment
-) -> tuple[str, str]:
+CUT = f"a start set ends after {WIDE_MAX:,} nodes in so large a world; the answer says if it did"
+
+
+def _start(execution: Execution) -> tuple[str, str, bool]:
+    """Return where a query starts, through which index, and whether the set may be cut."""
+    query, reader, search = execution.query, execution.reader, execution.search
     if query.seeds:
-        return f"{len(query.seeds)} seeds", "id"
+        return f"{len(query.seeds)} seeds", "id", False
     if query.text is None and query.vector is None:
-        return "everything that can be seen", "containment"
-    with search.interior(reader, [world], moment, query.widens_to_members) as held:
+        return "everything that can be seen", "containment", False
+    world, members = execution.world, query.widens_to_members
+    with search.interior(reader, [world], execution.moment, members) as held:
         is_wide = held is None
     if query.text is not None:
         name = f"the words {query.text!r}"
-        return name, "the store's full-text index" if is_wide else "words held in memory"
+        return name, "the store's full-text index" if is_wide else "words held in memory", is_wide
     name = f"a vector of {len(query.vector or ())} numbers"
-    return name, "the store's vector index" if is_wide else "vectors held in memory"
+    return name, "the store's vector index" if is_wide else "vectors held in memory", is_wide
 
 
 def _step(op: Op) -> str:
-    if op.kind == "traverse":
-        return f"traverse {', '.join(op.types)} {op.direction}, up to {op.hops} hops"
-    if op.kind == "filter_type":
-        return f"keep {', '.join(op.types)}"
-    if op.kind == "filter_time":
-        return f"keep what is valid in [{op.start or '…'}, {op.end or '…'})"
     other = op.id.short if op.id is not None else "?"
-    return f"keep what is connected by {op.types[0]} {op.direction} with {other}"
+    told = {
+        "traverse": f"traverse {', '.join(op.types)} {op.direction}, up to {op.hops} hops",
+        "filter_type": f"keep {', '.join(op.types)}",
+        "filter_time": f"keep what is valid in [{op.start or '…'}, {op.end or '…'})",
+        "where": f"keep where {', '.join(f'{key} is {value!r:.40}' for key, value in op.where)}",
+        "in_world": f"look inside world {other} from here on",
+        "as_of": f"look at what was true at {op.as_of.valid or 'now'}, "
+        f"known at {op.as_of.known or 'now'}, from here on",
+        "include_superseded": f"{'show' if op.on else 'hide'} what has ended from here on",
+        "prefer_summaries": "put summaries in place of their details" if op.on else "keep details",
+        "limit": f"keep the first {op.count}",
+    }
+    if op.kind == "where_connected":
+        return f"keep what is connected by {op.types[0]} {op.direction} with {other}"
+    return told[op.kind]
 
 
 class QueryBuilder:
@@ -143,34 +158,34 @@ class QueryBuilder:
         search: Search,
         clock: Callable[[], int],
         query: Query | None = None,
-        seeds: tuple[bytes | str, ...] = (),
-        world: bytes | str | None = None,
-        connected: tuple[bytes | str, ...] = (),
+        given: tuple[tuple[bytes | str, ...], tuple[bytes | str | None, ...]] = ((), ()),
+        bounds: Bounds = (),
     ) -> None:
         self._store = store
         self._registry = registry
         self._search = search
         self._clock = clock
         self._query = query or Query()
-        self._seeds = seeds
-        self._world = world
-        self._connected = connected
+        self._seeds, self._ids = given
+        self._bounds = bounds
 
     def _with(self, **changes: Any) -> QueryBuilder:
-        own = {"seeds": self._seeds, "world": self._world, "connected": self._connected}
-        own.update((key, changes.pop(key)) for key in list(changes) if key in own)
+        seeds, ids = changes.pop("seeds", self._seeds), changes.pop("ids", self._ids)
+        bounds = changes.pop("bounds", self._bounds)
         query = replace(self._query, **changes)
-        return QueryBuilder(
-            self._store,
-            self._registry,
-            self._search,
-            self._clock,
-            query,
-            **own,  # type: ignore[arg-type]
-        )
+        parts = (self._store, self._registry, self._search, self._clock)
+        return QueryBuilder(*parts, query, (seeds, ids), bounds)
 
-    def _then(self, op: Op) -> QueryBuilder:
-        return self._with(ops=(*self._query.ops, op))
+    def _then(self, op: Op, id: bytes | str | None = None) -> QueryBuilder:
+        """Return a builder with one more step; its id is looked up when the query runs."""
+        return self._with(ops=(*self._query.ops, op), ids=(*self._ids, id))
+
+    def within(self, groups: Iterable[Iterable[bytes]]) -> QueryBuilder:
+        """Bound the whole query: what it reads must be inside one world of each group.
+
+        No step leaves these worlds, whatever it says; an id outside them names nothing.
+        """
+        return self._with(bounds=(*self._bounds, *(tuple(group) for group in groups)))
 
     # -- where to start ----------------------------------------------------------------------------
 
@@ -262,6 +277,19 @@ class QueryBuilder:
                 to_micros(value, name)
         return self._then(Op(kind="filter_time", start=start, end=end))
 
+    def where(self, metadata: Mapping[str, Any] | None = None, **keys: Any) -> QueryBuilder:
+        """Keep nodes whose metadata has these values: `where(status="open", tag=["a", "b"])`.
+
+        A list of values means any of them; a list in the metadata has each of its values. None
+        means that the key is not there.
+
+        Raises:
+            InvalidInputError: no key, or a value that is no text, number, truth value or list.
+        """
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise InvalidInputError(f"where: give a mapping of metadata, not {metadata!r:.100}")
+        return self._then(Op(kind="where", where=check_where({**(metadata or {}), **keys})))
+
     def where_connected(self, type: str, direction: Direction, id: bytes | str) -> QueryBuilder:
         """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node.
 
@@ -272,20 +300,20 @@ class QueryBuilder:
         """
         check_direction(direction)
         chosen = check_words([type], "where_connected: edge type")
-        builder = self._then(Op(kind="where_connected", types=chosen, direction=direction))
-        return builder._with(connected=(*self._connected, id))
+        return self._then(Op(kind="where_connected", types=chosen, direction=direction), id)
 
-    # -- how to look -------------------------------------------------------------------------------
+    # -- how to look, from here on -----------------------------------------------------------------
 
     def in_world(self, id: bytes | str) -> QueryBuilder:
         """Look from inside a world: only its interior is seen, except along piercing edges.
 
-        The returned builder looks the id up when the query runs.
+        What was found so far and is not inside is left out. The returned builder looks the id up
+        when the query runs.
         """
-        return self._with(world=id)
+        return self._then(Op(kind="in_world"), id)
 
     def as_of(self, *, valid: Instant | None = None, known: Instant | None = None) -> QueryBuilder:
-        """Ask what was true at `valid`, as far as was known at `known`.
+        """Ask what was true at `valid`, as far as was known at `known`, from here on.
 
         Raises:
             InvalidInputError: a time without a zone.
@@ -293,23 +321,23 @@ class QueryBuilder:
         for name, value in (("valid", valid), ("known", known)):
             if value is not None:
                 to_micros(value, name)
-        return self._with(as_of=AsOf(valid=valid, known=known))
+        return self._then(Op(kind="as_of", as_of=AsOf(valid=valid, known=known)))
 
     def include_superseded(self, include: bool = True) -> QueryBuilder:
         """Show nodes that have ended, too; never what had not begun by the valid time asked for."""
-        return self._with(include_superseded=include)
+        return self._then(Op(kind="include_superseded", on=include))
 
     def prefer_summaries(self, prefer: bool = True) -> QueryBuilder:
-        """Show a summary in place of the details it was derived from."""
-        return self._with(prefer_summaries=prefer)
+        """Put summaries in place of the details that they were derived from."""
+        return self._then(Op(kind="prefer_summaries", on=prefer))
 
     def limit(self, n: int) -> QueryBuilder:
-        """Return at most `n` nodes.
+        """Keep the first `n` nodes: the best matches, or the first by time or id.
 
         Raises:
             InvalidInputError: `n` is not positive.
         """
-        return self._with(limit=check_whole(n, "limit", 1))
+        return self._then(Op(kind="limit", count=check_whole(n, "limit", 1)))
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -324,7 +352,8 @@ class QueryBuilder:
             self._search.vectors().catch_up()
         with self._store.read() as reader:
             query = self._resolved(reader)
-            return execute(reader, self._registry, self._search, query, self._clock())
+            now = self._clock()
+            return execute(reader, self._registry, self._search, query, now, self._bounds)
 
     def explain(self) -> Plan:
         """Return how the query would be answered, without answering it.
@@ -333,11 +362,9 @@ class QueryBuilder:
             InvalidInputError, NotFoundError: an id is wrong or names nothing.
         """
         with self._store.read() as reader:
-            query = self._resolved(reader)
-            moment = moment_of(reader, query.as_of, self._clock())
-            return plan(
-                reader, self._search, rewrite(reader, self._registry, query, moment), moment
-            )
+            query = settled(self._resolved(reader))
+            now, bounds = self._clock(), self._bounds
+            return plan(Execution(reader, self._registry, self._search, query, now, bounds))
 
     def _resolved(self, reader: Reader) -> Query:
         """Return the query with every given id or prefix looked up."""
@@ -347,116 +374,8 @@ class QueryBuilder:
                 return Id(given)
             return Id(reader.world(find(reader, given, "nodes")).id)
 
-        ids = iter(self._connected)
         ops = tuple(
-            replace(op, id=whole(next(ids))) if op.kind == "where_connected" else op
-            for op in self._query.ops
+            op if given is None else replace(op, id=whole(given))
+            for op, given in zip(self._query.ops, self._ids, strict=True)
         )
-        world = None if self._world is None else whole(self._world)
-        seeds = tuple(map(whole, self._seeds))
-        return replace(self._query, seeds=seeds, ops=ops, world=world)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuerySpec:
-    """A query as plain data: what `query()` builds step by step, JSON-able.
-
-    `steps` are mappings with an `op` (traverse, filter_type, filter_time, where_connected) and
-    that op's arguments. The start set is planned: seeds before text before vector.
-    """
-
-    seeds: bytes | str | Sequence[bytes | str] = ()
-    text: str | None = None
-    match: TextMatch = "any"
-    vector: Sequence[float] | None = None
-    steps: Sequence[Mapping[str, Any]] = ()
-    world: bytes | str | None = None
-    valid: Instant | None = None
-    known: Instant | None = None
-    include_superseded: bool = False
-    prefer_summaries: bool = False
-    limit: int | None = None
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> QuerySpec:
-        """Return the spec that JSON data describes.
-
-        Raises:
-            InvalidInputError: an unknown key.
-        """
-        if not isinstance(data, Mapping):
-            raise InvalidInputError(f"a query is a JSON object, not {data!r:.100}")
-        unknown = {str(key) for key in data} - {field.name for field in fields(cls)}
-        if unknown:
-            raise InvalidInputError(f"unknown in a query: {', '.join(sorted(unknown))}")
-        return cls(**data)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain JSON data: ids as hex, times as ISO-8601 in UTC.
-
-        Raises:
-            InvalidInputError: a time without a zone.
-        """
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-
-    def apply(self, query: QueryBuilder) -> QueryBuilder:
-        """Return `query` with everything this spec says.
-
-        Raises:
-            InvalidInputError: a step is unknown or lacks an argument.
-        """
-        if self.seeds not in ((), []):
-            query = query.seeds(self.seeds)
-        if self.text is not None:
-            query = query.text(self.text, self.match)
-        if self.vector is not None:
-            query = query.vector(self.vector)
-        if not isinstance(self.steps, list | tuple):
-            raise InvalidInputError(f"steps: give a list, not {self.steps!r:.100}")
-        for step in self.steps:
-            if not isinstance(step, Mapping):
-                raise InvalidInputError(f"a step is a JSON object with an op, not {step!r:.100}")
-            query = _apply_step(query, dict(step))
-        if self.world is not None:
-            query = query.in_world(self.world)
-        if self.valid is not None or self.known is not None:
-            query = query.as_of(valid=self.valid, known=self.known)
-        if self.limit is not None:
-            query = query.limit(self.limit)
-        query = query.include_superseded(self.include_superseded)
-        return query.prefer_summaries(self.prefer_summaries)
-
-
-def _plain(value: Any) -> Any:
-    """Return what a caller put into a spec as JSON data; a matrix's numbers are numbers, too."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, datetime):
-        return from_micros(to_micros(value, "time")).isoformat()
-    if isinstance(value, Real):
-        return int(value) if isinstance(value, Integral) else float(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, Set):
-        return sorted(map(_plain, value), key=str)
-    if isinstance(value, tuple):
-        return tuple(map(_plain, value))  # JSON knows it, and a spec comes back equal.
-    return list(map(_plain, value)) if isinstance(value, Iterable) else value
-
-
-def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:
-    kind = step.pop("op", None)
-    calls: dict[Any, Callable[..., QueryBuilder]] = {
-        "traverse": query.traverse,
-        "filter_type": lambda types: query.filter_type(types),
-        "filter_time": query.filter_time,
-        "where_connected": query.where_connected,
-    }
-    if not isinstance(kind, str) or kind not in calls:
-        raise InvalidInputError(f"unknown step {kind!r}; use one of {', '.join(calls)}")
-    try:
-        return calls[kind](**step)
-    except TypeError as error:
-        raise InvalidInputError(f"step {kind}: {error}") from None
+        return replace(self._query, seeds=tuple(map(whole, self._seeds)), ops=ops)

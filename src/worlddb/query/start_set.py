@@ -1,8 +1,13 @@
-"""Start set: where a query by words or by a vector begins, whatever the size of its world."""
+"""Start set: where a query by words or by a vector begins, whatever the size of its world.
+
+A world that is held in memory is searched as a whole, so its start sets are complete. In a larger
+one a start set ends after `WIDE_MAX` nodes, and says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +21,16 @@ from worlddb.model.records import TextMatch
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View
 
+WIDE_MAX = 16_384
+"""Nodes of a start set in a world too large to be held: as many as the largest held world has."""
+
+
+class StartSet(NamedTuple):
+    """The rows that a query starts from, best first, and how the set was cut, if it was."""
+
+    rows: list[int]
+    cut: str | None = None
+
 
 def find_rows(
     search: Search,
@@ -24,19 +39,29 @@ def find_rows(
     text: str | None,
     match: TextMatch,
     vector: Sequence[float] | None,
-    most: int,
-) -> list[int]:
+    most: int | None,
+) -> StartSet:
     """Return the rows in view that match the text, or else are nearest the vector, best first.
+
+    `most` is how many the caller needs; None for all of them.
 
     Raises:
         InvalidInputError: the vector is not one of this store's.
     """
     reader = view.reader
-    most = min(most, reader.head().nodes)
+    nodes = reader.head().nodes
     with search.interior(reader, view.worlds, view.moment, view.members) as interior:
         if interior is None:
-            found = _wide(search, view, text=text, match=match, vector=vector, most=most)
-            return [row for row, _ in found]
+            if most is None and text is not None and match == "any":
+                every = search.wide().every(reader, asked(text), view.keep, WIDE_MAX)
+                if every is not None:
+                    return StartSet([row for row, _ in every])
+            wanted = min(WIDE_MAX if most is None else most, nodes)
+            found = _wide(search, view, text=text, match=match, vector=vector, most=wanted)
+            by_any = text is not None and match == "any"  # The rarer words alone were looked for.
+            if most is None and (by_any or len(found) >= wanted) and len(found) < nodes - 1:
+                return StartSet([row for row, _ in found], _cut(text, len(found)))
+            return StartSet([row for row, _ in found])
         seen = interior.seen(view.moment, ended=view.include_ended, types=view.types)
         if text is not None:
             scores = text_scores(interior, text)
@@ -47,8 +72,15 @@ def find_rows(
             scores = VectorRows(matrix, np.arange(len(matrix))).of(checked_vector(search, vector))
             # From 0 to 2, and 0 for what has no vector: the farthest is still a neighbour.
             scores = np.where(matrix.any(axis=1), scores + 1 + 1e-9, 0)
-        positions = ranked(np.where(seen, scores, 0), interior.ids, most)
-        return [interior.rows[at] for at in positions]
+        wanted = nodes if most is None else min(most, nodes)
+        positions = ranked(np.where(seen, scores, 0), interior.ids, wanted)
+        return StartSet([interior.rows[at] for at in positions])
+
+
+def _cut(text: str | None, kept: int) -> str:
+    """Return how a start set was cut, in words."""
+    best = "nearest the vector" if text is None else f"that match {text!r:.100} best"
+    return f"the start set has only the {kept:,} nodes {best}; look inside a smaller world for all"
 
 
 def _strict(

@@ -12,26 +12,24 @@ O2  A hit names what says it now as its replacement, if that can be seen from he
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, Claimed, claimed, value_key
 from worlddb.claims.claim_lookup import stated
-from worlddb.errors import WorldDBError
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
-from worlddb.model.records import Conflict, Node, Plain, node_line
-from worlddb.store.interface import Reader, Store
+from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
+from worlddb.recall.recency import newer_first
+from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import FACT, stale_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
+    from worlddb.recall.activation import Way
     from worlddb.recall.ranker import Scores
-    from worlddb.recall.spreading import Way
 
 
 CHARS_PER_TOKEN = 4
@@ -93,14 +91,28 @@ class PathStep(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaybeOutdated(Plain):
+    """A later memory that may have replaced a hit: which one, and since when it says so."""
+
+    by: Id
+    since: datetime
+
+    @property
+    def why(self) -> str:
+        """That something later says otherwise, and where to look."""
+        return f"maybe outdated by {self.by.short} of {self.since:%Y-%m-%d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit(Plain):
     """A remembered node, its rank in every lane, and what speaks against it.
 
-    `score` is what hits are ordered by, except that what replaced a sentence of a hit (`outdated`)
-    comes before the hit. `weighed` has the parts that `score` is the sum of, by the names of
-    `Weights`; `fused` is the reciprocal rank fusion of the lanes alone. `path` says how the graph
-    lane came here, from a name in the question or from another hit; empty if it did not. The
-    validity and the provenance of a hit are those of its node.
+    `score` is what hits are ordered by, with two exceptions: what replaced a sentence of a hit
+    (`outdated`), or may have replaced the hit (`maybe_outdated`), comes before the hit. `weighed`
+    has the parts that `score` is the sum of, by the names of `Weights`; `fused` is the reciprocal
+    rank fusion of the lanes alone. `path` says how the graph lane came here, from a name in the
+    question or from another hit; empty if it did not. `order` are the `precedes` and `causes` edges
+    that lead to the node. The validity and the provenance of a hit are those of its node.
     """
 
     node: Node
@@ -111,6 +123,8 @@ class Hit(Plain):
     conflicts: tuple[Conflict, ...] = ()
     outdated: tuple[Outdated, ...] = ()
     path: tuple[PathStep, ...] = ()
+    maybe_outdated: tuple[MaybeOutdated, ...] = ()
+    order: tuple[Edge, ...] = ()
     tokens: int = 0
 
     @property
@@ -137,9 +151,11 @@ class Hit(Plain):
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
-        line = node_line(self.node, sorted(sides - {self.node.id}))
-        gone = (f" ({old.why}: {old.text})" for old in self.outdated)
-        return line + " ".join("".join(gone).split("\n"))
+        order = order_told(self.order).get(self.node.id, ())
+        line = node_line(self.node, sorted(sides - {self.node.id}), order)
+        gone = "".join(f" ({old.why}: {old.text})" for old in self.outdated)
+        doubts = "".join(f" ({doubt.why})" for doubt in self.maybe_outdated)
+        return line + " ".join((gone + doubts).split("\n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,18 +225,26 @@ def hits_of(
     ranking: Ranking,
     view: View,
     *,
+    question: str | None,
     k: int,
     max_tokens: int | None,
     explain: bool,
     with_conflicts: bool,
 ) -> tuple[Hit, ...]:
-    """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them."""
+    """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them.
+
+    With the `question`, later answers to it come before older ones, where hits were weighed.
+    """
     rows, order = ranking.rows, ranking.order
     best = list(order) if max_tokens is not None else list(order[: k + SPARE_HITS])
     nodes = view.reader.nodes([rows[at] for at in best], view.moment.known)
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
+    doubts: dict[int, int] = {}
+    if question is not None and ranking.parts and not view.include_ended:
+        best, doubts = newer_first(best, rows, nodes, question)
+        doubts = {row: by for row, by in doubts.items() if row not in outdated}
     chosen: list[int] = []
     left = max_tokens
     for at in best:
@@ -240,6 +264,7 @@ def hits_of(
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
     paths = _paths(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
+    earlier = _order(view, [rows[at] for at in chosen])
     return tuple(
         Hit(
             node=nodes[rows[at]],
@@ -256,6 +281,8 @@ def hits_of(
             conflicts=tuple(conflicts.get(rows[at], ())),
             outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
             path=paths.get(rows[at], ()),
+            maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
+            order=tuple(earlier.get(rows[at], ())),
             tokens=tokens_in(nodes[rows[at]]),
         )
         for at in chosen
@@ -283,6 +310,11 @@ def _paths(
     }
 
 
+def _maybe_outdated(nodes: Mapping[int, Node], by: int | None) -> tuple[MaybeOutdated, ...]:
+    """Return what may have replaced a hit, from the row of it."""
+    return () if by is None else (MaybeOutdated(by=nodes[by].id, since=nodes[by].valid_from),)
+
+
 def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Replaced]], set[int]]:
     """Return the replaced sentences of nodes, and the rows of stale summaries."""
     if not nodes or view.include_ended:
@@ -290,6 +322,18 @@ def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Rep
     stale = stale_summaries(view.reader, nodes, view.moment)
     fresh = nodes.keys() - stale
     return replaced(view.reader, fresh, view.moment, view.keep_world), stale
+
+
+def _order(view: View, rows: Sequence[int]) -> dict[int, list[Edge]]:
+    """Return the edges that say what comes before each row or causes it, seen from here."""
+    found = view.reader.edges_at(rows, "in", tuple(ORDERED), view.moment.known) if rows else []
+    live = [item for item in found if view.moment.shows(item.edge, view.include_ended)]
+    seen = view.keep_world({item.source for item in live}) if live else set()
+    order: dict[int, list[Edge]] = {}
+    for item in live:
+        if item.source in seen:
+            order.setdefault(item.target, []).append(item.edge)
+    return order
 
 
 def _conflicts(view: View, rows: Sequence[int]) -> dict[int, list[Conflict]]:
@@ -459,98 +503,3 @@ def in_order(
                     kept.remove(better)
                 kept.insert(before, better)
     return kept
-
-
-# -- how often a memory was a hit ------------------------------------------------------------------
-
-UNSAVED_MAX = 1_000
-"""Memories with unsaved counts that trigger a save. Bounds memory and the loss after a kill."""
-SAVE_EVERY_MICROS = 30_000_000
-"""Counts only rank; to lose half a minute of them in a kill is no harm."""
-SAVE_TIMEOUT_S = 1.0
-"""How long a save waits for the write lock. It may fail: the counts are kept."""
-CLOSE_TIMEOUT_S = 0.2
-"""How long the last save may delay `close`."""
-
-
-class RecallCounter:
-    """How often each memory of one open store was recalled, counted in memory and saved in batches.
-
-    A thread saves the counts, without a commit: when there are many, when some time has passed, and
-    when the store closes. Counts that cannot be saved are kept for the next time. A read-only store
-    counts nothing.
-    """
-
-    def __init__(self, store: Store, clock: Callable[[], int]) -> None:
-        self._store = store
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._unsaved: dict[bytes, tuple[int, int]] = {}
-        self._since = 0
-        self._saver: threading.Thread | None = None
-        self._is_off = store.read_only
-
-    def note(self, ids: Iterable[bytes]) -> None:
-        """Count memories as recalled now. Never waits for the disk, and never raises."""
-        if self._is_off:
-            return
-        now = self._clock()
-        with self._lock:
-            unsaved = self._unsaved
-            if not unsaved:
-                self._since = now
-            for ident in ids:
-                count, _ = unsaved.get(ident, (0, 0))
-                unsaved[ident] = count + 1, now
-            is_due = len(unsaved) >= UNSAVED_MAX or now - self._since >= SAVE_EVERY_MICROS
-            if not is_due or self._saver is not None:
-                return
-            saver = threading.Thread(target=self._save, name="worlddb-recalls", daemon=True)
-            self._saver = saver
-        try:
-            saver.start()
-        except RuntimeError:  # No more threads, or the interpreter is ending.
-            with self._lock:
-                self._saver = None
-
-    def _save(self) -> None:
-        try:
-            self.flush()
-        finally:
-            with self._lock:
-                self._saver = None
-
-    def flush(self, timeout_s: float = SAVE_TIMEOUT_S) -> bool:
-        """Save the counts; return whether none is left."""
-        with self._lock:
-            taken, self._unsaved = self._unsaved, {}
-        if not taken or self._is_off:
-            return True
-        try:
-            with self._store.derive(timeout_s) as session:
-                rows = ((session.node_row(ident), *counted) for ident, counted in taken.items())
-                known = [(row, count, last) for row, count, last in rows if row is not None]
-                session.sweep.add_recalls(known)
-        except WorldDBError:
-            with self._lock:
-                for ident, (count, last) in self._unsaved.items():
-                    more, _ = taken.get(ident, (0, 0))
-                    taken[ident] = count + more, last
-                self._unsaved = taken
-                self._since = self._clock()
-            return False
-        return True
-
-    def close(self) -> None:
-        """Save the rest, if that is quick, and count no more."""
-        self.wait()
-        self.flush(CLOSE_TIMEOUT_S)
-        self._is_off = True
-
-    def wait(self) -> None:
-        """Wait for a save that is under way."""
-        with self._lock:
-            saver = self._saver
-        if saver is not None:
-            with suppress(RuntimeError):
-                saver.join()

@@ -17,7 +17,6 @@ import numpy as np
 from worlddb.index.held_world import HeldWorld, Mask
 from worlddb.index.name_index import (
     NAME_WORDS_MAX,
-    NOT_NAMED,
     first_name,
     name_key,
     name_number,
@@ -27,6 +26,7 @@ from worlddb.index.name_index import (
 )
 from worlddb.index.store_search import CANDIDATES_MAX
 from worlddb.language.text_tokens import STOP, folded, words
+from worlddb.model.records import NOT_NAMED
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment, View, accepted_class

@@ -36,7 +36,7 @@ from worlddb.language.ranking_features import (
 )
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
-from worlddb.recall.spreading import Way
+from worlddb.recall.activation import Way
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 

@@ -6,7 +6,7 @@
     vector   cosine of effective vectors
     graph    the names said in the question → their accepted classes → texts about them; what it
              asks about somebody ("Where do I live?") → the claim that states it now; and the best
-             texts of all lanes → what they mention → texts about that (`spreading`)
+             texts of all lanes → what they mention → texts about that (`activation`)
 
 No lane is chosen by the kind of question: each lane ranks what it finds, and agreement wins. A
 world that fits into memory is scored as a whole (`HeldWorld`); of a larger one, each lane gathers
@@ -17,7 +17,7 @@ candidate in the arrays of one question.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -40,7 +40,6 @@ from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
 from worlddb.language.ranking_features import question_parts
 from worlddb.language.text_tokens import asked
-from worlddb.model.address import Id
 from worlddb.model.inputs import (
     Instant,
     check_whole,
@@ -51,8 +50,10 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
+from worlddb.recall.activation import GraphLane, Spreading
 from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
 from worlddb.recall.known_names import HeldNames, KnownNames, StoreNames
+from worlddb.recall.question_rewrite import question_query, seen_question
 from worlddb.recall.ranker import (
     Candidates,
     Weighed,
@@ -63,16 +64,12 @@ from worlddb.recall.ranker import (
     weigh,
     with_retention,
 )
-from worlddb.recall.spreading import GraphLane, Spreading
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import (
     View,
     Worlds,
     find_worlds,
-    includes_ended,
-    moment_of,
-    rewrite,
 )
 
 Vector = NDArray[np.float32]
@@ -89,13 +86,15 @@ class RecallSettings:
 
     `weights` names the lanes that run and how much each counts; `depth` is how many nodes a lane
     may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
-    weighed in the end; without it they are ordered by the fused ranks alone.
+    weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
+    weighed hits that answer alike the later one is first.
     """
 
     c: int = SCALARS.fusion_c
     depth: int = SCALARS.lane_depth
     weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
     weighing: Weights | None = field(default_factory=Weights)
+    recency: bool = True
 
     def __post_init__(self) -> None:
         check_whole(self.c, "c", 0)
@@ -212,6 +211,7 @@ class Recaller:
         hits = hits_of(
             ranking,
             view,
+            question=question.text if question.settings.recency else None,
             k=question.k,
             max_tokens=question.max_tokens,
             explain=question.explain,
@@ -314,13 +314,19 @@ class Recaller:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
         weights = settings.weights
-        seen = interior.seen(self.moment, ended=view.include_ended, types=view.types)
+        seen = interior.seen(
+            self.moment, ended=view.include_ended, types=view.types, instances=view.instances
+        )
         seen &= interior.are_answers(doors=view.types is not None)
         for group, rows_inside in zip(view.within, rows_within, strict=True):
             if rows_inside is None:
                 kept = view.keep_inside(set(interior.rows), group)
                 rows_inside = np.fromiter(kept, np.int64, len(kept))
             seen &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
+        if view.chosen is not None:
+            kept = view.chosen({interior.rows[at] for at in np.flatnonzero(seen).tolist()})
+            seen[:] = False
+            seen[[interior.place[row] for row in kept]] = True
         positions = np.flatnonzero(seen)
         lanes: dict[str, Scores] = {}
         cosines = None
@@ -443,20 +449,16 @@ def recall(
         if settings.weighing is not None and settings.weighing.late:
             tokens = search.vectors().ask_tokens(question.text)
     with search.vectors().snapshot() if by_meaning else store.read() as reader:
-        moment = moment_of(reader, question.as_of, now)
         worlds = [ROOT_ROW] if scope is None else find_worlds(reader, scope)
-        inner = None if scope is None or len(worlds) > 1 else Id(reader.world(worlds[0]).id)
-        query = rewrite(reader, registry, Query(world=inner), moment)
-        view = View(
-            reader,
-            moment,
-            worlds=worlds,
-            members=query.widens_to_members,
-            include_ended=question.include_ended or includes_ended(query, moment),
-            types=question.types,
-            answers=True,
-            within=[find_worlds(reader, group) for group in within],
+        groups = [find_worlds(reader, group) for group in within]
+        asked_for = question_query(
+            question.text, question.types, question.as_of, question.include_ended, question.k
         )
+        query, view = seen_question(reader, registry, asked_for, worlds, groups, now)
+        if query.text != question.text and vector is not None:
+            vector, tokens = search.vectors().ask(query.text or ""), None
+        k = question.k if query.limit is None else min(question.k, query.limit)
+        question = replace(question, text=query.text or "", k=k)
         return Recaller(search, view, query, question, tokens).answer(vector)
 
 

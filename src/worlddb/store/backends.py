@@ -28,6 +28,7 @@ def check_options(
     limits: object,
     handlers: object,
     clock: object,
+    random_bytes: object,
 ) -> None:
     """Refuse options of the wrong kind.
 
@@ -50,12 +51,17 @@ def check_options(
         raise InvalidInputError(f"handlers: give a list of edge handlers, not {handlers!r}")
     if not callable(clock):
         raise InvalidInputError(f"clock: give a function of microseconds, not {clock!r}")
+    if not callable(random_bytes):
+        raise InvalidInputError(
+            f"random_bytes: give a function as os.urandom, not {random_bytes!r}"
+        )
 
 
 def open_store(
     address: str,
     *,
     clock: Callable[[], int],
+    random_bytes: Callable[[int], bytes] = os.urandom,
     read_only: bool = False,
     create: bool = True,
     durability: str = "full",
@@ -76,6 +82,7 @@ def open_store(
     return SqliteStore(
         address,
         clock=clock,
+        random_bytes=random_bytes,
         read_only=read_only,
         create=create,
         durability=durability,

@@ -106,6 +106,12 @@ class Nodes(Protocol):
     def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
         """Return those rows whose validity a commit has closed."""
 
+    def alike(self, keys: Iterable[int], now: int, most: int) -> list[int]:
+        """Return the rows that the content index files under keys (`model.address.content_key`).
+
+        Of each key the `most` that were created last, without those that have ended by `now`.
+        """
+
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows with exactly these names, name by name and by row."""
 
@@ -222,6 +228,12 @@ class Writer(Reader, Protocol):
     def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
         """Return where the nodes with these ids are; ids of no node are left out."""
 
+    def twins(self, keys: Iterable[int], created_at: int, most: int) -> list[BodyRow]:
+        """Return the last `most` nodes with one of these content keys and this time of creation."""
+
+    def random_bytes(self, size: int) -> bytes:
+        """Return random bytes: the one source of randomness of a transaction."""
+
     def insert_nodes(self, rows: Iterable[NewNode]) -> None:
         """Insert nodes; their texts come by `insert_texts`."""
 
@@ -307,13 +319,19 @@ class Writer(Reader, Protocol):
         """Return the commit that wrote a node."""
 
     def erase_nodes(self, rows: list[int]) -> set[int]:
-        """Remove names, contents, creation times and notes; return the commits of those notes."""
+        """Remove names, contents, creation times, blinds, content keys and notes.
+
+        Return the commits of those notes, whose blinds are removed, too.
+        """
 
     def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
         """Remove the metadata texts of edges at nodes; return the edges that had some, by row."""
 
     def erase_staged(self, rows: list[int]) -> set[int]:
-        """Remove evidence and reasons at nodes, also in the journal; return those commits."""
+        """Remove evidence and reasons at nodes, also in the journal; return those commits.
+
+        The blinds of these commits are removed, too.
+        """
 
     def erase_derived(self, rows: list[int]) -> None:
         """Remove vectors and keys of nodes; pools are composed again by the next search."""

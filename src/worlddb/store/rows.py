@@ -43,6 +43,7 @@ class CommitRow(NamedTuple):
     edges: int
     notes: int
     changes: str
+    blind: bytes = b""
 
 
 class HistoryRow(NamedTuple):
@@ -58,7 +59,11 @@ class HistoryRow(NamedTuple):
 
 
 class NewNode(NamedTuple):
-    """A node to insert; `key` is the start of its id as a number (`model.address.short_key`)."""
+    """A node to insert.
+
+    `key` is the start of its id as a number (`short_key` of `model.address`); `content_key` is the
+    number that the content index files it under, None if it is erased.
+    """
 
     row: int
     key: int
@@ -71,6 +76,8 @@ class NewNode(NamedTuple):
     valid_from: int
     valid_to: int | None
     born: int
+    blind: bytes
+    content_key: int | None
 
 
 class NodeScan(NamedTuple):
@@ -88,6 +95,8 @@ class NodeScan(NamedTuple):
     valid_from: int
     valid_to: int | None
     born: int
+    blind: bytes
+    content_key: int | None
 
 
 class BodyRow(NamedTuple):
@@ -114,6 +123,7 @@ class World(NamedTuple):
     content: str
     created_at: int
     parent: int | None
+    blind: bytes = b""
 
 
 class NodePlace(NamedTuple):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from blake3 import blake3
 
-from worlddb.model.address import node_address, short_key
+from worlddb.model.address import content_key, node_address, short_key
 from worlddb.store.interface import Store, Writer
 from worlddb.store.rows import ROOT_ROW, CommitRow, Head, NewEdge, NewNode, NewText, NoteRow
 
@@ -54,8 +54,12 @@ class ContractCommit:
         self._nodes = row = self._nodes + 1
         ident = ident or node_id(row, name, type_=type_, content=content)
         key = short_key(ident)
-        times = BEGAN + row, parent, BEGAN, valid_to
-        new = NewNode(row, key, ident, type_, name, content, *times, self.seq)
+        new = NewNode(
+            *(row, key, ident, type_, name, content, BEGAN + row, parent, BEGAN, valid_to),
+            born=self.seq,
+            blind=b"",
+            content_key=content_key(type_, name, content, parent),
+        )
         self.writer.insert_nodes([new])
         self.writer.insert_texts([NewText(row, name, content)])
         for alias in aliases:

@@ -206,8 +206,9 @@ class View:
 
     `members` says whether members of a world count as inside, `include_ended` whether nodes that
     have ended are seen. With `within`, a node must also be inside one world of each of those
-    groups. `types` leaves the nodes of these types alone, `answers` those that have something to
-    say; a node that is only a name is an answer where its type is asked for.
+    groups. `types` leaves the nodes of these types and `instances` alone, `chosen` what it returns,
+    `answers` those that have something to say; a node that is only a name is an answer where its
+    type is asked for.
     """
 
     def __init__(
@@ -219,6 +220,8 @@ class View:
         members: bool,
         include_ended: bool,
         types: Iterable[str] | None = None,
+        instances: Iterable[int] = (),
+        chosen: Callable[[set[int]], set[int]] | None = None,
         answers: bool = False,
         within: Sequence[Sequence[int]] = (),
     ) -> None:
@@ -228,6 +231,8 @@ class View:
         self.members = members
         self.include_ended = include_ended
         self.types = None if types is None else frozenset(types)
+        self.instances = frozenset(instances)
+        self.chosen = chosen
         self.answers = answers
         self.within = within
 
@@ -242,6 +247,8 @@ class View:
             members=self.members,
             include_ended=self.include_ended,
             types=self.types,
+            instances=self.instances,
+            chosen=self.chosen,
             answers=self.answers,
             within=groups,
         )
@@ -271,7 +278,8 @@ class View:
         kept = set()
         for body in self.reader.bodies(rows, self.moment.known):
             if self.types is not None and body.type not in self.types:
-                continue
+                if body.row not in self.instances:
+                    continue
             if self.answers and not is_answer(body, names=self.types is not None):
                 continue
             if valid is not None and body.valid_from > valid:
@@ -280,7 +288,7 @@ class View:
                 if body.valid_to <= (now if valid is None else valid):
                     continue
             kept.add(body.row)
-        return kept
+        return kept if self.chosen is None else self.chosen(kept)
 
 
 def registrations(reader: Reader) -> list[Registration]:
@@ -459,13 +467,19 @@ def edges(
     return [item.edge for item in found if moment.shows(item.edge, include_ended)]
 
 
-def accepted_class(reader: Reader, rows: Iterable[int], moment: Moment) -> set[int]:
-    """Return `rows` and everything that was accepted as the same as one of them, transitively."""
+def accepted_class(
+    reader: Reader, rows: Iterable[int], moment: Moment, without: int | None = None
+) -> set[int]:
+    """Return `rows` and everything that was accepted as the same as one of them, transitively.
+
+    The merge that the edge with the row `without` proposes does not count.
+    """
     seen = set(rows)
     frontier = set(seen)
     while frontier:
         found = reader.proposals("accepted", frontier, moment.known)
-        frontier = {row for item in found for row in (item.low, item.high)} - seen
+        ends = {row for item in found if item.edge != without for row in (item.low, item.high)}
+        frontier = ends - seen
         seen |= frontier
     return seen
 

@@ -19,7 +19,7 @@ from blake3 import blake3
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.index.set_pages import SetLayout, change, digest_of, lay_out, merge
-from worlddb.model.address import ERASED, ROOT_ID, Id, erased_state, node_address
+from worlddb.model.address import BLIND_BYTES, ERASED, ROOT_ID, Id, erased_state, node_address
 from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
 from worlddb.model.records import (
     Change,
@@ -49,6 +49,8 @@ from worlddb.view.visibility import whole_id
 LAY_OUT_MIN = 10_000
 """How many new members make it worth laying out a set ahead, while the store builds its indexes.
 Smaller sets take less time than starting a thread saves."""
+DatedText = tuple[int, int, str]
+"""A node by its content key, its time of creation and its name."""
 SetsAhead = dict[tuple[int, int], SetLayout]
 """Sets laid out ahead, by world and kind."""
 
@@ -61,7 +63,8 @@ class Ledger:
     the worlds' sets, by the row of the world; `touched` are further worlds to hash again, and
     `moved` the rows of nodes that were moved. `given_states` are states that cannot be computed
     because fields were erased: a replay takes them from its export. `failure` is the error that
-    broke the transaction, `landed` the commit that it became.
+    broke the transaction, `landed` the commit that it became. `dated` has the rows of the new nodes
+    whose time of creation was given.
     """
 
     def __init__(self, writer: Writer, limits: Limits) -> None:
@@ -75,6 +78,7 @@ class Ledger:
         self.nodes, self.edges, self.notes = blake3(), blake3(), blake3()
         self.changes: list[Change] = []
         self.places: dict[bytes, NodePlace] = {ROOT_ID: NodePlace(ROOT_ROW, ROOT_ROW, 0)}
+        self.dated: dict[DatedText, int] = {}
         self.edges_seen: dict[int, int] = {}
         self.moved: dict[bytes, int] = {}
         self.touched: set[int] = set()
@@ -228,13 +232,16 @@ def update_set(
     return digest
 
 
-def seal(ledger: Ledger, actor: str, hash_: bytes | None = None) -> CommitRow:
+def seal(
+    ledger: Ledger, actor: str, blind: bytes | None = None, hash_: bytes | None = None
+) -> CommitRow:
     """Compute states, write the commit's row in the journal, and return that row.
 
-    `hash_` is given where a commit is replayed of which something was erased: its own hash can't be
-    computed again.
+    `blind` is given where a commit is replayed; `hash_`, if something of that commit was erased:
+    its own hash can't be computed again.
     """
     writer = ledger.writer
+    blind = writer.random_bytes(BLIND_BYTES) if blind is None else blind
     states = _restate(ledger, _build_and_lay_out(ledger))
     root_state = states.get(ROOT_ID, ledger.head.root_state)
     digests = {
@@ -251,12 +258,13 @@ def seal(ledger: Ledger, actor: str, hash_: bytes | None = None) -> CommitRow:
         root_state=root_state,
         hash=hash_
         or commit_hash(
-            ledger.head.hash, writer.seq, writer.time, actor, root_state, digests, changes
+            ledger.head.hash, writer.seq, writer.time, actor, root_state, digests, changes, blind
         ),
         nodes=ledger.node_row,
         edges=ledger.edge_row,
         notes=ledger.note_row,
         changes=changes,
+        blind=blind,
     )
     writer.insert_commit(row)
     return row
@@ -353,7 +361,8 @@ class _StateUpdate:
             state = given or erased_state(world.id, children, edges)
         else:
             name, content = world.name.encode(), world.content.encode()
-            state = node_address(world.type, name, content, world.created_at, children, edges)
+            fields = world.type, name, content, world.created_at
+            state = node_address(*fields, children, edges, world.blind)
         if state == (world.state or world.id):
             return None
         self.states[world.id] = state

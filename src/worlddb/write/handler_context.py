@@ -25,7 +25,7 @@ from worlddb.model.records import (
     ProposalStatus,
 )
 from worlddb.ontology.edge_types import is_home
-from worlddb.store.interface import Writer
+from worlddb.store.interface import Reader, Writer
 from worlddb.store.rows import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow
 from worlddb.view.visibility import proposal_value
 from worlddb.write.commit import Ledger
@@ -362,7 +362,7 @@ def decide_merge(
     if not isinstance(status, str) or status not in NEXT_STATUSES:
         raise InvalidInputError(f"status {status!r}: use one of {', '.join(NEXT_STATUSES)}")
     found = reconciler.find_edge(edge_id)
-    row = _proposal_of(ledger.writer, found)
+    row = proposal_of(ledger.writer, found)
     if row is None:
         raise NotFoundError(
             f"edge {found.edge.id.short} has no merge proposal; db.proposals() lists them"
@@ -380,10 +380,10 @@ def decide_merge(
     return proposal_value(decided, staged_by, found.edge.source, found.edge.target)
 
 
-def _proposal_of(writer: Writer, found: EdgeRow) -> ProposalRow | None:
+def proposal_of(reader: Reader, found: EdgeRow) -> ProposalRow | None:
     """Return the proposal that an edge staged; of a `same_as`, else the newest one of its pair."""
     pair = (min(found.source, found.target), max(found.source, found.target))
-    rows = [row for row in writer.proposals(rows=[found.source]) if (row.low, row.high) == pair]
+    rows = [row for row in reader.proposals(rows=[found.source]) if (row.low, row.high) == pair]
     for row in rows:
         if row.edge == found.row:
             return row

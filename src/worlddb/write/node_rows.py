@@ -14,21 +14,35 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from worlddb.errors import ConflictError, InvalidInputError
-from worlddb.model.address import ERASED, ROOT_ID, Id, node_address, short_key, trusted_id
+from worlddb.errors import ConflictError, CorruptionError, InvalidInputError
+from worlddb.model.address import (
+    BLIND_BYTES,
+    ERASED,
+    ROOT_ID,
+    ROOT_NAME,
+    ROOT_TYPE,
+    Id,
+    content_key,
+    node_address,
+    short_key,
+    trusted_id,
+)
 from worlddb.model.inputs import check_notes, check_type, encode_text, from_micros, to_micros
-from worlddb.model.records import Node, NodeDraft, node_record
+from worlddb.model.records import SCOPE, Node, NodeDraft, node_record
 from worlddb.store.interface import Writer
 from worlddb.store.rows import ROOT_ROW, NewNode, NewText, NodePlace
-from worlddb.write.commit import Ledger
+from worlddb.write.commit import DatedText, Ledger
 
 NODES_AT_ONCE = 20_000
 """How many drafts are held at once: fewer make more statements, more make the process larger."""
+TWINS_MAX = 100
+"""Nodes of one text, world and time that are looked at: at most the newest few are still live."""
 make_row = tuple.__new__
 """Makes a named tuple without the Python call of its constructor: a load makes millions."""
 KEY = "Key"
 NAME_ONLY_TYPES = ("Entity", "Date")
 """Types of nodes that a text brings in by naming them; such a node goes with its last text."""
+NAMED_TYPES = (SCOPE, ROOT_TYPE)  # Types of nodes whose ids follow from their names.
 RESTORES = "restores"
 """The key of a `supersedes` edge that says: the source is the target again (`write/revival.py`)."""
 NO_MENTION = ("contains", "same_as")
@@ -36,7 +50,7 @@ NO_MENTION = ("contains", "same_as")
 
 
 class _ReadyNode(NamedTuple):
-    """A checked draft with its address."""
+    """A checked draft with its address; `key` is what the content index files it under."""
 
     id: bytes
     draft: NodeDraft
@@ -47,12 +61,19 @@ class _ReadyNode(NamedTuple):
     world_id: bytes
     aliases: tuple[str, ...]
     sources: tuple[str, ...]
+    blind: bytes
+    key: int
+
+    @property
+    def dated(self) -> DatedText:
+        """What a draft that has a time of creation is known by within a transaction."""
+        return self.key, self.created_at, self.draft.name
 
 
 def create_node(ledger: Ledger, draft: NodeDraft) -> Node:
     """Write one draft as a node and return the node; see `create_nodes`."""
     before = ledger.node_row
-    ready = _create_batch(ledger, [draft])[0]
+    ready = _create_batch(ledger, [draft], reuse=True)[0]
     if ledger.node_row == before:
         row = ledger.places[ready.id].row
         return ledger.writer.nodes([row])[row]
@@ -73,85 +94,141 @@ def create_node(ledger: Ledger, draft: NodeDraft) -> Node:
     )
 
 
-def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft]) -> list[Id]:
+def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft], *, reuse: bool = True) -> list[Id]:
     """Write drafts as nodes and return their ids, in order.
 
-    A draft with the type, name, content and `created_at` of an existing node is that node: its
-    aliases and sources are added, nothing else. Without `created_at` a draft is always a new node.
+    A draft with a `created_at`, and with the type, name and content of a live node of the same
+    world and time, is that node: its aliases and sources are added, nothing else. Without
+    `created_at` a draft is always a new node. With `reuse` off, so is every draft but a scope: the
+    caller has looked for equal nodes.
 
     Raises:
         InvalidInputError: a draft is wrong; nothing of its batch was written.
         NotFoundError: a parent does not exist.
-        ConflictError: the same node already lives in another world.
+        ConflictError: the same scope already lives in another world, or was erased.
     """
     ids: list[Id] = []
     if not isinstance(drafts, Iterable):
         raise InvalidInputError(f"give a list of NodeDraft objects, not {drafts!r:.100}")
     remaining = iter(drafts)
     while batch := list(islice(remaining, NODES_AT_ONCE)):
-        ids += [trusted_id(ready.id) for ready in _create_batch(ledger, batch)]
+        ids += [trusted_id(ready.id) for ready in _create_batch(ledger, batch, reuse=reuse)]
     return ids
 
 
-def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNode]:
+def replay_nodes(ledger: Ledger, drafts: Sequence[NodeDraft], blinds: Sequence[bytes]) -> None:
+    """Write the drafts of an export as nodes with the blinds that they had.
+
+    Raises:
+        CorruptionError: one of them is in the store already.
+    """
+    checked = _check(ledger, drafts, blinds)
+    ledger.place_all([ready.id for ready in checked])
+    _insert(ledger, checked)
+
+
+def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft], *, reuse: bool) -> list[_ReadyNode]:
     checked = _check(ledger, drafts)
     if ledger.head.nodes > ROOT_ROW:
-        ledger.place_all([ready.id for ready in checked])
+        ledger.place_all([ready.id for ready in checked if not ready.blind])
     _check_worlds(ledger, checked)
-    rows: list[NewNode] = []
-    texts, records, notes, written = [], [], [], []
-    places, children, seq = ledger.places, ledger.children_put, ledger.writer.seq
+    written: list[_ReadyNode] = []
+    new: list[_ReadyNode] = []
+    known: list[_ReadyNode] = []
+    fresh: dict[DatedText, _ReadyNode] = {}
     for ready in checked:
-        if ready.id in places:
-            if ready.draft.created_at is not None:
-                notes.append((ready, places[ready.id].row, False))
-                written.append(ready)
-                continue
-            ready = _make_distinct(ledger, ready)
-        ident, draft, created_at, valid_from, valid_to, world, world_id, aliases, sources = ready
-        name, content = draft.name, draft.content
-        ledger.node_row = row = ledger.node_row + 1
-        places[ident] = make_row(NodePlace, (row, world, valid_from))
-        children[world].append(ident)
-        rows.append(
-            make_row(
-                NewNode,
-                (
-                    row,
-                    short_key(ident),
-                    ident,
-                    draft.type,
-                    name,
-                    content,
-                    created_at,
-                    world,
-                    valid_from,
-                    valid_to,
-                    seq,
-                ),
-            )
-        )
-        texts.append(make_row(NewText, (row, name, content)))
-        records.append(node_record(ident, world_id, valid_from, valid_to))
-        if aliases or sources:
-            notes.append((ready, row, True))
+        is_dated = ready.draft.created_at is not None and (reuse or not ready.blind)
+        there = _same_node(ledger, ready, fresh) if is_dated else None
+        if there is not None:
+            ready = ready._replace(id=there)
+            known.append(ready)
+        else:
+            new.append(ready)
+            if is_dated:
+                fresh[ready.dated] = ready
         written.append(ready)
-    ledger.nodes.update(b"".join(records))
-    ledger.writer.insert_nodes(rows)
-    ledger.writer.insert_texts(texts)
-    for ready, row, fresh in notes:
-        ledger.add_notes(ready.id, row, "alias", ready.aliases, fresh=fresh)
-        ledger.add_notes(ready.id, row, "source", ready.sources, fresh=fresh)
+    _insert(ledger, new)
+    for ready in known:
+        _add_notes(ledger, ready, fresh=False)
     return written
 
 
-def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNode]:
+def _same_node(
+    ledger: Ledger, ready: _ReadyNode, fresh: Mapping[DatedText, _ReadyNode]
+) -> bytes | None:
+    """Return the id of the node that a draft with a time of creation is, if there is one.
+
+    `fresh` are the nodes of the same batch, which are not inserted yet.
+    """
+    draft, key = ready.draft, ready.dated
+    twin = fresh.get(key)
+    if not ready.blind:
+        return ready.id if ready.id in ledger.places or twin is not None else None
+    if twin is not None and (twin.draft.type, twin.draft.content) == (draft.type, draft.content):
+        return twin.id
+    row = ledger.dated.get(key)
+    found = [] if row is None else list(ledger.writer.bodies([row]))
+    if row is None and ledger.head.nodes > ROOT_ROW:
+        # A node that was born in the root world may live in the draft's world by now.
+        moved = content_key(draft.type, draft.name, draft.content, ROOT_ROW)
+        found = ledger.writer.twins((ready.key, moved), ready.created_at, TWINS_MAX)
+    now = ledger.writer.time
+    for body in found:
+        said = (body.type, body.name, body.content) == (draft.type, draft.name, draft.content)
+        placed = draft.parent is None or body.parent == ready.world
+        ended = body.valid_to is not None and body.valid_to <= now
+        if said and placed and (not ended or body.valid_to == ready.valid_to):
+            place = NodePlace(body.row, body.parent or body.row, body.valid_from)
+            ledger.places.setdefault(body.id, place)
+            return body.id
+    return None
+
+
+def _insert(ledger: Ledger, checked: Sequence[_ReadyNode]) -> None:
+    """Insert new nodes with their texts, aliases and sources."""
+    rows: list[NewNode] = []
+    texts, records = [], []
+    places, children, seq = ledger.places, ledger.children_put, ledger.writer.seq
+    for ready in checked:
+        (ident, draft, created_at, valid_from, valid_to, world, world_id, _, _, blind,
+         key) = ready  # fmt: skip
+        name, content = draft.name, draft.content
+        if ident in places:
+            raise CorruptionError(f"node {Id(ident).short} is there twice: its blind is not random")
+        ledger.node_row = row = ledger.node_row + 1
+        places[ident] = make_row(NodePlace, (row, world, valid_from))
+        children[world].append(ident)
+        if draft.created_at is not None:
+            ledger.dated[key, created_at, name] = row
+        fields = (row, short_key(ident), ident, draft.type, name, content, created_at, world)
+        rows.append(make_row(NewNode, (*fields, valid_from, valid_to, seq, blind, key)))
+        texts.append(make_row(NewText, (row, name, content)))
+        records.append(node_record(ident, world_id, valid_from, valid_to))
+    ledger.nodes.update(b"".join(records))
+    ledger.writer.insert_nodes(rows)
+    ledger.writer.insert_texts(texts)
+    for ready in checked:
+        if ready.aliases or ready.sources:
+            _add_notes(ledger, ready, fresh=True)
+
+
+def _add_notes(ledger: Ledger, ready: _ReadyNode, *, fresh: bool) -> None:
+    row = ledger.places[ready.id].row
+    ledger.add_notes(ready.id, row, "alias", ready.aliases, fresh=fresh)
+    ledger.add_notes(ready.id, row, "source", ready.sources, fresh=fresh)
+
+
+def _check(
+    ledger: Ledger, drafts: Sequence[NodeDraft], blinds: Sequence[bytes] | None = None
+) -> list[_ReadyNode]:
     """Check every draft before anything is written; return them with their addresses."""
     limits, now = ledger.limits, ledger.writer.time
     name_max, content_max = limits.name_bytes_max, limits.content_bytes_max
     types: set[str] = set()
     checked = []
-    for draft in drafts:
+    if blinds is None:
+        blinds = _blinds(ledger, drafts)
+    for draft, blind in zip(drafts, blinds, strict=True):
         if type(draft) is not NodeDraft:
             raise InvalidInputError(f"give NodeDraft objects, not {draft!r:.100}")
         type_ = draft.type
@@ -173,23 +250,29 @@ def _check(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[_ReadyNode]:
         world, world_id = ROOT_ROW, ROOT_ID
         if draft.parent is not None:
             world, world_id = ledger.place(draft.parent).row, ledger.resolve(draft.parent)
+        ident = node_address(type_, name, content, created_at, None, None, blind)
+        key = content_key(type_, draft.name, draft.content, world)
+        times = created_at, valid_from, valid_to
         checked.append(
             make_row(
                 _ReadyNode,
-                (
-                    node_address(type_, name, content, created_at),
-                    draft,
-                    created_at,
-                    valid_from,
-                    valid_to,
-                    world,
-                    world_id,
-                    aliases,
-                    sources,
-                ),
+                (ident, draft, *times, world, world_id, aliases, sources, blind, key),
             )
         )
     return checked
+
+
+def _blinds(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[bytes]:
+    """Return a random blind for each draft; none for the root and scopes, found by their names."""
+    size = BLIND_BYTES
+    drawn = ledger.writer.random_bytes(size * len(drafts))
+    blinds = [drawn[at : at + size] for at in range(0, len(drawn), size)]
+    for place, draft in enumerate(drafts):
+        if type(draft) is NodeDraft and draft.type in NAMED_TYPES:
+            is_named = draft.type == SCOPE or draft.name == ROOT_NAME
+            if is_named and draft.created_at is not None and not draft.content:
+                blinds[place] = b""
+    return blinds
 
 
 def _validity(draft: NodeDraft, created_at: int) -> tuple[int, int | None]:
@@ -205,31 +288,16 @@ def _validity(draft: NodeDraft, created_at: int) -> tuple[int, int | None]:
     return valid_from, valid_to
 
 
-def _make_distinct(ledger: Ledger, ready: _ReadyNode) -> _ReadyNode:
-    """Return the draft with the latest free `created_at` before now.
-
-    Two calls without `created_at` mean two nodes; the same type, name, content and microsecond
-    would make them one.
-    """
-    ident, draft, created_at = ready.id, ready.draft, ready.created_at
-    name, content = draft.name.encode(), draft.content.encode()
-    while ident in ledger.places or ledger.writer.node_row(ident) is not None:
-        created_at -= 1
-        ident = node_address(draft.type, name, content, created_at)
-    valid_from = created_at if draft.valid_from is None else ready.valid_from
-    return ready._replace(id=ident, created_at=created_at, valid_from=valid_from)
-
-
 def _check_worlds(ledger: Ledger, checked: Sequence[_ReadyNode]) -> None:
-    """Check drafts of nodes that exist, before anything of a batch is written.
+    """Check drafts of scopes that exist, before anything of a batch is written.
 
     Raises:
-        ConflictError: a draft asks for another world than the node lives in, or the node was
+        ConflictError: a draft asks for another world than the scope lives in, or the scope was
             erased.
     """
     worlds: dict[bytes, int] = {}
     for ready in checked:
-        if ready.draft.created_at is None:
+        if ready.blind:
             continue
         place = ledger.places.get(ready.id)
         if place is not None:
@@ -250,8 +318,7 @@ def refuse_erased(ledger: Ledger, ident: bytes, row: int) -> None:
     """
     if ledger.writer.is_erased(row):
         raise ConflictError(
-            f"node {Id(ident).short} was erased; to say it anew, make a node with another "
-            "created_at"
+            f"node {Id(ident).short} was erased; to say it anew, create another node"
         )
 
 
@@ -345,8 +412,7 @@ def insert_erased(ledger: Ledger, record: Mapping[str, Any]) -> None:
     ledger.places[ident] = NodePlace(row, world, valid_from)
     ledger.children_put[world].append(ident)
     times = (ERASED, world, valid_from, valid_to, ledger.writer.seq)
-    ledger.writer.insert_nodes(
-        [NewNode(row, short_key(ident), ident, record["type"], "", "", *times)]
-    )
+    fields = row, short_key(ident), ident, record["type"], "", ""
+    ledger.writer.insert_nodes([NewNode(*fields, *times, blind=b"", content_key=None)])
     ledger.writer.insert_texts([NewText(row, "", "")])
     ledger.nodes.update(node_record(ident, Id(record["parent"]), valid_from, valid_to))

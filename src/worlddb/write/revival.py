@@ -17,7 +17,8 @@ from typing import Any
 
 from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import Id
-from worlddb.model.records import SCOPE, Edge, Node, ProposalStatus
+from worlddb.model.inputs import to_micros
+from worlddb.model.records import SCOPE, Edge, Node, NodeDraft, Plain, ProposalStatus
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
 from worlddb.write.node_rows import RESTORES
@@ -26,8 +27,8 @@ from worlddb.write.transaction import Transaction
 STANDS_FOR = "stands_for"
 """The key by which a fact names the longer text that one sentence was quoted from."""
 MICROSECOND = timedelta(microseconds=1)
-"""The least by which two nodes of one text and one time must differ to be two."""
-NUDGES_MAX = 1_000  # Successors of one node; more mean that something runs in a circle.
+"""By how much two generations of a scope differ in their time of creation."""
+GENERATIONS_MAX = 1_000  # Of one scope; more mean that something runs in a circle.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,14 @@ class EdgeCopy:
     edge: Edge
     valid_to: datetime | None
     status: ProposalStatus | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored(Plain):
+    """A node that had ended, and the successor that lives in its place; None in a dry run."""
+
+    old: Id
+    new: Id | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +93,29 @@ def plan_revivals(
         )
         for row, until in sorted(ends.items())
     ]
+
+
+def restored(reader: Reader, rows: Iterable[int], edges: Iterable[EdgeRow]) -> list[Revival]:
+    """Return how nodes are to live again that supersessions have ended which do not count."""
+    nodes = reader.nodes(rows)
+    ends = {
+        row: born_until(reader, row, node)
+        for row, node in nodes.items()
+        if ended_by_supersession(reader, row, node)
+    }
+    return plan_revivals(reader, ends, edges_gone={item.row for item in edges})
+
+
+def ended_by_supersession(reader: Reader, row: int, node: Node) -> bool:
+    """Return whether a supersession has ended a node, and not somebody who retired it."""
+    found = reader.edges_at([row], "in", ("supersedes",))
+    return node.valid_to in {item.edge.valid_from for item in found}
+
+
+def born_until(reader: Reader, row: int, node: Node) -> datetime | None:
+    """Return until when a node was said to hold when it was written."""
+    born = reader.commit_at(to_micros(node.known_from, "known_from"))
+    return reader.nodes([row], born)[row].valid_to
 
 
 def _quoted(reader: Reader, node: Node, edges: Iterable[EdgeRow]) -> list[EdgeRow]:
@@ -164,29 +196,43 @@ def _successor(tx: Transaction, revival: Revival, done: Mapping[Id, Id]) -> Id:
     """Create the successor of a node; a scope that was begun anew is its own successor."""
     node = revival.node
     parent = None if node.parent is None else done.get(node.parent, node.parent)
-    created_at, taken = node.created_at, set(done.values())
-    for _ in range(NUDGES_MAX):
-        with suppress(ConflictError):  # The same text and time elsewhere, or it was erased.
+    draft = NodeDraft(
+        type=node.type,
+        name=node.name,
+        content=node.content,
+        parent=parent,
+        created_at=node.created_at,
+        valid_from=node.valid_from,
+        valid_to=revival.until,
+    )
+    if node.type == SCOPE:
+        made = _live_scope(tx, draft, node.created_at)
+        if not tx.is_new(made):
+            return made
+    else:
+        (made,) = tx.create_nodes([draft], reuse=False)
+    if node.aliases:
+        tx.add_aliases(made, node.aliases)
+    if node.provenance:
+        tx.add_source(made, node.provenance)
+    if node.metadata:
+        tx.add_metadata(made, node.metadata)
+    return made
+
+
+def _live_scope(tx: Transaction, draft: NodeDraft, created_at: datetime) -> Id:
+    """Return the scope of a name that is live; if none is, make the next generation."""
+    for _ in range(GENERATIONS_MAX):
+        with suppress(ConflictError):  # It was erased.
             made = tx.create_node(
-                type=node.type,
-                name=node.name,
-                content=node.content,
-                parent=parent,
+                type=SCOPE,
+                name=draft.name,
+                parent=draft.parent,
                 created_at=created_at,
-                valid_from=node.valid_from,
-                valid_to=revival.until,
+                valid_from=draft.valid_from,
+                valid_to=draft.valid_to,
             )
-            if tx.is_new(made.id) and made.id not in taken:
-                break
-            if node.type == SCOPE and made.valid_to is None:
+            if tx.is_new(made.id) or made.valid_to is None:
                 return made.id
         created_at += MICROSECOND
-    else:
-        raise ConflictError(f"node {node.id.short} has {NUDGES_MAX} successors; look at its edges")
-    if node.aliases:
-        tx.add_aliases(made.id, node.aliases)
-    if node.provenance:
-        tx.add_source(made.id, node.provenance)
-    if node.metadata:
-        tx.add_metadata(made.id, node.metadata)
-    return made.id
+    raise ConflictError(f"scope {draft.name} was ended {GENERATIONS_MAX} times; look at its edges")

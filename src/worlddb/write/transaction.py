@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
@@ -98,12 +99,13 @@ class Transaction:
 
         Without `parent` it lives in the root world; without `valid_from` it is true from
         `created_at` on, which is now if not given. The same type, name, content and `created_at`
-        again is the same node, with further aliases and sources.
+        again, in the same world and while the node is live, is the same node, with further aliases
+        and sources. Its id is new and cannot be foretold, except that of a scope.
 
         Raises:
             InvalidInputError: a field is wrong; nothing was written.
             NotFoundError: the parent does not exist.
-            ConflictError: this very node already lives in another world.
+            ConflictError: this very scope already lives in another world, or was erased.
         """
         draft = NodeDraft(
             type=type,
@@ -118,13 +120,15 @@ class Transaction:
         )
         return self._do(create_node, self._ledger, draft)
 
-    def create_nodes(self, drafts: Iterable[NodeDraft]) -> list[Id]:
+    def create_nodes(self, drafts: Iterable[NodeDraft], *, reuse: bool = True) -> list[Id]:
         """Create many nodes and return their ids; the fast way to load.
+
+        With `reuse` off, every draft is a new node, also one that is equal to another node.
 
         Raises:
             InvalidInputError, NotFoundError, ConflictError: as `create_node`.
         """
-        return self._do(create_nodes, self._ledger, drafts)
+        return self._do(partial(create_nodes, reuse=reuse), self._ledger, drafts)
 
     def is_new(self, node_id: Id) -> bool:
         """Return whether this transaction created a node."""

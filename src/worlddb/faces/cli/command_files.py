@@ -15,6 +15,7 @@ from worlddb.errors import InvalidInputError, StorageError
 from worlddb.faces.user_paths import VECTORS_END
 
 STDIN = "-"
+PRIVATE = 0o600  # Memories are personal: a new file is for its owner alone.
 STORE_ENDS = ("", "-wal", "-shm", "-journal", VECTORS_END)  # Ends of the names of a store's files.
 
 
@@ -27,6 +28,8 @@ def landing(target: str, *, replace: bool) -> Iterator[str]:
     Raises:
         StorageError: `target` exists and `replace` is not set, is no file, or has no folder.
     """
+    from worlddb.audit.backup_restore import remove_abandoned_copies
+
     folder, name = os.path.split(os.path.realpath(target))
     if os.path.isdir(target):
         raise StorageError(f"{target}: is a folder; give the path of a file in it")
@@ -38,12 +41,18 @@ def landing(target: str, *, replace: bool) -> Iterator[str]:
     if not os.path.isdir(folder):
         raise StorageError(f"{target}: the folder {folder} does not exist; create it first")
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    remove_abandoned_copies(folder, name)
     try:
         yield temporary
         _rename(temporary, os.path.join(folder, name), target, replace)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def private_opener(path: str, flags: int) -> int:
+    """Open a new file for its owner alone: an `opener` of `open`."""
+    return os.open(path, flags, PRIVATE)
 
 
 def refuse_store(target: str, store: str) -> None:

@@ -113,6 +113,31 @@ def ablate(args: argparse.Namespace) -> int:
     return 0
 
 
+def overview(args: argparse.Namespace) -> int:
+    """Run every benchmark file of a folder, beside simpler rankings; print one table."""
+    from worlddb.evaluate.overview import files_in, overview_rows, variants
+
+    rows: list[list[str]] = []
+    for path, form in files_in(args.data).items():
+        # As the memory of an agent reads what it is told: without a model, by the rules.
+        told = {"what": form, "data": path, "reader": args.reader or "rules"}
+        one = argparse.Namespace(**{**vars(args), **told})
+        base = _settings(one)
+        plan = _plan(one, base)
+        runs = {
+            title: _run(one, settings, None, plan, None, f"{form}: {title}").records
+            for title, settings in variants(base)
+        }
+        rows += overview_rows(form, runs)
+    headers = ["set", "ranking", "questions", "figures with their 95 % intervals"]
+    if wants_json(args):
+        print_json([dict(zip(headers, row, strict=True)) for row in rows])
+    else:
+        print_table(headers, rows)
+        print("\n  star: the interval of the difference to the first row of the set leaves out 0")
+    return 0
+
+
 def _folder(out: str | None, title: str) -> str | None:
     """Return where one row of a table is kept."""
     return out and f"{out}/{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"

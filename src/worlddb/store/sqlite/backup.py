@@ -7,6 +7,7 @@ logs that a crash left behind are dealt with, and what does not come to its end 
 from __future__ import annotations
 
 import os
+import uuid
 from contextlib import closing
 from pathlib import Path
 
@@ -14,11 +15,13 @@ import apsw
 
 from worlddb.errors import ConflictError, FormatError, StorageError
 from worlddb.store.sqlite.database_file import (
+    MEMORY,
     check_format,
     connect_somehow,
     refuse_bad_path,
     translated,
 )
+from worlddb.store.sqlite.file_watch import PartialFile, make_private
 from worlddb.store.sqlite.schema import APPLICATION_ID
 
 PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and an interrupt does not wait long.
@@ -39,7 +42,28 @@ def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
             copy.step(PAGES_AT_ONCE)
 
 
-def land(partial: str, path: str) -> None:
+def refuse_bad_target(path: str) -> None:
+    """Say early what is wrong with the path of a backup."""
+    refuse_bad_path(path)
+    if path == MEMORY:
+        raise StorageError("a backup is a file; give a path")
+    if os.path.exists(path):
+        raise StorageError(f"{path}: exists already; choose a new path for the backup")
+
+
+def copy_to_new(source: apsw.Connection, path: str, like: str | None) -> None:
+    """Copy a snapshot to a new file, with the rights of the file `like`, or for its owner alone."""
+    with (
+        closing(PartialFile(f"{path}.{uuid.uuid4().hex}.partial", like)) as partial,
+        closing(apsw.Connection(partial.path)) as target,
+    ):
+        copy_pages(source, target)
+        target.close()
+        # Under its name only when it is whole: a killed backup is never taken for one.
+        _land(partial.path, path)
+
+
+def _land(partial: str, path: str) -> None:
     """Give a finished copy its name; StorageError if another file has it."""
     try:
         os.link(partial, path)
@@ -80,7 +104,9 @@ def copy_into(source: str, path: str) -> None:
     """
     refuse_bad_path(path)
     is_new = not os.path.exists(path)
-    if not is_new:
+    if is_new:
+        make_private(path)
+    else:
         _refuse_stranger(path)
     try:
         with translated(path), closing(apsw.Connection(path)) as con:

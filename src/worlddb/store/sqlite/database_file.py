@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,13 @@ from worlddb.errors import (
     WorldDBError,
 )
 from worlddb.store.rows import CommitRow, Head, LookupsReached, NewText
-from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS, create
+from worlddb.store.sqlite.schema import (
+    APPLICATION_ID,
+    FORMAT_VERSION,
+    MIGRATIONS,
+    create,
+    teach_words,
+)
 
 MEMORY = ":memory:"
 CACHE_KIB = 262_144
@@ -142,6 +148,14 @@ def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) 
         con.close()
         raise
     return con
+
+
+def teach_writer(con: apsw.Connection) -> None:
+    """Give a connection what the tables ask of who writes them."""
+    # Answers the guards: this connection is the engine's own.
+    flags = apsw.SQLITE_INNOCUOUS
+    con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=flags)
+    teach_words(con)
 
 
 def connect_immutable(path: str) -> apsw.Connection:
@@ -283,11 +297,12 @@ def among(rows: list[int]) -> Any:
 
 
 class SessionContext:
-    """What all sessions of a store share: statements run, and whether nodes are verified."""
+    """What all sessions of a store share: a count of statements, a setting, and randomness."""
 
-    __slots__ = ("statements", "verifies")
+    __slots__ = ("random_bytes", "statements", "verifies")
 
-    def __init__(self, verifies: bool) -> None:
+    def __init__(self, verifies: bool, random_bytes: Callable[[int], bytes]) -> None:
+        self.random_bytes = random_bytes
         self.statements = 0
         self.verifies = verifies
 
@@ -443,4 +458,4 @@ class JournalTable:
 
     def insert_commit(self, row: CommitRow) -> None:
         """Write the journal's row."""
-        self._session.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._session.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)

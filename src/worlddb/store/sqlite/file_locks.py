@@ -1,8 +1,6 @@
 """File locks: who may use a store's file, in this process and beside other users of it.
 
-Gate          counts readers, admits one writer at a time, and shuts behind the last
 LockedFiles   locks that keep another SQLite in this process from closing the store under us
-FileWatch     notices that the file was deleted, moved or replaced
 Checkpointer  moves the write-ahead log into the file, off every writer's path
 """
 
@@ -12,153 +10,39 @@ import os
 import struct
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from threading import RLock
 
 import apsw
 
-from worlddb.errors import ConflictError, InvalidInputError, StorageError, WorldDBError
+from worlddb.errors import WorldDBError
+from worlddb.store.sqlite.file_watch import FileWatch, two_logs
+from worlddb.store.sqlite.gate import Gate
 
 try:
     import fcntl
 except ImportError:  # Windows, where locks belong to open files anyway.
     fcntl = None  # type: ignore[assignment]
 
-TIDYING_S_MAX = 5.0
-"""How long the store's own upkeep may wait for its turn, or a writer for the upkeep."""
+HAS_LOCKS = sys.platform == "linux" and sys.maxsize > 1 << 32  # Locks that belong to an open file.
 ALONE_BYTE = 0x40000002
 """In the file: a byte that has to be free for the one who takes the log away."""
 USED_BYTE = 128
 """In the index of the log: the byte that has to be free for the one who begins it anew."""
+LOGS_BYTE = 1 << 61
+"""In the file, far behind its end: from here on, one byte for each log that the file could have."""
+LOGS_MAX = 1 << 32  # Logs are told apart by their file numbers, of which this much is looked at.
+_LOCK = struct.Struct("hhqqi0q")  # l_type, l_whence, l_start, l_len, l_pid, as C lays them out.
 PAGES_MIN = 8_000  # About 32 MB of log: small enough to re-read after a crash in no time.
+STOPPING_S_MAX = 30.0  # Far longer than a checkpoint takes; then the thread is left behind.
 TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
 ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
 OTHERS_PATIENCE_MS = 10  # Other processes wait for this lock, too; a later commit tries again.
 LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew after a large load.
 X_SYNC = 5
 """Where `xSync` is in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""
-
-
-class Gate:
-    """Counts readers, admits one writer at a time, and shuts when both are gone."""
-
-    def __init__(self, path: str, timeout_s: float) -> None:
-        self._path = path
-        self._timeout_s = timeout_s
-        self._state = threading.Condition()
-        self._readers = 0
-        self._writer: int | None = None
-        self._tidier: int | None = None
-        self._closed = False
-        self._queue: deque[object] = deque()
-        self._long_lived: list[apsw.Connection] = []
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Count as a reader for the length of the block."""
-        counted = False
-        try:
-            with self._state:
-                self._check_open()
-                self._readers += 1
-                counted = True
-            yield
-        finally:
-            if counted:
-                with self._state:
-                    self._readers -= 1
-                    self._state.notify_all()
-
-    @contextmanager
-    def writing(self, timeout_s: float | None = None) -> Iterator[None]:
-        """Be the one writer for the length of the block.
-
-        Raises:
-            InvalidInputError: the store is closed, or this thread is the writer already.
-            ConflictError: another thread stayed the writer for longer than the time-out.
-        """
-        me = threading.get_ident()
-        patience_s = self._timeout_s if timeout_s is None else timeout_s
-        if self._writer == me:
-            raise InvalidInputError(
-                "this thread already has a transaction open; use that one, or end it first"
-            )
-        ticket = object()
-        try:
-            with self._state:
-                self._check_open()
-                self._queue.append(ticket)
-                if not self._wait_for_turn(ticket, patience_s):
-                    raise ConflictError(
-                        f"{self._path}: another thread's transaction took longer than "
-                        f"{patience_s:g} s; try again"
-                    )
-                self._check_open()
-                self._writer = me
-            yield
-        finally:
-            with self._state:
-                with suppress(ValueError):
-                    self._queue.remove(ticket)
-                if self._writer == me:
-                    self._writer = None
-                self._state.notify_all()
-
-    @contextmanager
-    def tidying(self) -> Iterator[None]:
-        """Be the one writer for a moment that is the store's own business."""
-        self._tidier = threading.get_ident()
-        try:
-            with self.writing(TIDYING_S_MAX):
-                yield
-        finally:
-            self._tidier = None
-
-    def _wait_for_turn(self, ticket: object, patience_s: float) -> bool:
-        """Wait until a writer may pass; one without patience still waits while we tidy up."""
-        if self._state.wait_for(lambda: self._is_next(ticket), patience_s):
-            return True
-        is_ours = self._tidier is not None and self._writer in (None, self._tidier)
-        return is_ours and self._state.wait_for(lambda: self._is_next(ticket), TIDYING_S_MAX)
-
-    def _is_next(self, ticket: object) -> bool:
-        """Return whether it is a waiting writer's turn: first come, first served."""
-        return self._writer is None and self._queue[0] is ticket
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep every other thread out for the length of the block; the writer passes."""
-        with nullcontext() if self._writer == threading.get_ident() else self.writing():
-            yield
-
-    def adopt(self, con: apsw.Connection) -> None:
-        """Remember a connection that lives outside the count, to close it with the store."""
-        with self._state:
-            self._long_lived.append(con)
-
-    def drop(self, con: apsw.Connection) -> None:
-        """Forget an adopted connection."""
-        with self._state:
-            if con in self._long_lived:
-                self._long_lived.remove(con)
-
-    def close(self) -> list[apsw.Connection]:
-        """Admit nobody more, wait until all are out, and return the adopted connections."""
-        if self._writer == threading.get_ident():
-            raise InvalidInputError(
-                "this thread has a transaction open; leave its block, then close the store"
-            )
-        with self._state:
-            self._closed = True
-            self._state.wait_for(lambda: not self._readers and self._writer is None)
-            left, self._long_lived = self._long_lived, []
-        return left
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise InvalidInputError(f"{self._path}: is closed; open it again")
 
 
 class FileLocks:
@@ -171,37 +55,52 @@ class FileLocks:
     locks by closing it; then other processes do not learn of us either.
 
     Locks that belong to an open file do not have that weakness. We hold two, on the bytes that
-    SQLite asks for before it does either. They keep nobody from reading or writing.
+    SQLite asks for before it does either. They keep nobody from reading or writing. A third says
+    which log we use, so that whoever comes with another one (by another name of the file, or after
+    the log was deleted) is refused.
     """
 
     def __init__(self) -> None:
         self._files: list[tuple[int, int]] = []
-        self._holding = 0
-        self._open = 0
+        self._log = 0
+        self._holding: set[object] = set()
+        self._open: set[object] = set()
 
-    def take(self, path: str) -> None:
-        """Hold the file for one store more, whose connection is open already."""
-        self._holding += 1
-        self._open += 1
-        if self._holding > 1:
+    def take(self, path: str, who: object) -> None:
+        """Hold the file for one store more, whose connection is open already.
+
+        Raises:
+            StorageError: this process or another one uses another log with this file.
+        """
+        log = _log_byte(path)
+        if self._holding and log != self._log:
+            raise two_logs(path)
+        self._holding.add(who)
+        self._open.add(who)
+        if len(self._holding) > 1:
             return
+        self._log = log
         # Anew, also while another store is being closed: the log may have a new index by now.
-        for name, byte in ((path, ALONE_BYTE), (f"{path}-shm", USED_BYTE)):
+        for name, byte in ((f"{path}-shm", USED_BYTE), (path, ALONE_BYTE), (path, log)):
             # A disk without such locks, or a log without an index: as safe as SQLite alone.
             with suppress(OSError):
                 self._files.append((os.open(name, os.O_RDONLY), byte))
                 _lock_byte(*self._files[-1], fcntl.F_RDLCK)
+        if self._files and _uses_another_log(self._files[-1][0], log):
+            self.release(who)
+            self.forget(who)
+            raise two_logs(path)
 
-    def release(self) -> None:
+    def release(self, who: object) -> None:
         """Let go for one store, before it closes: its last connection is to tidy the log up."""
-        self._holding -= 1
+        self._holding.discard(who)
         for file, byte in self._files if not self._holding else ():
             with suppress(OSError):
                 _lock_byte(file, byte, fcntl.F_UNLCK)
 
-    def forget(self) -> None:
+    def forget(self, who: object) -> None:
         """Note that a store has closed its connections."""
-        self._open -= 1
+        self._open.discard(who)
 
     def close(self) -> bool:
         """Close the files if no store is open; return whether that is so.
@@ -212,11 +111,35 @@ class FileLocks:
             os.close(self._files.pop()[0])
         return not self._open
 
+    def abandon(self) -> None:
+        """Close the files without a look at who uses them: after a fork they are the parent's."""
+        while self._files:
+            os.close(self._files.pop()[0])
+
 
 def _lock_byte(file: int, byte: int, kind: int) -> None:
     """Change a lock that belongs to the open file."""
-    # l_type, l_whence, l_start, l_len, l_pid, as the C compiler lays them out.
-    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi0q", kind, os.SEEK_SET, byte, 1, 0))
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, _LOCK.pack(kind, os.SEEK_SET, byte, 1, 0))
+
+
+def _log_byte(path: str) -> int:
+    """Return the byte that stands for the log beside a file; the last one if there is no log."""
+    try:
+        return LOGS_BYTE + os.stat(f"{path}-wal").st_ino % LOGS_MAX
+    except OSError:
+        return LOGS_BYTE + LOGS_MAX
+
+
+def _uses_another_log(file: int, log: int) -> bool:
+    """Return whether somebody has said that their log is another one."""
+    for first, count in ((LOGS_BYTE, log - LOGS_BYTE), (log + 1, LOGS_BYTE + LOGS_MAX - log)):
+        asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, first, count, 0)
+        with suppress(OSError):  # A disk without such locks.
+            if count and _LOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked))[0] != (
+                fcntl.F_UNLCK
+            ):
+                return True
+    return False
 
 
 class LockedFiles:
@@ -224,6 +147,7 @@ class LockedFiles:
 
     def __init__(self) -> None:
         self._by_file: dict[tuple[int, int], FileLocks] = {}
+        self._looks: dict[tuple[int, int], int] = {}
         self._opening = 0
         # A store that is dropped lets go wherever its thread happens to be, also in here.
         self._lock = RLock()
@@ -240,87 +164,76 @@ class LockedFiles:
                 self._opening -= 1
                 self._close_left()
 
-    def take(self, path: str) -> tuple[int, int] | None:
-        """Hold a file; return its key, or None where there are no such locks."""
-        if sys.platform != "linux" or sys.maxsize < 1 << 32:
-            return None
+    def refuse_two_logs(self, path: str) -> None:
+        """Look, before a file is opened, whether another program uses another log with it.
+
+        Raises:
+            StorageError: so it does.
+        """
+        real = os.path.realpath(path)
+        if not HAS_LOCKS or not os.access(real, os.R_OK):
+            return
+        key = _key_of(real)
+        with self._lock:
+            if key not in self._looks:
+                self._looks[key] = os.open(real, os.O_RDONLY)
+            if _uses_another_log(self._looks[key], _log_byte(real)):
+                raise two_logs(path)
+
+    def take(self, path: str, who: object) -> None:
+        """Hold a file for a store, where there are such locks."""
+        if not HAS_LOCKS:
+            return
         real = os.path.realpath(path)  # That is where the log lies.
-        about = os.stat(real)
-        key = about.st_dev, about.st_ino
         with self._lock:
-            self._by_file.setdefault(key, FileLocks()).take(real)
-        return key
+            self._by_file.setdefault(_key_of(real), FileLocks()).take(real, who)
 
-    def release(self, key: tuple[int, int] | None) -> None:
-        """Let go of a file, before the connections of a store are closed."""
+    def release(self, who: object) -> None:
+        """Let go of a store's file, before its connections are closed; twice does nothing."""
         with self._lock:
-            if key is not None and key in self._by_file:
-                self._by_file[key].release()
+            for held in self._by_file.values():
+                held.release(who)
 
-    def forget(self, key: tuple[int, int] | None) -> None:
-        """Forget a file, after the connections of a store are closed."""
+    def forget(self, who: object) -> None:
+        """Forget a store, after its connections are closed; twice does nothing."""
         with self._lock:
-            if key is not None and key in self._by_file:
-                self._by_file[key].forget()
-                self._close_left()
+            for held in self._by_file.values():
+                held.forget(who)
+            self._close_left()
 
     def _close_left(self) -> None:
         """Close the files of which no store is open."""
         for key, hold in list(self._by_file.items()) if not self._opening else ():
             if hold.close():
                 self._by_file.pop(key, None)
+        for key in list(self._looks) if not self._opening else ():
+            if key not in self._by_file:
+                os.close(self._looks.pop(key))
 
-    def drop(self, key: tuple[int, int] | None) -> None:
+    def drop(self, who: object) -> None:
         """Let go of a file and forget it, when a store is gone without having been closed."""
-        self.release(key)
-        self.forget(key)
+        self.release(who)
+        self.forget(who)
 
     def begin_anew(self) -> None:
         """Hold nothing: after a fork, what is held is the parent's business."""
+        # Closed here, too: a lock that belongs to an open file lives until the last one closes it.
+        for held in self._by_file.values():
+            held.abandon()
         self._by_file = {}
+        self._looks = {}
         self._opening = 0
         self._lock = RLock()
+
+
+def _key_of(file: str) -> tuple[int, int]:
+    about = os.stat(file)
+    return about.st_dev, about.st_ino
 
 
 LOCKED_FILES = LockedFiles()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=LOCKED_FILES.begin_anew)
-
-
-class FileWatch:
-    """A path, and the file that it led to when the store was opened.
-
-    SQLite goes on writing to the file it has opened, whatever its path leads to by now. Nobody
-    would find what was written there, so it must not be acknowledged.
-    """
-
-    def __init__(self, path: str, file: str | None) -> None:
-        self._path = path
-        self._file = file
-        self._found = None if file is None else _identity(file)
-
-    def refuse_lost(self) -> None:
-        """Raise StorageError if the path leads to another file by now, or to none."""
-        if self._file is None or self._found is None:
-            return
-        try:
-            if _identity(self._file) == self._found:
-                return
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except OSError:
-            return  # A folder that we may not look into any more says nothing about the file.
-        raise StorageError(
-            f"{self._path}: was deleted, moved or replaced while it was open here, so nothing is "
-            "written any more; put the right file in its place (a backup, by 'worlddb restore') "
-            "and start this program again"
-        )
-
-
-def _identity(file: str) -> tuple[int, int] | None:
-    """Return what tells a file from others; None on a file system that numbers none."""
-    about = os.stat(file)
-    return (about.st_dev, about.st_ino) if about.st_ino else None
 
 
 def sync_file(con: apsw.Connection) -> None:
@@ -347,14 +260,21 @@ class Checkpointer:
     beside the writers, and the little that is left in a turn of its own.
     """
 
-    def __init__(self, path: str, writer: apsw.Connection, gate: Gate) -> None:
+    def __init__(self, path: str, writer: apsw.Connection, gate: Gate, watch: FileWatch) -> None:
         self._path = path
         self._gate = gate
-        self._due = threading.Event()
+        self._watch = watch
+        # No event: an interrupt inside `set` would leave the thread asleep.
+        self._due: SimpleQueue[None] = SimpleQueue()
+        self._is_due = False
         self._stopped = False
         self._thread: threading.Thread | None = None
         self._pages = 0
         self._tried = 0
+        self.follow(writer)
+
+    def follow(self, writer: apsw.Connection) -> None:
+        """Hear of the commits of a connection."""
         writer.pragma("journal_size_limit", LOG_BYTES_MAX)
         writer.set_wal_hook(self._after_commit)
 
@@ -362,32 +282,37 @@ class Checkpointer:
         if pages < self._pages:
             self._tried = 0  # The log has begun anew.
         self._pages = pages
-        if pages - self._tried >= PAGES_MIN and not self._due.is_set():
+        if pages - self._tried >= PAGES_MIN and not self._is_due:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="worlddb-checkpoint", daemon=True
                 )
                 self._thread.start()
-            self._due.set()
+            self._is_due = True
+            self._due.put(None)
         return apsw.SQLITE_OK
 
     def _run(self) -> None:
-        con = apsw.Connection(self._path)
-        con.set_busy_timeout(OTHERS_PATIENCE_MS)
+        con: apsw.Connection | None = None
         try:
-            while True:
-                self._due.wait()
-                if self._stopped:
-                    return
+            while not self._stopped:
+                self._due.get()
                 # A failed checkpoint loses nothing: the log stays, and a later commit asks again.
                 with suppress(apsw.Error, WorldDBError):
-                    self._move(con)
+                    self._watch.refuse_lost()  # A new connection would begin a new log.
+                    con = con or self._connect()
+                    if not self._stopped:
+                        self._move(con)
                 self._tried = self._pages
-                self._due.clear()
-                if self._stopped:
-                    return
+                self._is_due = False
         finally:
-            con.close()
+            if con is not None:
+                con.close()
+
+    def _connect(self) -> apsw.Connection:
+        con = apsw.Connection(self._path)
+        con.set_busy_timeout(OTHERS_PATIENCE_MS)
+        return con
 
     def _move(self, con: apsw.Connection) -> None:
         """Move the log into the file, all of it if readers allow."""
@@ -405,6 +330,7 @@ class Checkpointer:
     def stop(self) -> None:
         """End the thread; the last connection to close checkpoints what is left."""
         self._stopped = True
-        self._due.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._due.put(None)
+        with suppress(RuntimeError):  # An interrupt may have come before the thread began.
+            if self._thread is not None:
+                self._thread.join(STOPPING_S_MAX)

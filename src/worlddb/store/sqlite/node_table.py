@@ -60,11 +60,14 @@ from worlddb.store.sqlite.schema import (
 
 _COLUMNS = f"""
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
-           n.valid_from, n.valid_to, n.born, b.time
+           n.valid_from, n.valid_to, n.born, b.time, n.blind
     FROM nodes n LEFT JOIN nodes p ON p.row = n.parent LEFT JOIN commits b ON b.seq = n.born
     WHERE n.row {IN}
 """
-_WORLD = "SELECT row, id, state, type, name, content, created_at, parent FROM nodes WHERE row "
+_WORLD = (
+    "SELECT row, id, state, type, name, content, created_at, parent, blind FROM nodes WHERE row "
+)
+_BODY = "SELECT row, id, type, parent, name, content, valid_from, valid_to FROM nodes "
 _KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The same in every store, but for its state."""
@@ -112,6 +115,7 @@ class _NodeColumns(NamedTuple):
     valid_to: int | None
     born: int
     born_time: int | None
+    blind: bytes
 
 
 class NodeTable:
@@ -216,7 +220,7 @@ class NodeTable:
         """Return `_NodeColumns` as (row, value)."""
         # A plain tuple, unpacked once: this is the innermost loop of most reads.
         (row, id_, state, type_, name, content, created_at, _, parent_id, valid_from, valid_to, _,
-         born_time) = columns  # fmt: skip
+         born_time, _) = columns  # fmt: skip
         notes = notes_of.get(row)
         ident = trusted_id(id_)
         # The open transaction's own commit has no row yet, so no time in the join.
@@ -246,8 +250,7 @@ class NodeTable:
             return
         past = self._journal.past(("node.valid_to", "node.parent"), wanted, known)
         found = self._session.execute(
-            "SELECT row, id, type, parent, name, content, valid_from, valid_to FROM nodes "
-            f"WHERE row {IN} AND born <= ? ORDER BY row",
+            f"{_BODY} WHERE row {IN} AND born <= ? ORDER BY row",
             (among(wanted), FOREVER if known is None else known),
         )
         try:
@@ -327,6 +330,24 @@ class NodeTable:
 
     # -- names and notes ---------------------------------------------------------------------------
 
+    def alike(self, keys: Iterable[int], now: int, most: int) -> list[int]:
+        """Return the newest `most` rows of each content key that have not ended by `now`."""
+        self._session.need_index("nodes_content")
+        # Ended ones count among the `most`: a text that is retired and said again stays cheap.
+        sql = (
+            "SELECT row FROM (SELECT row, valid_to FROM nodes WHERE content_key = ? "
+            "ORDER BY created_at DESC, row DESC LIMIT ?) WHERE valid_to IS NULL OR valid_to > ?"
+        )
+        found = (self._session.rows(sql, (key, most, now)) for key in dict.fromkeys(keys))
+        return [row for rows in found for row in rows]
+
+    def twins(self, keys: Iterable[int], created_at: int, most: int) -> list[BodyRow]:
+        """Return the last `most` nodes with one of these content keys and this time of creation."""
+        self._session.need_index("nodes_content")
+        sql = f"{_BODY} WHERE content_key {IN} AND created_at = ? ORDER BY row DESC LIMIT ?"
+        found = self._session.execute(sql, (among(list(keys)), created_at, most))
+        return list(map(BodyRow._make, found))
+
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows with exactly these names, name by name and by row."""
         texts = TextIndex(self._session)
@@ -374,7 +395,7 @@ class NodeTable:
         """Insert nodes; their texts come by `insert_texts`."""
         self._session.executemany(
             "INSERT INTO nodes (row, key, id, type, name, content, created_at, parent, valid_from, "
-            "valid_to, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "valid_to, born, blind, content_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
 

@@ -1,7 +1,7 @@
 """Node verification: a node that is read must be the node that was written.
 
-An id is the hash of type, name, content and creation time, so each read can compare them. Notes,
-validity and parents are no part of the address; `check` compares those with the journal.
+An id is the hash of type, name, content, creation time and blind, so each read compares them.
+Notes, validity and parents are no part of the address; `check` compares those with the journal.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from worlddb.store.sqlite.database_file import IN, WAY_OUT, SqlSession, among
 
 
 def refuse_changed(found: Iterable[Any]) -> None:
-    """Refuse nodes (row, id, state, type, name, content, created_at, …) that were changed.
+    """Refuse nodes (row, id, state, type, name, content, created_at, …, blind) that were changed.
 
     Raises:
         CorruptionError: the fields of a node do not hash to its id.
     """
-    for _, ident, _, type_, name, content, created_at, *_ in found:
-        if not has_address(ident, type_, name, content, created_at):
+    for _, ident, _, type_, name, content, created_at, *_, blind in found:
+        if not has_address(ident, type_, name, content, created_at, blind):
             raise _damaged(ident, "is not what was written (its fields do not hash to its id)")
 
 

@@ -1,7 +1,8 @@
 """The tables, their guards, and how an older file becomes a newer one.
 
     nodes      one row a node; everything hashed is immutable, the rest are projections; the root's
-               state is in the journal alone
+               state is in the journal alone; `content_key` finds nodes with an equal text that were
+               born in one world
     edges      one row an edge; `gone` is the commit that deleted it
     notes      aliases and sources of nodes
     history    what a projection said before a commit changed it: the past is read from here
@@ -13,8 +14,8 @@
     texts      full-text index of analysed words (derived)
     models, vectors, pools   embeddings: of each text, and composed of each world (derived)
     tokens     embeddings of the single words of a text, where a model has them (derived)
-    lookups    keys of names and of contents, for finding what is there already; how far they go,
-               the names of each world, and what was moved since (derived)
+    lookups    keys of names, for finding who is there already; how far they go, the names of each
+               world, and what was moved since (derived)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
 An id is looked up by `key`, its first 8 bytes as an integer: a third of the index of 32 bytes.
@@ -26,12 +27,20 @@ program's INSERT, UPDATE or DELETE fails with "no such function: worlddb_write".
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 from blake3 import blake3
 
 from worlddb.language.text_tokens import indexed
-from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
+from worlddb.model.address import (
+    ERASED,
+    ROOT_ID,
+    ROOT_NAME,
+    ROOT_TYPE,
+    content_key,
+    short_key,
+)
 from worlddb.model.records import GENESIS, commit_hash, node_record, state_digest
 from worlddb.store.rows import ROOT_ROW
 
@@ -52,6 +61,13 @@ CREATE TABLE nodes (
     valid_to INTEGER,
     born INTEGER NOT NULL
 ) STRICT;
+"""
+
+# Added to older stores by the same statements, so that both have one description of their tables.
+BLINDS = """
+ALTER TABLE nodes ADD COLUMN blind BLOB NOT NULL DEFAULT x'';
+ALTER TABLE nodes ADD COLUMN content_key INTEGER;
+ALTER TABLE commits ADD COLUMN blind BLOB NOT NULL DEFAULT x'';
 """
 
 EDGES = """
@@ -243,6 +259,7 @@ USUAL_MERGE = 4  # Both are FTS5's own defaults; a bulk load uses others for its
 DEFERRED_INDEXES = {
     "nodes_key": "CREATE INDEX nodes_key ON nodes (key)",
     "nodes_parent": "CREATE INDEX nodes_parent ON nodes (parent)",
+    "nodes_content": "CREATE INDEX nodes_content ON nodes (content_key, created_at)",
     "edges_key": "CREATE INDEX edges_key ON edges (key)",
     "edges_source": "CREATE INDEX edges_source ON edges (source, type)",
     "edges_target": "CREATE INDEX edges_target ON edges (target, type)",
@@ -289,7 +306,7 @@ def write_genesis(con: apsw.Connection) -> None:
     }
     hash_ = commit_hash(GENESIS, 0, 0, FIRST_ACTOR, ROOT_ID, digests, "[]")
     con.execute(
-        "INSERT INTO commits VALUES (0, 0, ?, ?, ?, ?, 0, 0, '[]')",
+        "INSERT INTO commits VALUES (0, 0, ?, ?, ?, ?, 0, 0, '[]', x'')",
         (FIRST_ACTOR, ROOT_ID, hash_, ROOT_ROW),
     )
     con.execute(
@@ -306,7 +323,8 @@ def teach_words(con: apsw.Connection) -> None:
 
 def create(con: apsw.Connection) -> None:
     """Make a new store: every table, the root world, the indexes and the guards."""
-    con.execute(NODES + EDGES + COMMITS + THE_REST + DERIVED + LOOKUPS + TOKENS + SETS + TEXTS)
+    tables = NODES + EDGES + COMMITS + THE_REST + DERIVED + LOOKUPS + TOKENS + SETS + TEXTS
+    con.execute(tables + BLINDS)
     write_genesis(con)
     for statement in (*DEFERRED_INDEXES.values(), *guards().values()):
         con.execute(statement)
@@ -362,7 +380,36 @@ def from_3_to_4(con: apsw.Connection) -> None:
     con.execute(LOOKUPS)
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (from_1_to_2, from_2_to_3, from_3_to_4)
+def from_4_to_5(con: apsw.Connection) -> None:
+    """Make room for blinds, and file every node in the content index.
+
+    Nodes and commits that are there keep their hashes and have no blind. The name index, which held
+    contents as well, is made anew when it is needed.
+    """
+    guard = "nodes_guard_update"
+    con.execute(f"DROP TRIGGER {guard}")
+    con.execute(BLINDS)
+    key: Any = content_key
+    con.create_scalar_function("worlddb_content_key", key, 4, deterministic=True)
+    # By the world that a node was born in; the history knows it if the node was moved.
+    con.execute(
+        "UPDATE nodes SET content_key = worlddb_content_key(type, name, content, coalesce("
+        "(SELECT was FROM history WHERE field = 'node.parent' AND history.row = nodes.row "
+        "ORDER BY seq LIMIT 1), parent)) WHERE parent IS NOT NULL AND created_at != ?",
+        (ERASED,),
+    )
+    con.execute(DEFERRED_INDEXES["nodes_content"])
+    con.execute(guards()[guard])
+    for table in ("lookups", "lookups_reached", "lookups_worlds", "lookups_moved"):
+        con.execute(f"DELETE FROM {table}")
+
+
+MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (
+    from_1_to_2,
+    from_2_to_3,
+    from_3_to_4,
+    from_4_to_5,
+)
 """Never edited once released; a change of layout is a further function, and one in `create`."""
 
 FORMAT_VERSION = 1 + len(MIGRATIONS)

@@ -3,16 +3,14 @@
 Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
 behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
 own, so no write pays for one. A store in memory has one connection for all, one at a time.
-
-Sessions are put together from tables: each call of the interface is the method of one table, and
-`SqliteReader` and `SqliteWriter` say of which.
+`SqliteReader` and `SqliteWriter` say which table has each call of the interface.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
-import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
@@ -24,7 +22,7 @@ import apsw
 
 from worlddb.errors import StorageError
 from worlddb.store.rows import CommitRow, NewText
-from worlddb.store.sqlite.backup import copy_pages, land
+from worlddb.store.sqlite.backup import copy_pages, copy_to_new, refuse_bad_target
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
@@ -38,6 +36,7 @@ from worlddb.store.sqlite.database_file import (
     migrate,
     refuse_bad_path,
     refuse_old_format,
+    teach_writer,
     translated,
     why_read_only,
 )
@@ -49,9 +48,15 @@ from worlddb.store.sqlite.derived_tables import (
     SetPagesWriter,
 )
 from worlddb.store.sqlite.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
-from worlddb.store.sqlite.file_locks import LOCKED_FILES, Checkpointer, FileWatch, Gate
+from worlddb.store.sqlite.file_locks import LOCKED_FILES, Checkpointer
+from worlddb.store.sqlite.file_watch import (
+    FileWatch,
+    LostLogError,
+    make_private,
+    refuse_second_name,
+)
+from worlddb.store.sqlite.gate import Gate, function_of, has_returned
 from worlddb.store.sqlite.node_table import BulkLoad, NodeTable, TextIndex
-from worlddb.store.sqlite.schema import teach_words
 from worlddb.store.sqlite.table_audit import TableScan, lost_rows, lost_tables
 from worlddb.store.sqlite.text_erasure import TextErasure
 
@@ -67,10 +72,7 @@ class SqliteReader:
         self.con = session.con
         self.is_uncommitted = is_uncommitted
         self._journal = journal = JournalTable(session)
-        self.head = journal.head
-        self.commit_at = journal.commit_at
-        self.commits = journal.commits
-
+        self.head, self.commit_at, self.commits = journal.head, journal.commit_at, journal.commits
         self._nodes = nodes = NodeTable(session, journal)
         self.node_row = nodes.node_row
         self.ids_like = nodes.ids_like
@@ -82,6 +84,7 @@ class SqliteReader:
         self.children_of = nodes.children_of
         self.parents = nodes.parents
         self.closed_by = nodes.closed_by
+        self.alike = nodes.alike
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
         self.rows_aliased = nodes.rows_aliased
@@ -143,12 +146,14 @@ class SqliteWriter(SqliteReader):
     def __init__(self, con: apsw.Connection, context: SessionContext, cache: PageCache) -> None:
         session = SqlSession(con, context)
         super().__init__(session)
+        self.random_bytes = context.random_bytes
         self.seq = 0
         self.time = 0
         self._cache = cache
 
         nodes = self._nodes
         self.lookup = nodes.lookup
+        self.twins = nodes.twins
         self.insert_nodes = nodes.insert_nodes
         self.insert_notes = nodes.insert_notes
         self.has_note = nodes.has_note
@@ -230,12 +235,6 @@ class SqliteWriter(SqliteReader):
             self.session.deferred.build()
 
 
-def _copy(reader: SqliteReader, target: apsw.Connection) -> None:
-    """Copy the whole snapshot of `reader`."""
-    reader.head()  # Only the first read takes the snapshot.
-    copy_pages(reader.con, target)
-
-
 class SqliteStore:
     """A WorldDB store in a SQLite file, or in memory."""
 
@@ -244,6 +243,7 @@ class SqliteStore:
         path: str,
         *,
         clock: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
         read_only: bool,
         create: bool,
         durability: str,
@@ -253,10 +253,13 @@ class SqliteStore:
         self.path = path
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
+        self._durability = durability
+        self._settings: tuple[float, bool] | None = None
         self._local = threading.local()
         self._idle: list[SqliteReader] = []
-        self._context = SessionContext(verify_reads)
+        self._context = SessionContext(verify_reads, random_bytes)
         self._immutable = False
+        self._holder = object()
         self._pages = PageCache()
         self._gate = Gate(path, busy_timeout_s)
         refuse_bad_path(path)
@@ -265,22 +268,28 @@ class SqliteStore:
         if read_only and path == MEMORY:
             raise StorageError(":memory: is new and empty; open it to write")
         with LOCKED_FILES.opening(), translated(path):
+            refuse_second_name(path, self._file)
+            LOCKED_FILES.refuse_two_logs(self._file)
             self._writer = self._open_writer(read_only, create, durability)
             in_file = path != MEMORY and not self._immutable
-            locked = LOCKED_FILES.take(self._file) if in_file else None
+            if in_file:
+                LOCKED_FILES.take(self._file, self._holder)
             self._watch = FileWatch(path, self._file if in_file else None)
         self._transaction = SqliteWriter(self._writer, self._context, self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
-        self._lock = weakref.finalize(self, LOCKED_FILES.drop, locked)
+        weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         keeps_log = path != MEMORY and not self.read_only
         self._checkpointer = (
-            Checkpointer(self._file, self._writer, self._gate) if keeps_log else None
+            Checkpointer(self._file, self._writer, self._gate, self._watch) if keeps_log else None
         )
 
     def _open_writer(self, read_only: bool, create: bool, durability: str) -> apsw.Connection:
-        if read_only or not create:
-            if self.path != MEMORY and not os.path.exists(self.path):
+        if (read_only or not create) and self.path != MEMORY:
+            if not os.path.exists(self.path):
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
+        elif self.path != MEMORY:
+            with suppress(OSError):  # Where it cannot be made, SQLite's error says more.
+                make_private(os.path.realpath(self._file))
         con, self._immutable = connect_somehow(
             self.path,
             self._file,
@@ -300,11 +309,7 @@ class SqliteStore:
                 con.execute("PRAGMA query_only = ON")
             else:
                 migrate(con, self.path, self._busy_timeout_s)
-                con.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
-                # Answers the guards: this connection is the engine's own.
-                flags = apsw.SQLITE_INNOCUOUS
-                con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=flags)
-                teach_words(con)
+                teach_writer(con)
         except BaseException:
             con.close()
             raise
@@ -323,9 +328,9 @@ class SqliteStore:
 
         In memory other threads wait meanwhile, and a read inside a transaction sees its writes.
         """
-        reader: SqliteReader | None = getattr(self._local, "reader", None)
-        if reader is not None:
-            yield reader
+        shared = self._shared_reader()
+        if shared is not None:
+            yield shared
             return
         if self.path == MEMORY:
             with self._gate.alone(), translated(self.path):
@@ -336,13 +341,23 @@ class SqliteStore:
             return
         with self._gate.reading(), translated(self.path):
             reader = self._take()
+            opened = reader, function_of(inspect.currentframe())
             try:
                 reader.session.execute("BEGIN")
-                self._local.reader = reader
+                self._local.shared = opened
                 yield reader
             finally:
-                self._local.reader = None
+                if getattr(self._local, "shared", None) is opened:
+                    self._local.shared = None
+                del opened  # A frame that knows itself would stay.
                 self._give_back(reader)
+
+    def _shared_reader(self) -> SqliteReader | None:
+        """Return the snapshot that this thread has open; not one that an interrupt left open."""
+        shared = getattr(self._local, "shared", None)
+        if shared is not None and has_returned(shared[1], threading.current_thread()):
+            shared = self._local.shared = None
+        return None if shared is None else shared[0]
 
     def _take(self) -> SqliteReader:
         with suppress(IndexError):
@@ -352,10 +367,13 @@ class SqliteStore:
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
             return connect_immutable(self.path)
-        self._watch.refuse_lost()  # Another file would be read beside the one that is open.
-        return connect(
-            self._file, read_only=True, busy_timeout_s=self._busy_timeout_s, create=False
-        )
+        # Another file would be read beside the one that is open.
+        self._watch.refuse_lost(to_read=True)
+        return self._connect(read_only=True)
+
+    def _connect(self, *, read_only: bool) -> apsw.Connection:
+        patience_s = self._busy_timeout_s
+        return connect(self._file, read_only=read_only, busy_timeout_s=patience_s, create=False)
 
     def _give_back(self, reader: SqliteReader) -> None:
         session, con = reader.session, reader.con
@@ -365,10 +383,12 @@ class SqliteStore:
         with suppress(apsw.Error):
             if con.in_transaction:
                 session.execute("ROLLBACK")
-        if len(self._idle) < IDLE_READERS_MAX and not con.in_transaction:
+        # A statement that an interrupt has left keeps its snapshot, also for the next reader.
+        is_clean = con.txn_state("main") == apsw.SQLITE_TXN_NONE
+        if len(self._idle) < IDLE_READERS_MAX and is_clean:
             self._idle.append(reader)
         else:
-            con.close()
+            con.close(True)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteReader]:
@@ -379,7 +399,8 @@ class SqliteStore:
         if self.path == MEMORY:
             snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._context))
             with self.read() as reader:
-                _copy(reader, snapshot.con)
+                reader.head()  # Only the first read takes the snapshot.
+                copy_pages(reader.con, snapshot.con)
         else:
             with self.using():
                 snapshot = self._take()
@@ -406,52 +427,93 @@ class SqliteStore:
     def write(self) -> Iterator[SqliteWriter]:
         """Yield the write transaction; it commits when the block ends, or leaves nothing."""
         self._refuse_read_only()
-        with self._gate.writing(), translated(self.path):
-            with self._landing():
-                self._transaction.begin(self._clock)
-                yield self._transaction
-            self._pages.landed()
+        with translated(self.path), self._landing(landed=self._pages.landed):
+            self._transaction.begin(self._clock)
+            yield self._transaction
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[SqliteReader]:
         """Yield a session that may write derived rows; it makes no commit and waits for no disk."""
         self._refuse_read_only()
-        patience_s = self._busy_timeout_s if patience_s is None else patience_s
-        with self._gate.writing(patience_s), translated(self.path):
-            con = self._writer
-            durable = con.pragma("synchronous")
-            con.pragma("synchronous", SYNCHRONOUS["normal"])
-            con.set_busy_timeout(int(patience_s * 1000))
-            try:
-                with self._landing():
-                    yield SqliteReader(SqlSession(con, self._context))
-            finally:
-                con.set_busy_timeout(int(self._busy_timeout_s * 1000))
-                con.pragma("synchronous", durable)
+        with translated(self.path), self._landing(patience_s, is_derived=True) as con:
+            yield SqliteReader(SqlSession(con, self._context))
 
     def refuse_lost(self) -> None:
         """Check that the file was not deleted, moved or replaced since it was opened."""
         self._watch.refuse_lost()
+
+    def _refuse_lost_log(self) -> None:
+        try:
+            self._watch.refuse_lost()
+        except LostLogError:
+            # What was acknowledged before is in a log without a name; a crash would lose it.
+            with suppress(apsw.Error):
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+            raise
 
     def _refuse_read_only(self) -> None:
         if self.read_only:
             raise StorageError(f"{self.path}: {self.why_read_only}")
 
     @contextmanager
-    def _landing(self) -> Iterator[apsw.Connection]:
+    def _landing(
+        self,
+        patience_s: float | None = None,
+        *,
+        is_derived: bool = False,
+        landed: Callable[[], None] | None = None,
+    ) -> Iterator[apsw.Connection]:
         """Yield the writing connection inside a transaction that lands whole or not at all."""
-        con = self._writer
-        self._watch.refuse_lost()
+        con, turn = self._writer, self._gate.turn()
         try:
+            self._gate.take(turn, patience_s)
+            con = self._prepared(patience_s, is_derived)
             self._context.statements += 2
             con.execute("BEGIN IMMEDIATE")
             yield con
             con.execute("COMMIT")
-        except BaseException:
-            if con.in_transaction:
-                with suppress(apsw.Error):
+            if landed is not None:
+                landed()
+            self._refuse_lost_log()  # What nobody would find is not acknowledged.
+        except BaseException as error:
+            # If an interrupt skips this, the next turn does it.
+            with suppress(apsw.Error):
+                if self._gate.holds(turn) and con.in_transaction:
                     con.execute("ROLLBACK")
+                if self._gate.holds(turn) and isinstance(error, apsw.FullError):
+                    # The log is moved into the file, so that the next write has its room.
+                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             raise
+        finally:
+            turn.leave()
+            self._gate.pass_on(turn)
+
+    def _prepared(self, patience_s: float | None, is_derived: bool) -> apsw.Connection:
+        """Return the writing connection, whatever an interrupt has left of the last turn."""
+        self._refuse_lost_log()
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
+        if self._writer.txn_state("main") != apsw.SQLITE_TXN_NONE and self.path != MEMORY:
+            self._renew_writer()
+        con = self._writer
+        patience_s = self._busy_timeout_s if patience_s is None else patience_s
+        if self._settings != (patience_s, is_derived):
+            self._settings = None
+            con.set_busy_timeout(int(patience_s * 1000))
+            con.pragma("synchronous", SYNCHRONOUS["normal" if is_derived else self._durability])
+            self._settings = patience_s, is_derived
+        return con
+
+    def _renew_writer(self) -> None:
+        """Write by a new connection: an interrupt has left a statement, and so its snapshot."""
+        new = self._connect(read_only=False)
+        teach_writer(new)
+        self._settings = None
+        old, self._writer = self._writer, new
+        self._transaction = SqliteWriter(new, self._context, self._pages)
+        if self._checkpointer is not None:
+            self._checkpointer.follow(new)
+        old.close(True)
 
     # -- the whole file ----------------------------------------------------------------------------
 
@@ -484,37 +546,28 @@ class SqliteStore:
     def clean(self) -> bool:
         """Take deleted and overwritten texts off the disk; False while a reader needs them."""
         self._refuse_read_only()
-        with self._gate.writing(), translated(self.path):
+        with translated(self.path):
             with self._landing() as con:
                 con.execute("INSERT INTO texts (texts) VALUES ('optimize')")
             if self.path == MEMORY:
                 return True
-            con.execute("VACUUM")
-            try:
-                con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except apsw.BusyError:
-                return False
+            with self._gate.writing():
+                self._refuse_lost_log()
+                con.execute("VACUUM")
+                try:
+                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                except apsw.BusyError:
+                    return False
         # Beside the file itself, wherever a link to it lies.
         return not Path(f"{os.path.realpath(self._file)}-wal").stat().st_size
 
     def backup(self, path: str) -> None:
         """Copy the last commit's state to `path` while readers and writers go on."""
-        refuse_bad_path(path)
-        if path == MEMORY:
-            raise StorageError("a backup is a file; give a path")
-        if os.path.exists(path):
-            raise StorageError(f"{path}: exists already; choose a new path for the backup")
-        partial = f"{path}.{uuid.uuid4().hex}.partial"
+        refuse_bad_target(path)
+        like = self._file if os.path.exists(self._file) else None
         with self.read() as reader, translated(path):
-            target = apsw.Connection(partial)
-            try:
-                _copy(reader, target)
-                target.close()
-                # Under its name only when it is whole: a killed backup is never taken for one.
-                land(partial, path)
-            finally:
-                target.close()
-                Path(partial).unlink(missing_ok=True)
+            reader.head()  # Only the first read takes the snapshot.
+            copy_to_new(reader.con, path, like)
 
     def side_file(self, suffix: str) -> str | None:
         """Return the path for a file of derived data beside the store; None in memory."""
@@ -528,17 +581,19 @@ class SqliteStore:
         return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
 
     def close(self) -> None:
-        """Wait for what is under way, then close every connection. Twice does nothing."""
-        left = self._gate.close()
-        lock = self._lock.detach()
-        if lock is not None:
-            LOCKED_FILES.release(*lock[2])
-        for con in left:
+        """Wait for what is under way, then close every connection. Twice does nothing.
+
+        If an interrupt comes meanwhile, or another thread does not come to its end, closing again
+        goes on where this has ended.
+        """
+        for con in self._gate.close():
             con.close()
+            self._gate.drop(con)
+        LOCKED_FILES.release(self._holder)
         while self._idle:
-            self._idle.pop().con.close()
+            self._idle[-1].con.close()
+            self._idle.pop()
         if self._checkpointer is not None:
             self._checkpointer.stop()
         self._writer.close()
-        if lock is not None:
-            LOCKED_FILES.forget(*lock[2])
+        LOCKED_FILES.forget(self._holder)

@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 
 from worlddb.language.text_tokens import indexed
+from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.rows import (
     ROOT_ROW,
     ConflictScan,
@@ -190,15 +191,16 @@ def _texts(con: apsw.Connection) -> list[Statement]:
 
 
 def _lookups(con: apsw.Connection) -> list[Statement]:
-    """Begin anew if a node that was filed is not: names may have no keys, contents have one."""
+    """Begin anew if a node that was filed is not; a name without letters may have no keys."""
     reached = con.execute("SELECT node FROM lookups_reached").get
     if reached is None:
         is_lost = any(con.execute(f"SELECT 1 FROM {it} LIMIT 1").get for it in LOOKUP_TABLES)
     else:
         missing = con.execute(
-            "SELECT 1 FROM nodes WHERE row BETWEEN ? AND ? AND content != '' "
+            "SELECT 1 FROM nodes WHERE row BETWEEN ? AND ? AND name GLOB '*[a-zA-Z]*' "
+            f"AND length(name) <= ? AND type NOT IN ({', '.join('?' * len(NOT_NAMED))}) "
             "AND row NOT IN (SELECT node FROM lookups) LIMIT 1",
-            (ROOT_ROW + 1, reached),
+            (ROOT_ROW + 1, reached, NAME_CHARS_MAX, *sorted(NOT_NAMED)),
         ).get
         has_keys = con.execute("SELECT 1 FROM lookups LIMIT 1").get
         has_names = con.execute("SELECT 1 FROM lookups_worlds LIMIT 1").get

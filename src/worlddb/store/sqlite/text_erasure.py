@@ -6,6 +6,7 @@ What is derived from a text goes with it: its words, its keys, its vectors and a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from worlddb.model.address import ERASED
@@ -24,9 +25,13 @@ class TextErasure:
         self._session = session
 
     def erase_nodes(self, rows: list[int]) -> set[int]:
-        """Remove names, contents, creation times and notes; return the commits of those notes."""
+        """Remove names, contents, creation times, blinds, content keys and notes.
+
+        Return the commits of those notes, whose blinds are removed, too.
+        """
         self._session.execute(
-            f"UPDATE nodes SET name = '', content = '', created_at = ? WHERE row {IN}",
+            "UPDATE nodes SET name = '', content = '', created_at = ?, blind = x'', "
+            f"content_key = NULL WHERE row {IN}",
             (ERASED, among(rows)),
         )
         self._session.executemany(
@@ -39,7 +44,16 @@ class TextErasure:
             f"WHERE node {IN}",
             (among(rows),),
         )
+        self._unblind(commits)
         return commits
+
+    def _unblind(self, commits: Iterable[int]) -> None:
+        """Destroy the blinds of commits of which something was erased.
+
+        With its blind, the hash of a commit would tell a right guess from a wrong one.
+        """
+        sql = f"UPDATE commits SET blind = x'' WHERE seq {IN}"
+        self._session.execute(sql, (among(list(commits)),))
 
     def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
         """Remove the metadata texts of edges at nodes; return the edges that had some, by row."""
@@ -70,6 +84,7 @@ class TextErasure:
             sql = "SELECT changes FROM commits WHERE seq = ?"
             blanked = _blanked(self._session.execute(sql, (seq,)).get, edges)
             self._session.execute("UPDATE commits SET changes = ? WHERE seq = ?", (blanked, seq))
+        self._unblind(commits)
         return set(commits)
 
     def erase_derived(self, rows: list[int]) -> None:

@@ -8,8 +8,8 @@ import sys
 from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.command_options import EMBEDDER, YES, command, flag, number, option
 
-FORMATS = ("longmemeval", "locomo", "dmr")
-WHAT = (*FORMATS, "retrieval", "ablate")
+FORMATS = ("longmemeval", "locomo", "dmr", "beam", "timeqa", "memdaily")
+WHAT = (*FORMATS, "retrieval", "ablate", "all")
 MODES = ("retrieval", "qa", "both")
 POOLINGS = ("attention", "mean")
 KNOBS = ("lanes", "facts", "summaries", "k", "embedder", "pooling", "weighing")
@@ -23,10 +23,13 @@ FOR_ANSWERS = (
 
 
 @command(
-    "eval longmemeval|locomo|dmr|retrieval|ablate --data FILE",
+    "eval longmemeval|locomo|dmr|beam|timeqa|memdaily|retrieval|ablate|all --data FILE",
     option("what", "WHAT", ", ".join(WHAT), choices=WHAT),
     option(
-        "--data", "FILE", "the benchmark file: JSON or JSON Lines, also compressed", required=True
+        "--data",
+        "FILE",
+        "the benchmark file: JSON or JSON Lines, also compressed; for all, a folder of them",
+        required=True,
     ),
     option(
         "--mode",
@@ -105,8 +108,10 @@ def run(args: argparse.Namespace) -> int:
     Write each conversation of a benchmark file into a store in memory and ask its
     questions. --mode retrieval reports where the gold sessions and turns rank; no
     language model takes part. With --mode qa one model answers and another judges.
-    'retrieval' takes any of the three formats. 'ablate' repeats the run with one
-    setting changed at a time. With --out, a run that was stopped can be continued.
+    'retrieval' takes any of the formats. 'ablate' repeats the run with one
+    setting changed at a time. 'all' runs every file of a folder, beside simpler rankings
+    (plain rank fusion, one lane alone), and prints one table. With --out, a run that was
+    stopped can be continued.
 
     A model is provider:model or provider:model@base_url; by default each role is the
     one that WORLDDB_LLM_PROVIDER, _MODEL, _BASE_URL and _API_KEY describe. Keys of
@@ -119,12 +124,13 @@ def run(args: argparse.Namespace) -> int:
       worlddb eval dmr --data msc.jsonl --mode qa --sample 50 --out r  # some questions
       worlddb eval ablate --data f.json --knob lanes --knob embedder   # a table of runs
       worlddb eval retrieval --data f.json --lanes text --plain        # one lane, no weighing
+      worlddb eval all --data folder --sample 200                      # every set, one table
 
     Raises:
         InvalidInputError: an option is wrong.
         ProviderError: a model failed.
     """
-    from worlddb.faces.cli.evaluation import ablate, measure
+    from worlddb.faces.cli.evaluation import ablate, measure, overview
 
     for name in ("limit", "sample", "workers", "context_tokens", "per_minute", *DEFAULTS):
         if getattr(args, name) == 0:
@@ -144,6 +150,12 @@ def run(args: argparse.Namespace) -> int:
     for name, usual in DEFAULTS.items():
         if getattr(args, name) is None:
             setattr(args, name, usual)
+    if args.what == "all":
+        if args.mode != "retrieval" or args.out:
+            raise InvalidInputError(
+                "all: asks no model and keeps no folder; leave --mode and --out"
+            )
+        return overview(args)
     return ablate(args) if args.what == "ablate" else measure(args)
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING, BinaryIO
 
 from worlddb.errors import CorruptionError, FormatError, StorageError
-from worlddb.faces.cli.command_files import landing, opened, refuse_store
+from worlddb.faces.cli.command_files import landing, opened, private_opener, refuse_store
 from worlddb.faces.cli.command_options import command, flag, number, option, report
 from worlddb.faces.cli.command_store import open_to_read, open_to_write, store_path
 from worlddb.faces.cli.progress import Progress
@@ -62,7 +62,7 @@ def run_export(args: argparse.Namespace) -> int:
 @contextmanager
 def _writing(temporary: str, args: argparse.Namespace) -> Iterator[IO[bytes]]:
     """Yield a stream into the file; when the block ends, what was written is on disk."""
-    with open(temporary, "xb", buffering=1 << 20) as file:
+    with open(temporary, "xb", buffering=1 << 20, opener=private_opener) as file:
         if args.file.endswith(".gz"):
             import gzip
 

@@ -135,9 +135,7 @@ def _passes(db: WorldDB, args: argparse.Namespace, item: Proposal) -> bool:
 def _decide(db: WorldDB, args: argparse.Namespace, chosen: list[Proposal]) -> None:
     """Decide all of them in one commit, or none."""
     status: Any = {"accept": "accepted", "reject": "rejected", "undo": "pending"}[args.action]
-    with db.transaction(actor=args.actor) as tx:
-        for item in chosen:
-            tx.decide_merge(item.edge, status)
+    db.decide_merges([item.edge for item in chosen], status, actor=args.actor)
 
 
 def _name(db: WorldDB, ident: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Spreading: how names lead from a question to texts, and from these to further texts.
+"""Activation: how names lead from a question to texts, and from these to further texts.
 
     names in the question ──▶ entities ──about──▶ texts            `lifted`
     the best texts ──mention──▶ entities ──about──▶ further texts  `passed_on`
@@ -53,7 +53,7 @@ READ_CHARS_MAX = 4_000
 to pass on to."""
 
 
-class Step(NamedTuple):
+class GraphStep(NamedTuple):
     """One step: along which relation and edge (None: a name that is said) to which node."""
 
     relation: str
@@ -65,14 +65,14 @@ class Way(NamedTuple):
     """What a text gets, and the steps that lead to it."""
 
     gain: float
-    steps: tuple[Step, ...]
+    steps: tuple[GraphStep, ...]
 
 
 class Texts(NamedTuple):
     """The texts about the nodes of one name, and those that only mention them, with the steps."""
 
-    about: Mapping[int, tuple[Step, ...]]
-    mentioning: Mapping[int, tuple[Step, ...]]
+    about: Mapping[int, tuple[GraphStep, ...]]
+    mentioning: Mapping[int, tuple[GraphStep, ...]]
 
 
 def relation_of(edge: EdgeRow) -> str:
@@ -102,7 +102,7 @@ class Spreading:
             named = self._class_of(rows)
             texts = self._texts(named)
             own = self._names.keep(named)
-            gains = {row: Way(1.0, (Step(SAYS, row, None),)) for row in own}
+            gains = {row: Way(1.0, (GraphStep(SAYS, row, None),)) for row in own}
             for share, reached in ((1.0, texts.about), (SCALARS.mention_share, texts.mentioning)):
                 part = share / max(1, len(reached)) ** 0.5
                 gains |= {row: Way(part, steps) for row, steps in reached.items()}
@@ -133,8 +133,8 @@ class Spreading:
             inside = self._names.keep({item.source for item in stating})
             for item in stating:
                 if item.source in inside:
-                    last = Step(relation_of(item), item.source, item.edge.id)
-                    found[item.source] = Way(1.0, (Step(SAYS, item.target, None), last))
+                    last = GraphStep(relation_of(item), item.source, item.edge.id)
+                    found[item.source] = Way(1.0, (GraphStep(SAYS, item.target, None), last))
         part = 1.0 / np.log2(1 + len(found)) if found else 0.0
         return {row: Way(float(part), way.steps) for row, way in found.items()}
 
@@ -153,7 +153,7 @@ class Spreading:
             for target, way in self._onward[row].items():
                 gain = amount * way.gain
                 if target not in found or gain > found[target].gain:
-                    found[target] = Way(gain, (Step(FOUND, row, None), *way.steps))
+                    found[target] = Way(gain, (GraphStep(FOUND, row, None), *way.steps))
         return found
 
     # -- what a text leads to ----------------------------------------------------------------------
@@ -177,7 +177,11 @@ class Spreading:
             self._onward[row] = onward
 
     def _add(
-        self, onward: dict[int, Way], row: int, steps: tuple[Step, ...], texts: Mapping[int, Step]
+        self,
+        onward: dict[int, Way],
+        row: int,
+        steps: tuple[GraphStep, ...],
+        texts: Mapping[int, GraphStep],
     ) -> None:
         """Add the texts about an entity, unless the text that leads there is one of them."""
         if row in texts or not texts:
@@ -187,13 +191,13 @@ class Spreading:
             if target not in onward or gain > onward[target].gain:
                 onward[target] = Way(gain, (*steps, last))
 
-    def _mentioned(self, rows: Collection[int]) -> dict[int, dict[int, Step]]:
+    def _mentioned(self, rows: Collection[int]) -> dict[int, dict[int, GraphStep]]:
         """Return the entities that texts mention, each with the step that leads there."""
         reader, moment = self._reader, self._moment
-        found: dict[int, dict[int, Step]] = {row: {} for row in rows}
+        found: dict[int, dict[int, GraphStep]] = {row: {} for row in rows}
         for item in reader.edges_at(rows, "out", REFERENCES, moment.known):
             if moment.holds(item.edge):
-                step = Step(relation_of(item), item.target, item.edge.id)
+                step = GraphStep(relation_of(item), item.target, item.edge.id)
                 found[item.source].setdefault(item.target, step)
         spans = {
             body.row: name_spans(body.content[:READ_CHARS_MAX], capitals=True)
@@ -203,16 +207,16 @@ class Spreading:
         for row, each in spans.items():
             for _, named in longest(each, bearers):
                 for entity in sorted(named):
-                    found[row].setdefault(entity, Step(SAYS, entity, None))
+                    found[row].setdefault(entity, GraphStep(SAYS, entity, None))
         return found
 
-    def _related(self, entities: Collection[int]) -> dict[int, list[Step]]:
+    def _related(self, entities: Collection[int]) -> dict[int, list[GraphStep]]:
         """Return the entities that facts between entities lead to, in both directions."""
-        found: dict[int, list[Step]] = {}
+        found: dict[int, list[GraphStep]] = {}
         for item in self._reader.edges_at(sorted(entities), "out", REFERENCES, self._moment.known):
             relation = item.edge.metadata.get("relation")
             if isinstance(relation, str) and self._moment.holds(item.edge):
-                step = Step(relation, item.target, item.edge.id)
+                step = GraphStep(relation, item.target, item.edge.id)
                 found.setdefault(item.source, []).append(step)
         return found
 
@@ -224,17 +228,17 @@ class Spreading:
             return set(rows)
         return self._names.inside(accepted_class(self._reader, rows, self._moment))
 
-    def _texts_of_each(self, entities: Iterable[int]) -> dict[int, Mapping[int, Step]]:
+    def _texts_of_each(self, entities: Iterable[int]) -> dict[int, Mapping[int, GraphStep]]:
         """Return the texts about each entity's class, with the last step to each text."""
         classes = {entity: self._class_of({entity}) for entity in entities}
         everyone = {row for rows in classes.values() for row in rows}
-        steps: dict[int, dict[int, Step]] = {row: {} for row in everyone}
+        steps: dict[int, dict[int, GraphStep]] = {row: {} for row in everyone}
         for item in self._arriving(everyone, ABOUT_METADATA):
-            steps[item.target][item.source] = Step(ABOUT, item.source, item.edge.id)
+            steps[item.target][item.source] = GraphStep(ABOUT, item.source, item.edge.id)
         for row in self._names.keep(everyone):
-            steps[row][row] = Step(ABOUT, row, None)
+            steps[row][row] = GraphStep(ABOUT, row, None)
         kept = self._names.keep({row for found in steps.values() for row in found})
-        found: dict[int, Mapping[int, Step]] = {}
+        found: dict[int, Mapping[int, GraphStep]] = {}
         for entity, rows in classes.items():
             texts = {
                 row: step for one in sorted(rows) for row, step in steps[one].items() if row in kept
@@ -245,18 +249,21 @@ class Spreading:
     def _texts(self, named: set[int]) -> Texts:
         """Return the texts about the nodes of a name, and those that only mention them."""
         about = {
-            item.source: (Step(SAYS, item.target, None), Step(ABOUT, item.source, item.edge.id))
+            item.source: (
+                GraphStep(SAYS, item.target, None),
+                GraphStep(ABOUT, item.source, item.edge.id),
+            )
             for item in self._arriving(named, ABOUT_METADATA)
         }
         first = min(named, default=0)
         for row in self._names.filed_under(named, SCALARS.hub_max):
-            about.setdefault(row, (Step(SAYS, first, None), Step(INSIDE, row, None)))
+            about.setdefault(row, (GraphStep(SAYS, first, None), GraphStep(INSIDE, row, None)))
         kept = self._names.keep(about.keys() - named)
         about = {row: steps for row, steps in about.items() if row in kept}
         mentioning = {
             item.source: (
-                Step(SAYS, item.target, None),
-                Step(relation_of(item), item.source, item.edge.id),
+                GraphStep(SAYS, item.target, None),
+                GraphStep(relation_of(item), item.source, item.edge.id),
             )
             for item in self._arriving(named, ANY_METADATA)
             if item.source not in about and item.source not in named

@@ -1,0 +1,146 @@
+"""Merged claims: what ends when two subjects become one, and what that was once they are two again.
+
+A claim that ends through a merge ends as a `Fact`, and the `supersedes` edge names both subjects
+(`THROUGH`). A text that states the claim stays as it is: the fact was made for that and quotes it,
+so taking the fact and the edge back restores everything. A fact of the extractor lives again as a
+successor. What excludes each other without an order is a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from worlddb.claims.claim import CLAIM_EDGE, FACT, STANDS_FOR, Standing, replaces
+from worlddb.claims.claim_lookup import Supersession, claims_about, follow_up
+from worlddb.model.address import Id
+from worlddb.model.records import Node
+from worlddb.store.interface import Reader
+from worlddb.store.rows import EdgeRow
+from worlddb.view.visibility import Moment, accepted_class
+
+THROUGH = "through"
+"""The key of an edge that holds only while two subjects, named by their ids, are one."""
+
+
+class Reconciliation(NamedTuple):
+    """What a merge makes of the claims of both sides."""
+
+    ended: list[Supersession]
+    conflicts: list[tuple[Standing, Standing]]
+
+
+class Crossing(NamedTuple):
+    """What holds only through a merge: edges, facts that were made for it, facts that it ended.
+
+    `ends` are the claims that end all the same once the merge is undone.
+    """
+
+    edges: tuple[EdgeRow, ...] = ()
+    made: tuple[Node, ...] = ()
+    ended: tuple[int, ...] = ()
+    ends: tuple[Supersession, ...] = ()
+
+
+def sides(reader: Reader, merge: EdgeRow, moment: Moment) -> tuple[set[int], set[int]]:
+    """Return the classes of the two ends of a `same_as` edge, without the merge of that edge."""
+    left = accepted_class(reader, [merge.source], moment, without=merge.row)
+    if merge.target in left:
+        return left, left
+    return left, accepted_class(reader, [merge.target], moment, without=merge.row)
+
+
+def reconciliation(
+    reader: Reader, left: Collection[int], right: Collection[int], moment: Moment
+) -> Reconciliation:
+    """Return what ends, and what is in conflict, when two classes of subjects become one.
+
+    Claims are compared inside one world at a time: those of one user say nothing about another's.
+    """
+    ended: list[Supersession] = []
+    conflicts: list[tuple[Standing, Standing]] = []
+    homes = {row: parent for row, parent in reader.parents({*left, *right}).items() if parent}
+    for world in sorted(set(homes.values())):
+        home = Id(reader.world(world).id)
+        here = claims_about(reader, left, home, moment)
+        there = claims_about(reader, right, home, moment)
+        for own, others in ((here, there), (there, here)):
+            found = (follow_up(old, others) for old in own)
+            ended += [end for end in found if end is not None]
+        open_ends = {end.old.key for end in ended}
+        conflicts += [
+            (one, other)
+            for one in here
+            for other in there
+            if one.ends is None and other.ends is None
+            if not {one.key, other.key} & open_ends and replaces(one, other)
+        ]
+    return Reconciliation(ended, conflicts)
+
+
+def crossing(reader: Reader, merge: EdgeRow, moment: Moment) -> Crossing:
+    """Return what holds only through the merge of a `same_as` edge."""
+    left, right = sides(reader, merge, moment)
+    if left == right:
+        return Crossing()  # Another accepted merge still joins them.
+    claims = reader.edges_at(sorted(left | right), "in", (CLAIM_EDGE,))
+    carriers = sorted({item.source for item in claims})
+    near = reader.edges_at(carriers, "both", ("supersedes", "contradicts"))
+    edges = {item.row: item for item in near if _crosses(reader, item, left, right)}
+    facts = {item.target for item in edges.values() if item.edge.type == "supersedes"}
+    quotes = {item.source for item in claims if STANDS_FOR in item.edge.metadata} & facts
+    around = reader.edges_at(sorted(quotes), "both") if quotes else []
+    edges |= {item.row: item for item in around if item.edge.type != "contains"}
+    return Crossing(
+        edges=tuple(item for _, item in sorted(edges.items())),
+        made=tuple(reader.nodes(quotes).values()),
+        ended=tuple(sorted(facts - quotes)),
+        ends=tuple(_own_ends(reader, (left, right), facts, quotes, moment)),
+    )
+
+
+def _crosses(reader: Reader, item: EdgeRow, left: set[int], right: set[int]) -> bool:
+    through = item.edge.metadata.get(THROUGH)
+    ends = {reader.node_row(Id(one)) for one in through} if isinstance(through, list) else set()
+    return bool(ends & left and ends & right)
+
+
+def _own_ends(
+    reader: Reader,
+    parts: tuple[set[int], set[int]],
+    facts: set[int],
+    quotes: set[int],
+    moment: Moment,
+) -> Iterator[Supersession]:
+    """Yield what ends all the same once a merge is undone: its own side has said it, too."""
+    nodes = reader.nodes(facts)
+    ids = {node.id for node in nodes.values()}
+    quoted = {
+        nodes[item.source].id: item.target
+        for item in reader.edges_at(sorted(quotes), "out", ("derived_from",))
+    }
+    texts = reader.nodes(quoted.values())
+    homes = sorted({node.parent for node in nodes.values() if node.parent is not None})
+    for side, home in product(parts, homes):
+        claims = claims_about(reader, side, home, moment)
+        others = [claim for claim in claims if claim.carrier not in ids]
+        for claim in claims:
+            again = replace(claim, ends=None)
+            if claim.carrier in quoted:
+                again = _said_by(again, texts[quoted[claim.carrier]])
+            end = follow_up(again, others) if claim.carrier in ids else None
+            if end is not None:
+                yield end
+
+
+def _said_by(claim: Standing, text: Node) -> Standing:
+    """Return a claim that a fact had quoted, as one of the text again."""
+    return replace(
+        claim,
+        carrier=text.id,
+        valid_from=text.valid_from,
+        apart=text.type != FACT and text.content.strip() != claim.text.strip(),
+        of_fact=text.type == FACT,
+    )

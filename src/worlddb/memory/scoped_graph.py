@@ -1,0 +1,542 @@
+"""Scoped graph: the calls of `Memory` on edges, identity and history, inside a caller's scopes.
+
+Lists and queries look into the scopes that are meant, as `recall` does. A call that names something
+by its id finds it anywhere inside the bounds, as `read` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from worlddb.audit.history import commit_row, log
+from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits
+from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.ingest.identity_change import Split
+from worlddb.memory.results import (
+    CommitPage,
+    ConflictPage,
+    MergeProposal,
+    ProposalPage,
+    Soundness,
+    ToldConflict,
+)
+from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory
+from worlddb.model.inputs import Instant, check_whole
+from worlddb.model.proof import Proof
+from worlddb.model.records import (
+    NOW,
+    SCOPE,
+    Change,
+    Commit,
+    Conflict,
+    Diff,
+    Edge,
+    Groups,
+    Identity,
+    Node,
+    Proposal,
+    ProposalStatus,
+    ScopeIds,
+)
+from worlddb.query.query_builder import Plan, QueryBuilder
+from worlddb.query.query_spec import QuerySpec
+from worlddb.query.subgraph import Subgraph
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, EdgeRow
+from worlddb.view import visibility as lookup
+from worlddb.view.visibility import View, moment_of
+from worlddb.world_db import WorldDB
+
+if TYPE_CHECKING:
+    from worlddb.consolidate.consolidation_run import ConsolidationReport
+
+Decision = Literal["accept", "reject", "undo"]
+STATUS_AFTER: dict[Decision, ProposalStatus] = {
+    "accept": "accepted",
+    "reject": "rejected",
+    "undo": "pending",
+}
+PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
+COMMITS_LOOKED_AT = 10_000  # By one page for a bound caller, most of which may be of others.
+QueryInput = QuerySpec | Mapping[str, Any] | str
+"""A query: a line such as `text apple | limit 5`, or the same as JSON data."""
+
+
+class ScopedGraph:
+    """What `Memory` knows of edges, identity and history."""
+
+    db: WorldDB
+    _scopes: CallerScopes
+    _actor: str
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def query(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Subgraph:
+        """Run a query inside the scopes: a line such as `text apple | limit 5`, or JSON data.
+
+        See `QuerySpec` for the steps. No step leaves the scopes.
+
+        Raises:
+            InvalidInputError, NotFoundError: the query is wrong, or names what is not there.
+            RejectedError: the scope is outside the bounds of this memory.
+            ProviderError: a search by vector, and the embedder failed.
+        """
+        builder = self._builder(query, scope)
+        if builder is None:
+            return Subgraph()  # No memory was written for that scope yet.
+        found = builder.execute()
+        return replace(found, nodes=tuple(self._without_strangers(found.nodes)))
+
+    def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan:
+        """Return how a query would be answered, without answering it.
+
+        Raises:
+            InvalidInputError, NotFoundError, RejectedError: as `query`.
+        """
+        builder = self._builder(query, scope)
+        if builder is None:
+            raise NotFoundError("there is no such scope yet; write to it first")
+        return builder.explain()
+
+    def _builder(self, query: QueryInput, scope: Mapping[str, Any]) -> QueryBuilder | None:
+        """Return a query bound to scopes; None if one of them does not exist."""
+        built = QuerySpec.of(query).apply(self.db.query())
+        with self._scopes.viewing(self._scopes.groups(scope), ended=True) as view:
+            groups = [view.worlds, *view.within]
+            if any(lookup.NOWHERE in group for group in groups):
+                return None
+            ids = [[view.reader.world(row).id for row in group] for group in groups]
+        return built.within(ids)
+
+    def _without_strangers(self, nodes: Iterable[Node]) -> Iterator[Node]:
+        """Yield nodes without their worlds where these are out of bounds."""
+        with self._scopes.viewing(self._scopes.bounds, ended=True) as view:
+            for node in nodes:
+                row = None if node.parent is None else view.reader.node_row(node.parent)
+                seen = not self._scopes.bounds or row is None or _inside(view, {row})
+                yield node if seen else replace(node, parent=None)
+
+    # -- edges -------------------------------------------------------------------------------------
+
+    def link(
+        self,
+        type: str,
+        source: bytes | str,
+        target: bytes | str,
+        *,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Edge:
+        """Write an edge between two memories or names, through the handler of its type.
+
+        Raises:
+            InvalidInputError: no such edge type, or an argument is wrong.
+            NotFoundError: there is no such memory or name here.
+            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        reach = self._scopes.reach(scope)
+        with self.db.transaction(self._actor) as tx:
+            with self._scopes.viewing(reach, ended=True) as view:
+                ends = [find_inside(view, given)[1].id for given in (source, target)]
+            return tx.write_edge(
+                type, *ends, valid_from=valid_from, valid_to=valid_to, metadata=metadata
+            )
+
+    def unlink(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Edge:
+        """Delete an edge by its id; what was known before still has it.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such edge here, or it was deleted already.
+            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        reach = self._scopes.reach(scope)
+        with self.db.transaction(self._actor) as tx:
+            with self._scopes.viewing(reach, ended=True) as view:
+                row = self._edge(view, id)
+            return tx.delete_edge(row.edge.id)
+
+    def _edge(self, view: View, given: bytes | str) -> EdgeRow:
+        """Return an edge whose ends can be seen."""
+        item = view.reader.edges([lookup.find(view.reader, given, "edges")])[0]
+        ends = {item.source, item.target}
+        if view.worlds != [ROOT_ROW] and _inside(view, ends) != ends:
+            raise NotFoundError(f"no edge here has the id {item.edge.id}")
+        return item
+
+    # -- identity ----------------------------------------------------------------------------------
+
+    def proposals(
+        self,
+        *,
+        status: Literal["pending", "accepted", "rejected", "withdrawn", "all"] = "pending",
+        limit: int = 50,
+        **scope: Unpack[ScopeIds],
+    ) -> ProposalPage:
+        """Return which names may be the same, the surest first, with the evidence.
+
+        Raises:
+            InvalidInputError: no such status, or the limit is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        check_whole(limit, "limit", 1, PAGE_MAX)
+        with self._scopes.viewing(self._scopes.groups(scope), ended=True) as view:
+            wanted: Any = None if status == "all" else status
+            found = lookup.proposals(view.reader, wanted, view.moment)
+            kept = _pairs_inside(view, [(one.left, one.right) for one in found])
+            mine = [one for one, keep in zip(found, kept, strict=True) if keep]
+            mine.sort(key=lambda one: (-one.score, one.edge))
+            return ProposalPage(
+                proposals=tuple(_proposed(view.reader, one) for one in mine[:limit]),
+                left=len(mine[limit:]),
+            )
+
+    def decide_merge(
+        self, id: bytes | str, decision: Decision, **scope: Unpack[ScopeIds]
+    ) -> MergeProposal:
+        """Accept a merge proposal, reject it, or undo an accepted one; `id` is that of its edge.
+
+        Raises:
+            InvalidInputError: no such decision.
+            NotFoundError: there is no such proposal here.
+            ConflictError: it was decided otherwise before; or the store is busy.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError: the store cannot be written.
+        """
+        if decision not in STATUS_AFTER:
+            raise InvalidInputError(f"decision {decision!r:.40}: use accept, reject or undo")
+        with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
+            edge = self._edge(view, id).edge.id
+        done = self.db.decide_merges([edge], STATUS_AFTER[decision], actor=self._actor)[0]
+        with self.db.engine.store.read() as reader:
+            return _proposed(reader, done)
+
+    def accept_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
+        """Accept a merge proposal; see `decide_merge`."""
+        return self.decide_merge(id, "accept", **scope)
+
+    def reject_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
+        """Reject a merge proposal; see `decide_merge`."""
+        return self.decide_merge(id, "reject", **scope)
+
+    def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
+        """Undo an accepted merge; see `decide_merge`."""
+        return self.decide_merge(id, "undo", **scope)
+
+    def split(
+        self, id: bytes | str, memories: Sequence[bytes | str], **scope: Unpack[ScopeIds]
+    ) -> Split:
+        """Give a second bearer of a name a node of their own, with the memories that mean them.
+
+        Raises:
+            InvalidInputError: none of the memories speaks of that name, or all that do were given.
+            NotFoundError: there is no such name or memory here.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        given = [memories] if isinstance(memories, bytes | str) else list(memories)
+        with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
+            entity = find_inside(view, id)[1].id
+            mine = [find_memory(view, one)[1].id for one in given]
+        return self.db.split(entity, mine, actor=self._actor)
+
+    def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
+        """Return everything that was accepted as the same as a name: names, sources, merges.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such name here.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
+            row, _ = find_inside(view, id)
+            found = lookup.export_identity(view.reader, row, view.moment)
+            rows = {node.id: view.reader.node_row(node.id) or 0 for node in found.nodes}
+            seen = _inside(view, set(rows.values()))
+            nodes = tuple(node for node in found.nodes if rows[node.id] in seen)
+            ids = {node.id for node in nodes}
+        nodes = tuple(self._without_strangers(nodes))
+        names = [name for node in nodes for name in (node.name, *node.aliases) if name]
+        sources = [source for node in nodes for source in node.provenance]
+        return Identity(
+            ids=tuple(node.id for node in nodes),
+            nodes=nodes,
+            names=tuple(dict.fromkeys(names)),
+            provenance=tuple(dict.fromkeys(sources)),
+            merges=tuple(one for one in found.merges if {one.left, one.right} <= ids),
+        )
+
+    def conflicts(
+        self, *, include_settled: bool = False, limit: int = 50, **scope: Unpack[ScopeIds]
+    ) -> ConflictPage:
+        """Return which memories cannot both be right, the latest first, with their texts.
+
+        Raises:
+            InvalidInputError: the limit is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        check_whole(limit, "limit", 1, PAGE_MAX)
+        with self._scopes.viewing(self._scopes.groups(scope)) as view:
+            found = lookup.conflicts(view.reader, view.moment, include_settled)[::-1]
+            kept = _pairs_inside(view, [(one.left, one.right) for one in found])
+            mine = [one for one, keep in zip(found, kept, strict=True) if keep]
+            return ConflictPage(
+                conflicts=tuple(_told(view.reader, one) for one in mine[:limit]),
+                left=len(mine[limit:]),
+            )
+
+    # -- history -----------------------------------------------------------------------------------
+
+    def undo(
+        self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> Undone:
+        """Take a commit back, or several together: a write, an amendment, a retirement, an import.
+
+        What the commit had ended lives again, as a new memory with the same text and time; what it
+        had written is retired as if it had never been so. Undoing an undo brings the commit back.
+        With a scope, or inside bounds, every change of the commit must be in that scope.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such commit.
+            RejectedError: the commit changed something outside the scope or the bounds.
+            ConflictError: it was undone already, or it erased texts; or the store is busy.
+            StorageError: the store cannot be written.
+        """
+        reach = self._scopes.reach(scope)
+
+        def check(reader: Reader, effects: CommitEffects) -> None:
+            if reach and not _owns(self._view(reader, reach), effects):
+                raise _not_yours(effects.seqs)
+
+        engine, transaction = self.db.engine, self.db.transaction(self._actor)
+        try:
+            return undo_commits(
+                engine.store, engine.clock, transaction, commit, dry_run=dry_run, check=check
+            )
+        except NotFoundError:
+            if not reach:
+                raise
+            # A bound caller learns nothing of how many commits there are.
+            raise _not_yours(()) from None
+
+    def log(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> CommitPage:
+        """Return the commits, the latest first, a page at a time.
+
+        With a scope, or inside bounds: those that changed something there, and these changes alone.
+
+        Raises:
+            InvalidInputError: the limit is wrong, or no page begins at that cursor.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        check_whole(limit, "limit", 1, PAGE_MAX)
+        reach = self._scopes.reach(scope)
+        with self.db.engine.store.read() as reader:
+            view = self._view(reader, reach)
+            seq = reader.head().seq if cursor is None else _seq(cursor) - 1
+            last = max(seq - COMMITS_LOOKED_AT, -1)
+            found: list[Commit] = []
+            while seq > last and len(found) < limit:
+                commit = _commit(view, seq) if reach else _whole_commit(reader, seq)
+                found += [commit] if commit is not None else []
+                seq -= 1
+        more = found[-1].seq if seq >= 0 and found else seq + 1
+        return CommitPage(commits=tuple(found), next_cursor=str(more) if seq >= 0 else None)
+
+    def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff:
+        """Return what the commits after `first` up to `last` did, inside the scope or the bounds.
+
+        Raises:
+            InvalidInputError: the later one was given first.
+            NotFoundError: there is no such commit.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        reach = self._scopes.reach(scope)
+        found = self.db.diff(first, last)
+        if not reach:
+            return found
+        with self.db.engine.store.read() as reader:
+            view = self._view(reader, reach)
+            nodes = [node for node in found.nodes if _sees(view, [node.id])]
+            return Diff(
+                nodes=tuple(self._without_strangers(nodes)),
+                edges=tuple(
+                    edge for edge in found.edges if _sees(view, [edge.source, edge.target])
+                ),
+                changes=tuple(one for one in found.changes if _sees_change(view, one)),
+            )
+
+    def prove(self, id: bytes | str) -> Proof:
+        """Return a proof that a node is in the store; `worlddb.verify_proof` checks it.
+
+        Raises:
+            InvalidInputError, NotFoundError: no such node.
+            RejectedError: this memory is bound; a proof names nodes of others.
+        """
+        self._refuse_bound("a proof")
+        return self.db.prove(id)
+
+    def check(self) -> Soundness:
+        """Hash everything and compare it with every index.
+
+        Raises:
+            RejectedError: this memory is bound; a check is about the whole store.
+        """
+        self._refuse_bound("a check")
+        problems = tuple(self.db.check())
+        last = None if problems else self.db.log(limit=1, newest_first=True)[0]
+        return Soundness(
+            sound=not problems,
+            problems=problems,
+            commit=None if last is None else last.seq,
+            root_state=None if last is None else last.root_state,
+        )
+
+    def consolidate(
+        self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> ConsolidationReport:
+        """Summarise, infer and flag contradictions: in one scope, or in the whole store.
+
+        Only worlds that are at least `min_age` seconds old. A run that is stopped goes on with the
+        next one. See `WorldDB.consolidate`.
+
+        Raises:
+            InvalidInputError: an option is wrong, or several scopes are named.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        reach = self._scopes.reach(scope)
+        world = None
+        if reach:
+            if len(reach) > 1 or len(reach[0]) > 1:
+                raise InvalidInputError("consolidate: name one scope, or none for the whole store")
+            with self._scopes.viewing(reach) as view:
+                if view.worlds == [lookup.NOWHERE]:
+                    raise NotFoundError(f"there is no scope {reach[0][0]}; write to it first")
+                world = view.reader.world(view.worlds[0]).id
+        return self.db.consolidate(world, min_age=min_age, dry_run=dry_run)
+
+    def _refuse_bound(self, what: str) -> None:
+        if self._scopes.bounds:
+            raise RejectedError(f"{what} is about the whole store; a bound caller may not ask")
+
+    def _view(self, reader: Reader, groups: Groups) -> View:
+        moment = moment_of(reader, NOW, self._scopes.clock())
+        return self._scopes.view(reader, groups, moment, ended=True)
+
+
+# -- what a caller may see -------------------------------------------------------------------------
+
+
+def _inside(view: View, rows: set[int]) -> set[int]:
+    """Return those rows that are inside scopes, or are one of these scopes."""
+    own = {row for group in (view.worlds, *view.within) for row in group}
+    return view.keep_world(rows) | (rows & own)
+
+
+def _rows(view: View, ids: Iterable[bytes]) -> set[int]:
+    return {view.reader.node_row(one) or lookup.NOWHERE for one in ids}
+
+
+def _sees(view: View, ids: Sequence[bytes]) -> bool:
+    rows = _rows(view, ids)
+    return _inside(view, rows) == rows
+
+
+def _sees_change(view: View, change: Change) -> bool:
+    if change.kind in ("close_node", "place", "erase", "register", "undo"):
+        return _sees(view, [change.id])
+    row = view.reader.edge_row(change.id)
+    edge = None if row is None else view.reader.edges([row])[0].edge
+    return edge is not None and _sees(view, [edge.source, edge.target])
+
+
+def _pairs_inside(view: View, pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]:
+    """Return of each pair of nodes whether both can be seen."""
+    rows = {one: view.reader.node_row(one) or 0 for pair in pairs for one in pair}
+    seen = view.keep_world(set(rows.values()))
+    return [rows[left] in seen and rows[right] in seen for left, right in pairs]
+
+
+def _owns(view: View, effects: CommitEffects) -> bool:
+    """Return whether everything that commits did is inside scopes."""
+    nodes, edges = effects.touched()
+    inside = _inside(view, nodes | {end for item in edges for end in (item.source, item.target)})
+    # A write may have begun scopes that it names; they go only if nothing else is in them.
+    bodies = view.reader.bodies(sorted(effects.nodes))
+    begun = {body.row for body in bodies if body.type == SCOPE}
+    if nodes - inside - begun:
+        return False
+    return all(
+        item.source in inside
+        or (item.target in inside and (item.edge.type == "contains" or item.source == ROOT_ROW))
+        for item in edges
+    )
+
+
+def _not_yours(seqs: tuple[int, ...]) -> RejectedError:
+    named = f"commit {seqs[0]} is" if len(seqs) == 1 else "these commits are"
+    return RejectedError(f"{named} not yours alone; undo only what changed your own scope")
+
+
+def _whole_commit(reader: Reader, seq: int) -> Commit:
+    return log(reader, seq - 1, 1, False)[0]
+
+
+def _commit(view: View, seq: int) -> Commit | None:
+    """Return the part of a commit that can be seen; None if that is nothing."""
+    if seq == 0:
+        return None
+    commit = _whole_commit(view.reader, seq)
+    before, row = commit_row(view.reader, seq - 1), commit_row(view.reader, seq)
+    nodes = _inside(view, set(range(before.nodes + 1, row.nodes + 1)))
+    edges = view.reader.edges_between(before.edges + 1, row.edges)
+    ends = _inside(view, {end for item in edges for end in (item.source, item.target)})
+    seen = [item for item in edges if {item.source, item.target} <= ends]
+    changes = tuple(one for one in commit.changes if _sees_change(view, one))
+    if not nodes and not seen and not changes:
+        return None
+    return replace(commit, nodes=len(nodes), edges=len(seen), changes=changes)
+
+
+def _seq(cursor: str) -> int:
+    if not isinstance(cursor, str) or not cursor.isdecimal():
+        raise InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
+    return int(cursor)
+
+
+def _text_of(reader: Reader, ident: bytes) -> str:
+    row = reader.node_row(ident)
+    node = None if row is None else reader.nodes([row])[row]
+    return "" if node is None else node.content or node.name
+
+
+def _proposed(reader: Reader, one: Proposal) -> MergeProposal:
+    return MergeProposal(
+        edge=one.edge,
+        left=one.left,
+        right=one.right,
+        left_name=_text_of(reader, one.left),
+        right_name=_text_of(reader, one.right),
+        status=one.status,
+        tier=one.tier,
+        score=one.score,
+        evidence=one.evidence,
+    )
+
+
+def _told(reader: Reader, one: Conflict) -> ToldConflict:
+    return ToldConflict(
+        edge=one.edge,
+        left=one.left,
+        right=one.right,
+        left_text=_text_of(reader, one.left),
+        right_text=_text_of(reader, one.right),
+        reason=one.reason,
+        settled=one.settled,
+    )

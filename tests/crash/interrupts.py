@@ -1,0 +1,146 @@
+"""Press Ctrl-C at random instants of writes, reads and closes, and say whether all went on.
+
+    python interrupts.py PATH ROUNDS SEED
+
+The worst case is assumed: each interrupt is kept, with its traceback, as an interactive Python
+keeps the last one. So nothing that the interrupt cut off is cleaned up by chance. After each
+interrupt the same thread has to write and read at once, and another thread, too; every few rounds
+the close itself is interrupted and repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import worlddb
+
+LONGEST_S = 0.004  # Somewhat longer than one write takes: some rounds are not interrupted.
+SLOW_S = 5.0  # What takes so long after an interrupt has hung, and was saved by a time limit.
+CLOSE_EVERY = 8
+
+
+class Trial:
+    """One store under fire."""
+
+    def __init__(self, path: str, seed: int) -> None:
+        self.path = path
+        self.rng = random.Random(seed)
+        self.kept: list[BaseException] = []
+        self.failures: list[str] = []
+        self.is_armed = False
+        self.acknowledged = 0
+        self.db = worlddb.open(path, embedder="none", durability="normal", busy_timeout_s=2)
+        signal.signal(signal.SIGALRM, self.press)
+
+    def press(self, number: int, frame: FrameType | None) -> None:
+        """Raise what Ctrl-C raises."""
+        if self.is_armed:
+            self.is_armed = False
+            raise KeyboardInterrupt
+
+    def under_fire(self, body: Callable[[], Any]) -> bool:
+        """Run `body` with an interrupt at some instant; return whether the interrupt came."""
+        kept = len(self.kept)
+        try:
+            self.is_armed = True
+            signal.setitimer(signal.ITIMER_REAL, self.rng.uniform(1e-6, LONGEST_S))
+            body()
+            self.is_armed = False
+        except KeyboardInterrupt as error:
+            self.kept.append(error)
+        finally:
+            self.is_armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return len(self.kept) > kept
+
+    def write(self) -> None:
+        """Make one commit, with a read inside and one after it."""
+        with self.db.transaction() as tx:
+            node = tx.create_node(type="Fact", name=f"{self.rng.random()}")
+            tx.write_edge("refers_to", node.id, self.db.root_id)
+        self.acknowledged += 1
+        self.db.children()
+
+    def in_same_function(self) -> None:
+        """Write after an interrupt inside the very function that was interrupted."""
+        try:
+            with self.db.transaction() as tx:
+                tx.create_node(type="Fact", name=f"{self.rng.random()}")
+        except KeyboardInterrupt as error:
+            self.kept.append(error)
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Write and read at once: by this thread, and by another one."""
+        began = time.monotonic()
+        try:
+            for run in (self.commit, self.commit_elsewhere):
+                before = len(self.db.children())
+                run()
+                assert len(self.db.children()) == before + 1, "a stale snapshot was read"
+        except (worlddb.WorldDBError, AssertionError) as error:
+            self.failures.append(f"{type(error).__name__}: {error}")
+        if time.monotonic() - began > SLOW_S:
+            self.failures.append("what followed an interrupt took long")
+
+    def commit(self) -> None:
+        """Make one commit."""
+        with self.db.transaction() as tx:
+            tx.create_node(type="Fact", name=f"{self.rng.random()}")
+
+    def commit_elsewhere(self) -> None:
+        """Make one commit in another thread."""
+        errors: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                self.commit()
+            except worlddb.WorldDBError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        if errors:
+            raise errors[0]
+
+    def close(self) -> None:
+        """Interrupt a close, close again, and open again."""
+        self.under_fire(self.db.close)
+        began = time.monotonic()
+        try:
+            self.db.close()
+        except worlddb.WorldDBError as error:
+            self.failures.append(f"close: {type(error).__name__}: {error}")
+        if time.monotonic() - began > SLOW_S:
+            self.failures.append("close took long")
+        self.db = worlddb.open(self.path, embedder="none", durability="normal", busy_timeout_s=2)
+
+    def run(self, rounds: int) -> dict[str, Any]:
+        """Return what happened."""
+        for number in range(rounds):
+            body = self.write if number % 2 else self.in_same_function
+            if self.under_fire(body):
+                self.go_on()
+            if number % CLOSE_EVERY == 0:
+                self.close()
+        problems = [f"{problem.place}: {problem.message}" for problem in self.db.check()]
+        self.db.close()
+        return {
+            "rounds": rounds,
+            "interrupts": len(self.kept),
+            "failures": self.failures,
+            "check": problems,
+        }
+
+
+if __name__ == "__main__":
+    print(json.dumps(Trial(sys.argv[1], int(sys.argv[3])).run(int(sys.argv[2]))))
