@@ -207,9 +207,9 @@ class Memory(ScopedGraph):
         The old one ends when the new one begins (now, or `at`), and can still be read.
 
         Raises:
-            InvalidInputError: not one id, a whole session, no text, or `at` is before it began.
+            InvalidInputError: not one id, no text, or `at` is before it began.
             NotFoundError: there is no such memory here.
-            ConflictError: the memory has ended already.
+            ConflictError: the memory has ended already, or is a whole session.
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError: the store cannot be written.
         """

@@ -65,6 +65,10 @@ class MemoryReader:
         scope: Mapping[str, Any],
     ) -> Recall:
         """Return what is remembered about a question; see `Memory.recall`."""
+        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
+
+        if isinstance(query, str) and not query.strip():
+            raise InvalidInputError("query: give at least one word")
         if summaries not in (None, "first"):
             raise InvalidInputError(f"summaries {summaries!r:.40}: use 'first' or leave it out")
         groups = self.scopes.groups(scope)
@@ -90,8 +94,6 @@ class MemoryReader:
                 with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
                     found = summaries_first(found, view, max_tokens)
             return self._without_strangers(found, known_at)
-        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
-
         # No memory was written for that scope yet. A wrong argument is an error all the same.
         question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
         return Recall(question=query)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter
+from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter, zoned
 from worlddb.faces.cli.command_options import (
     EMBEDDER,
     EXTRACTOR,
@@ -136,7 +136,8 @@ def _value(one: Parameter, given: Any) -> Any:
     elif one.type == "time":
         from worlddb.model.inputs import to_micros
 
-        to_micros(given, where)
+        value = zoned(given)
+        to_micros(value, where)
     if one.most is not None and not isinstance(value, int) and len(value) > one.most:
         things = "characters" if isinstance(value, str) else "values"
         raise InvalidInputError(f"{where}: has {len(value):,} {things}; the limit is {one.most:,}")

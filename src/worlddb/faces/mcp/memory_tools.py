@@ -18,6 +18,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.call_models import ChatMessage, arguments_model
@@ -59,17 +60,9 @@ class ExactArguments(FuncMetadata):
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments, with JSON text parsed where only an object or a list is allowed."""
-        return {name: self._parsed(name, value) for name, value in data.items()}
-
-    def _parsed(self, name: str, value: Any) -> Any:
-        field = self.arg_model.model_fields.get(name)
-        # Some clients send objects and lists as JSON text.
-        if field is None or not isinstance(value, str) or not _is_structure(field.annotation):
-            return value
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
+        fields = self.arg_model.model_fields
+        found = {name: _parsed(fields[name], data[name]) for name in fields if name in data}
+        return data | found
 
     def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
         """Return a result as the protocol has it; the worker thread has converted it already."""
@@ -182,6 +175,16 @@ def _untitled(schema: Any) -> Any:
         for key, value in schema.items()
         if key != "title" or not isinstance(value, str)
     }
+
+
+def _parsed(field: FieldInfo, value: Any) -> Any:
+    """Return an argument; some clients send objects and lists as JSON text."""
+    if not isinstance(value, str) or not _is_structure(field.annotation):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _is_structure(annotation: Any) -> bool:
