@@ -87,7 +87,8 @@ class RecallSettings:
     `weights` names the lanes that run and how much each counts; `depth` is how many nodes a lane
     may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
     weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
-    weighed hits that answer alike the later one is first.
+    weighed hits that answer alike the later one is first. With `classes`, what was accepted as the
+    same is one.
     """
 
     c: int = SCALARS.fusion_c
@@ -95,6 +96,7 @@ class RecallSettings:
     weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
     weighing: Weights | None = field(default_factory=Weights)
     recency: bool = True
+    classes: bool = True
 
     def __post_init__(self) -> None:
         check_whole(self.c, "c", 0)
@@ -411,7 +413,8 @@ class Recaller:
     def _graph(self, names: KnownNames) -> GraphLane:
         """Return the graph lane: what the names in the question lead to."""
         weighing = self.question.settings.weighing or Weights()
-        spreading = Spreading(names, self.reader, self.moment, self.query.follows_classes)
+        classes = self.query.follows_classes and self.question.settings.classes
+        spreading = Spreading(names, self.reader, self.moment, classes)
         return GraphLane(spreading, self.question.text, weighing.asker, weighing.graph)
 
 
