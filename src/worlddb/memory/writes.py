@@ -115,7 +115,7 @@ class MemoryWriter:
         scope: Mapping[str, Any],
     ) -> Written:
         """Remember messages; see `Memory.write`."""
-        names = tuple(name for group in self.scopes.groups(scope) for name in group)
+        names = tuple(name for group in self.scopes.written(scope) for name in group)
         encode_metadata(metadata, self.engine.limits)
         destination = ScopeDestination(
             names,
@@ -204,6 +204,11 @@ class MemoryWriter:
         memory = outcome.ids[request.memory]
         return self._written(memory, names, request.draft, outcome, commit, request.waiting)
 
+    def _home(self, names: Sequence[ScopeName]) -> ScopeName | None:
+        """Return the first of some scopes that is the caller's own; None without bounds."""
+        own = {scope for group in self.scopes.bounds for scope in group}
+        return next((name for name in names if name in own), None)
+
     def _beginning(self, old: Node, at: Instant | None, last: int) -> Instant:
         """Return when an amendment begins: never before the memory that it supersedes.
 
@@ -244,10 +249,8 @@ class MemoryWriter:
         created = set(outcome.created)
         drafted = draft.nodes if draft is not None else ()
         linked = [node for node in drafted if node.resolvable and node.key in outcome.ids]
-        root = commit.root_state if commit is not None else None
-        if root is None:
-            with self.engine.store.read() as reader:
-                root = Id(reader.head().root_state)
+        with self.engine.store.read() as reader:
+            shown, root = self.scopes.own_commit(reader, commit, self._home(names))
         return Written(
             id=memory,
             created=memory in created,
@@ -263,7 +266,7 @@ class MemoryWriter:
             ),
             proposals=self.engine.ingestion.proposals_of(outcome),
             superseded=ended_by(commit),
-            commit=commit,
+            commit=shown,
             root_state=root,
             pending=None if waiting is None else waiting.error,
         )

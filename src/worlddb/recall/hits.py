@@ -24,7 +24,7 @@ from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader
-from worlddb.view.stale_summaries import FACT, stale_summaries
+from worlddb.view.stale_summaries import FACT, stale_summaries, world_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ class Hit(Plain):
     has the parts that `score` is the sum of, by the names of `Weights`; `fused` is the reciprocal
     rank fusion of the lanes alone. `path` says how the graph lane came here, from a name in the
     question or from another hit; empty if it did not. `order` are the `precedes` and `causes` edges
-    that lead to the node. The validity and the provenance of a hit are those of its node.
+    that lead to the node. `summary` is that of a node that is only a name: a session, a topic, a
+    person. The validity and the provenance of a hit are those of its node.
     """
 
     node: Node
@@ -125,6 +126,7 @@ class Hit(Plain):
     path: tuple[PathStep, ...] = ()
     maybe_outdated: tuple[MaybeOutdated, ...] = ()
     order: tuple[Edge, ...] = ()
+    summary: Node | None = None
     tokens: int = 0
 
     @property
@@ -148,11 +150,18 @@ class Hit(Plain):
         return self.node.provenance
 
     @property
+    def actor(self) -> str:
+        """Who signed the commit that wrote it."""
+        return self.node.actor
+
+    @property
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
         order = order_told(self.order).get(self.node.id, ())
         line = node_line(self.node, sorted(sides - {self.node.id}), order)
+        if self.summary is not None:
+            line += ": " + " ".join(self.summary.content.split())
         gone = "".join(f" ({old.why}: {old.text})" for old in self.outdated)
         doubts = "".join(f" ({doubt.why})" for doubt in self.maybe_outdated)
         return line + " ".join((gone + doubts).split("\n"))
@@ -245,16 +254,20 @@ def hits_of(
     if question is not None and ranking.parts and not view.include_ended:
         best, doubts = newer_first(best, rows, nodes, question)
         doubts = {row: by for row, by in doubts.items() if row not in outdated}
+    told = world_summaries(view.reader, nodes, view.moment)
+    tokens = {
+        row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
+        for row, node in nodes.items()
+    }
     chosen: list[int] = []
     left = max_tokens
     for at in best:
-        node = nodes.get(rows[at])
-        if node is None or len(chosen) == k:
+        if rows[at] not in nodes or len(chosen) == k:
             continue
         if left is not None:
-            if tokens_in(node) > left:
+            if tokens[rows[at]] > left:
                 continue
-            left -= tokens_in(node)
+            left -= tokens[rows[at]]
         chosen.append(at)
     ranks = {
         lane: {at: rank for rank, at in enumerate(found, 1)}
@@ -283,7 +296,8 @@ def hits_of(
             path=paths.get(rows[at], ()),
             maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
-            tokens=tokens_in(nodes[rows[at]]),
+            summary=told.get(rows[at]),
+            tokens=tokens[rows[at]],
         )
         for at in chosen
     )

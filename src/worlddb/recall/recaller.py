@@ -37,7 +37,7 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
+from worlddb.index.vectors import Tokens
 from worlddb.language.ranking_features import question_parts
 from worlddb.language.text_tokens import asked
 from worlddb.model.inputs import (
@@ -64,7 +64,9 @@ from worlddb.recall.ranker import (
     weigh,
     with_retention,
 )
-from worlddb.store.interface import Reader, Store
+from worlddb.recall.token_reader import TokenReader
+from worlddb.recall.world_hits import with_worlds
+from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import (
     View,
@@ -87,8 +89,9 @@ class RecallSettings:
     `weights` names the lanes that run and how much each counts; `depth` is how many nodes a lane
     may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
     weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
-    weighed hits that answer alike the later one is first. With `classes`, what was accepted as the
-    same is one.
+    weighed hits that answer alike the later one is first. With `worlds`, a world that matches
+    better than anything inside it is a hit, too. With `classes`, what was accepted as the same is
+    one.
     """
 
     c: int = SCALARS.fusion_c
@@ -96,6 +99,7 @@ class RecallSettings:
     weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
     weighing: Weights | None = field(default_factory=Weights)
     recency: bool = True
+    worlds: bool = True
     classes: bool = True
 
     def __post_init__(self) -> None:
@@ -199,16 +203,20 @@ class Recaller:
             if found.retained is not None:
                 ranks["retention"] = ranked(found.retained, ids, len(ids))
             order, scores, parts = self._ordered(ids, found, weighed, fused)
-        ranking = Ranking(
-            order=order,
-            rows=rows,
-            scores=scores,
-            fused=fused,
-            ranks=ranks,
-            lanes=found.explained,
-            parts=parts,
-            ways={} if found.graph is None else found.graph.ways,
-        )
+            ranking = Ranking(
+                order=order,
+                rows=rows,
+                scores=scores,
+                fused=fused,
+                ranks=ranks,
+                lanes=found.explained,
+                parts=parts,
+                ways={} if found.graph is None else found.graph.ways,
+            )
+            wants_worlds = self.question.settings.worlds and not view.types
+            if interior is not None and vector is not None and wants_worlds:
+                matrix = interior.vectors(self.reader, self.search.vectors())
+                ranking = with_worlds(ranking, interior, view, matrix, vector, self.question.k)
         question = self.question
         hits = hits_of(
             ranking,
@@ -463,20 +471,3 @@ def recall(
         k = question.k if query.limit is None else min(question.k, query.limit)
         question = replace(question, text=query.text or "", k=k)
         return Recaller(search, view, query, question, tokens).answer(vector)
-
-
-class TokenReader:
-    """Scores candidates word by word, by the token vectors that the store keeps of them."""
-
-    def __init__(
-        self, asked: Tokens, reader: Reader, vectors: Vectors, rows: Sequence[int]
-    ) -> None:
-        self._asked = asked
-        self._reader = reader
-        self._vectors = vectors
-        self._rows = rows
-
-    def read(self, places: Sequence[int]) -> Scores:
-        """Return how well the candidates at some positions answer."""
-        rows = [self._rows[at] for at in places]
-        return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))

@@ -100,7 +100,9 @@ def caller_memory(
     if token is None:
         return CallerMemory(memory, metrics)
     actor = f"http {token.name}"
-    bound = memory.bound(actor=actor, **token.bounds) if token.bounds else memory.signed(actor)
+    bound = memory.signed(actor)
+    if token.bounds:
+        bound = memory.bound(actor=actor, writes_into=token.writes_into, **token.bounds)
     return CallerMemory(bound, metrics, read_only=token.read_only)
 
 

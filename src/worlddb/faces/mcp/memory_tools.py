@@ -16,7 +16,7 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resolve import build_resolver_plans, find_resolved_parameters
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
-from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -26,6 +26,7 @@ from worlddb.faces.calls import CALLS, Call, Effect
 from worlddb.faces.mcp.tool_answers import Answer, answer_class, answer_of
 from worlddb.faces.mcp.tool_confirmation import confirmation, confirmed_by
 from worlddb.memory.memory import Memory
+from worlddb.model.visible_text import visible, visible_json
 
 INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument, without repeating a long text.
 PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the call.
@@ -65,8 +66,18 @@ class ExactArguments(FuncMetadata):
         return data | found
 
     def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
-        """Return a result as the protocol has it; the worker thread has converted it already."""
-        return result if isinstance(result, CallToolResult) else super().convert_result(result)
+        """Return a result as text and as data; in the text, hidden characters are escapes.
+
+        The worker thread has converted it already.
+        """
+        if isinstance(result, CallToolResult):
+            return result
+        converted = super().convert_result(result)
+        if isinstance(converted, CallToolResult):
+            for block in converted.content:
+                if isinstance(block, TextContent):
+                    block.text = visible_json(block.text)
+        return converted
 
 
 class MemoryTool(Tool):
@@ -86,11 +97,11 @@ class MemoryTool(Tool):
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
-                raise ToolError(_message(cause, self.parameters)) from cause
+                raise ToolError(visible(_message(cause, self.parameters))) from cause
             if isinstance(cause, WorldDBError):
-                raise ToolError(str(cause)) from cause
+                raise ToolError(visible(str(cause))) from cause
             if isinstance(cause, ToolError) and not isinstance(error, UnexpectedToolError):
-                raise ToolError(str(cause)) from cause
+                raise ToolError(visible(str(cause))) from cause
             raise
 
 
