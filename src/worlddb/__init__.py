@@ -97,7 +97,8 @@ if TYPE_CHECKING:
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
     from worlddb.query.subgraph import Subgraph
-    from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, PathStep, Recall
+    from worlddb.recall.hit_path import PathStep
+    from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
     from worlddb.world_db import WorldDB, open
@@ -248,7 +249,8 @@ _NAMES_OF = {
     "worlddb.query.query_builder": "Plan QueryBuilder",
     "worlddb.query.query_spec": "QuerySpec",
     "worlddb.query.subgraph": "Subgraph",
-    "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated PathStep Recall",
+    "worlddb.recall.hit_path": "PathStep",
+    "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
     "worlddb.world_db": "WorldDB open",

@@ -22,6 +22,7 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
+from worlddb.recall.hit_path import PathStep, paths_of
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import FACT, stale_summaries, world_summaries
@@ -36,8 +37,6 @@ CHARS_PER_TOKEN = 4
 """What tokenizers of today's models need for English text, on average."""
 SPARE_HITS = 10
 """How many more hits are looked at than are asked for: summaries among them may be stale."""
-NAME_CHARS = 60
-"""How much of a text stands for it in a path."""
 
 
 def tokens_of(text: str) -> int:
@@ -73,21 +72,6 @@ class Outdated(Plain):
     def why(self) -> str:
         """That it is no longer so, and where to look instead."""
         return "no longer so" if self.by is None else f"no longer so, see {self.by.short}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathStep(Plain):
-    """One step of the way to a hit: along which relation to which node.
-
-    `relation` is `about`, `mentions`, `inside` or what an edge calls itself ("sister"); `says` is
-    a name in the question or in the text before, `found` a text that the other lanes found. `edge`
-    is the edge of the step, if there is one. `name` is the node's name, or how its text begins.
-    """
-
-    relation: str
-    node: Id
-    name: str
-    edge: Id | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,16 +243,7 @@ def hits_of(
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
     }
-    chosen: list[int] = []
-    left = max_tokens
-    for at in best:
-        if rows[at] not in nodes or len(chosen) == k:
-            continue
-        if left is not None:
-            if tokens[rows[at]] > left:
-                continue
-            left -= tokens[rows[at]]
-        chosen.append(at)
+    chosen = _fitting([at for at in best if rows[at] in nodes], rows, tokens, k, max_tokens)
     ranks = {
         lane: {at: rank for rank, at in enumerate(found, 1)}
         for lane, found in ranking.ranks.items()
@@ -276,7 +251,7 @@ def hits_of(
     }
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
-    paths = _paths(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
+    paths = paths_of(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
     earlier = _order(view, [rows[at] for at in chosen])
     return tuple(
         Hit(
@@ -303,25 +278,25 @@ def hits_of(
     )
 
 
-def _paths(
-    view: View, rows: Iterable[int], ways: Mapping[int, Way]
-) -> dict[int, tuple[PathStep, ...]]:
-    """Return the path to each row that the graph lane reached."""
-    chosen = {row: ways[row].steps for row in rows if row in ways}
-    passed = {step.row for steps in chosen.values() for step in steps}
-    nodes = view.reader.nodes(passed, view.moment.known)
-    return {
-        row: tuple(
-            PathStep(
-                relation=step.relation,
-                node=nodes[step.row].id,
-                name=nodes[step.row].name or nodes[step.row].content[:NAME_CHARS],
-                edge=step.edge,
-            )
-            for step in steps
-        )
-        for row, steps in chosen.items()
-    }
+def _fitting(
+    best: Sequence[int],
+    rows: Sequence[int],
+    tokens: Mapping[int, int],
+    k: int,
+    max_tokens: int | None,
+) -> list[int]:
+    """Return the first `k` positions; with `max_tokens`, of those that fit into them together."""
+    chosen: list[int] = []
+    left = max_tokens
+    for at in best:
+        if len(chosen) == k:
+            break
+        if left is not None:
+            if tokens[rows[at]] > left:
+                continue
+            left -= tokens[rows[at]]
+        chosen.append(at)
+    return chosen
 
 
 def _maybe_outdated(nodes: Mapping[int, Node], by: int | None) -> tuple[MaybeOutdated, ...]:
