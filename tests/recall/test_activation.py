@@ -152,3 +152,26 @@ def test_a_claim_is_found_in_a_large_scope(memory: Memory) -> None:
     memory.write("I live in Rome.", at="2025-01-01T00:00:00Z")
     memory.write("I moved to Paris.", at="2025-02-01T00:00:00Z")
     assert memory.recall("Where do I live?")[0].node.content == "I moved to Paris."
+
+
+def test_a_statement_is_about_what_it_opens_with_even_if_that_is_no_name(memory: Memory) -> None:
+    memory.write("Ida Berg plays the game of water polo.", at="2025-01-01T00:00:00Z")
+    memory.write("water polo was invented in Scotland.", at="2025-01-02T00:00:00Z")
+    answer = memory.recall("In which country was the game of Ida Berg invented?", k=2)
+    assert [hit.node.content for hit in answer] == [
+        "Ida Berg plays the game of water polo.",
+        "water polo was invented in Scotland.",
+    ]
+
+
+def test_a_chain_follows_the_latest_fact(memory: Memory) -> None:
+    memory.write("Ida Berg is married to Tom Hill.", at="2025-01-01T00:00:00Z")
+    memory.write("Tom Hill is a citizen of Norway.", at="2025-01-02T00:00:00Z")
+    memory.write("Bo Lind is a citizen of Peru.", at="2025-01-03T00:00:00Z")
+    memory.write("Ida Berg is married to Bo Lind.", at="2025-01-04T00:00:00Z")
+    answer = memory.recall("What is the country of citizenship of the spouse of Ida Berg?", k=10)
+    found = [hit.node.content for hit in answer]
+    assert found[0] == "Ida Berg is married to Bo Lind."
+    old, new = "Tom Hill is a citizen of Norway.", "Bo Lind is a citizen of Peru."
+    assert new in found
+    assert old not in found[: found.index(new)]

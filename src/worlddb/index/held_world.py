@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.name_index import first_name, name_key, unqualified
+from worlddb.index.name_index import first_name, name_key, opening_key, unqualified
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
@@ -298,7 +298,7 @@ class HeldWorld:
         self.forms.extend(form_of_body(body))
         self.text.add(words(f"{body.name} {body.content}"))
         if body.type not in NOT_NAMED:
-            for name in {body.name, unqualified(body.name)}:
+            for name in {body.name, unqualified(body.name), opening_key(body)}:
                 self._name(name, place)
         if first := first_name(body.type, body.name):
             self.firsts.setdefault(first, []).append(body.row)

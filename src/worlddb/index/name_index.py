@@ -22,11 +22,12 @@ from itertools import pairwise
 from blake3 import blake3
 
 from worlddb.language.proper_names import ALSO_WORDS, is_given, is_name, read_name
+from worlddb.language.text_title import opening_of
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import ROOT_ROW
+from worlddb.store.rows import ROOT_ROW, BodyRow
 
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 
@@ -34,6 +35,9 @@ NAME_WORDS_MAX = 6  # words of a question that are looked up as one name
 SAID_NAME_CHARS_MAX = 80  # a longer name is not said in a question
 FULL_NAME_WORDS_MAX = 4  # a longer name is hardly that of a person
 FIRST_NAMED = frozenset({"Entity", "Person"})
+
+STATING = frozenset({"Memory", "Fact"})
+"""Types whose nodes state something of what they open with. A turn of a chat answers another."""
 
 _WORD = re.compile(r"[^\W_](?:[\w.'’&+#-]*[\w+#])?")
 _POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
@@ -127,6 +131,8 @@ class NameIndex:
         names: Counter[int] = Counter()
         for body in reader.bodies(rows):
             world = body.parent or ROOT_ROW
+            if opening := opening_key(body):
+                filed += _postings([f"o:{opening}"], body.row, world)
             if 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED:
                 names.update({ROOT_ROW, world})
                 filed += _postings(self._keys(body.name), body.row, world)
@@ -191,6 +197,11 @@ def unqualified(name: str) -> str:
 def name_key(name: str) -> str:
     """Return the key under which a question finds a name; empty if the text is too long."""
     return folded(" ".join(said_words(name))) if len(name) <= SAID_NAME_CHARS_MAX else ""
+
+
+def opening_key(body: BodyRow) -> str:
+    """Return the key of the words that a memory opens with; empty for anything else."""
+    return name_key(opening_of(body.content)) if body.type in STATING else ""
 
 
 def first_name(type_: str, name: str) -> str:

@@ -6,7 +6,8 @@ r"""The title of a text: what stands before a colon, or in a heading above it.
 A title is what the text is filed under, so the text is about it. Many texts begin with a few words
 and a colon that are no title ("Note: …", "Here is the list: …"). So a title is written with
 capitals, or the text after it begins with the same words; and it has at least one word that is not
-an ordinary one, unless the text repeats it.
+an ordinary one, unless the text repeats it. A statement without a title is about what stands before
+its verb (`opening_of`), be it a name or not.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import NamedTuple
+
+from worlddb.language.text_tokens import STOP
 
 TITLE_CHARS_MAX = 100  # longer than most titles of works and encyclopedia entries
 TITLE_WORDS_MAX = 14
@@ -78,3 +81,21 @@ def _is_titled(title: str, is_ordinary: Callable[[str], bool]) -> bool:
     if any(word[0].islower() for word in plain):
         return False
     return any(word[0].isalpha() and not is_ordinary(word.lower()) for word in plain)
+
+
+_PART = r"[^\W_][\w'’&.-]*"
+_OPENING = re.compile(
+    rf"(?:The |An? )?(?P<phrase>{_PART}(?: {_PART}){{0,5}}?) (?:is|are|was|were|has|had) "
+    rf"|(?P<name>(?=[^\Wa-z]){_PART}(?: (?=[^\Wa-z]){_PART}){{1,4}}) [a-z]+(?:s|ed) "
+)
+
+
+def opening_of(text: str) -> str:
+    """Return the words that a statement opens with, before its verb; empty if there are none.
+
+    "basketball was created in …" is about basketball, which is no name. What begins with a word
+    that names nothing by itself ("it", "my") is no subject.
+    """
+    match = _OPENING.match(text)
+    phrase = (match["phrase"] or match["name"]) if match is not None else ""
+    return "" if not phrase or phrase.split()[0].lower() in STOP else phrase

@@ -28,6 +28,7 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.index.name_index import said_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
+from worlddb.language.statement import is_rival, may_be_rival, statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
 from worlddb.recall.known_names import (
@@ -102,7 +103,8 @@ class Spreading:
             named = self._class_of(rows)
             texts = self._texts(named)
             own = self._names.keep(named)
-            gains = {row: Way(1.0, (GraphStep(SAYS, row, None),)) for row in own}
+            part = max(1, len(own)) ** -0.5
+            gains = {row: Way(part, (GraphStep(SAYS, row, None),)) for row in own}
             for share, reached in ((1.0, texts.about), (SCALARS.mention_share, texts.mentioning)):
                 part = share / max(1, len(reached)) ** 0.5
                 gains |= {row: Way(part, steps) for row, steps in reached.items()}
@@ -147,14 +149,38 @@ class Spreading:
 
     def passed_on(self, given: Mapping[int, float]) -> dict[int, Way]:
         """Return what texts (row → what each can give) pass on to texts about what they mention."""
-        self._look(given)
+        current = self._current(given)
+        self._look(current)
         found: dict[int, Way] = {}
-        for row, amount in given.items():
+        for row in current:
+            amount = given[row]
             for target, way in self._onward[row].items():
                 gain = amount * way.gain
                 if target not in found or gain > found[target].gain:
                     found[target] = Way(gain, (GraphStep(FOUND, row, None), *way.steps))
         return found
+
+    def _current(self, rows: Iterable[int]) -> list[int]:
+        """Return texts without those that a later one of them may have replaced: see `recency`."""
+        bodies = {body.row: body for body in self._reader.bodies(sorted(rows), self._moment.known)}
+        said = {row: statement_of(body.content) for row, body in bodies.items()}
+        current = []
+        for row in rows:
+            old = said.get(row)
+            began = bodies[row].valid_from, row
+            newer = (
+                new
+                for other, new in said.items()
+                if old is not None
+                and new is not None
+                and bodies[other].parent == bodies[row].parent
+                and (bodies[other].valid_from, other) > began
+            )
+            if old is None or not any(
+                may_be_rival(old, new) and is_rival(old, new) for new in newer if new is not None
+            ):
+                current.append(row)
+        return current
 
     # -- what a text leads to ----------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from worlddb.index.name_index import (
     first_name,
     name_key,
     name_number,
+    opening_key,
     said_firsts,
     said_words,
     unqualified,
@@ -33,6 +34,7 @@ from worlddb.view.visibility import Moment, View, accepted_class
 
 BEARERS_MAX = 100
 """A name that more nodes bear than this names nobody in particular."""
+SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may name something
 UNFILED_MAX = 1_000  # as many nodes are compared one by one where the name index is behind
 SEARCHED_KEYS_MAX = 400  # a question has fewer stretches of words; each costs a search by words
 
@@ -46,7 +48,7 @@ class NameSpan(NamedTuple):
 
 
 class KnownNames(Protocol):
-    """The names of one view."""
+    """The names of one view, and the words that its memories open with."""
 
     def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
         """Return the visible nodes of each key that is a name."""
@@ -67,10 +69,12 @@ class KnownNames(Protocol):
 def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
     """Return the stretches of a text that may be names, longer ones first where they begin.
 
-    With `capitals`, only stretches that begin with a capital or a digit: in a longer text a name
-    is written as one. In a question it may be written in lower case.
+    With `capitals`, only stretches that begin with a capital or a digit, unless the text is short:
+    in a longer text a name is written as one, and every other word would be looked up in vain. In a
+    question it may be written in lower case.
     """
     said = said_words(text)
+    capitals = capitals and len(said) > SHORT_TEXT_WORDS_MAX
     plain = [folded(word) for word in said]
     return [
         NameSpan(at, end, " ".join(plain[at:end]))
@@ -178,7 +182,7 @@ class StoreNames:
             name_number(f"{kind}{key}", world): key
             for key in wanted
             for world in worlds
-            for kind in ("=", "n:")
+            for kind in ("=", "n:", "o:")
         }
         filed = self._reader.lookups.find(list(numbers), BEARERS_MAX)
         rows = {row for found in filed.values() for row in found} | self._unfiled(wanted)
@@ -219,6 +223,7 @@ class StoreNames:
             if body.type not in NOT_NAMED:
                 chosen.append(body.row)
                 yield body.row, body.name
+                yield body.row, opening_key(body)
         yield from self._reader.aliases(chosen, known)
 
     def first_named(self, first: str) -> Iterable[int]:
