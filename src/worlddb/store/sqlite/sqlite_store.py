@@ -84,8 +84,7 @@ class SqliteReader:
         self.worlds = nodes.worlds
         self.children = nodes.children
         self.children_of = nodes.children_of
-        self.parents = nodes.parents
-        self.closed_by = nodes.closed_by
+        self.parents, self.closed_by = nodes.parents, nodes.closed_by
         self.alike = nodes.alike
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
