@@ -65,7 +65,7 @@ from worlddb.recall.ranker import (
     with_retention,
 )
 from worlddb.recall.token_reader import TokenReader
-from worlddb.recall.world_hits import with_worlds
+from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
 from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import (
@@ -213,10 +213,8 @@ class Recaller:
                 parts=parts,
                 ways={} if found.graph is None else found.graph.ways,
             )
-            wants_worlds = self.question.settings.worlds and not view.types
-            if interior is not None and vector is not None and wants_worlds:
-                matrix = interior.vectors(self.reader, self.search.vectors())
-                ranking = with_worlds(ranking, interior, view, matrix, vector, self.question.k)
+            if vector is not None and self.question.settings.worlds and view.types is None:
+                ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector)
         question = self.question
         hits = hits_of(
             ranking,
@@ -243,6 +241,14 @@ class Recaller:
         first[list(fused)] = np.array(list(fused.values())) / max(fused.values())
         gained = spread(first, found.graph, Weights().spread, SCALARS)
         return found.with_graph({"graph": found.lanes["graph"] + gained})
+
+    def _worlds_around(self, interior: HeldWorld | None, ranking: Ranking) -> WorldMembers:
+        """Return the worlds that hold the first hits."""
+        rows = [ranking.rows[at] for at in ranking.order[: self.question.k]]
+        vectors = self.search.vectors()
+        if interior is None:
+            return stored_members(self.view, vectors, rows)
+        return held_members(interior, self.view, interior.vectors(self.reader, vectors), rows)
 
     def _ordered(
         self,
