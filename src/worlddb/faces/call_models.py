@@ -108,6 +108,12 @@ def _text_or_messages(given: Any) -> Any:
     return given
 
 
+def _line_or_object(given: Any) -> Any:
+    if not isinstance(given, str | dict):
+        raise PydanticCustomError("line_or_object", "give a line of steps or a JSON object")
+    return given
+
+
 def arguments_model(
     name: str, parameters: Sequence[Parameter], *, base: type[BaseModel], for_model: bool = False
 ) -> type[BaseModel]:
@@ -166,6 +172,13 @@ def _hint(one: Parameter, for_model: bool) -> Any:
                 if for_model
                 else str | Annotated[list[str], Field(max_length=one.most, fail_fast=True)]
             )
+        case "query":
+            return Annotated[text | dict[str, Any], BeforeValidator(_line_or_object)]
+        case "numbers":
+            number = Annotated[int, Field(ge=one.least)]
+            if for_model:
+                return number
+            return number | Annotated[list[number], Field(min_length=1, max_length=one.most)]
         case "scope":
             # For a model, Memory itself refuses a bad value: its message says more.
             value = Annotated[str, Field(min_length=1, max_length=SCOPE_CHARS_MAX)]

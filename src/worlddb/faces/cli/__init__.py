@@ -40,6 +40,8 @@ COMMANDS = {
     "restore": "backup",
     "export": "export",
     "import": "export",
+    "query": "query",
+    "ontology": "query",
     "proposals": "proposals",
     "extract": "extract",
     "consolidate": "consolidate",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_USER = "default"
 SCOPES_HINTED = 5  # As many as fit on a line.
 METAVARS = {"time": "TIME", "whole": "N", "object": "JSON", "messages": "FILE", "scope": "ID"}
+SEVERAL = ("names", "numbers")  # Types that take several arguments where they are positional.
 REPEATED = ("scope", "names", "texts")  # Types whose options may be given several times.
 
 
@@ -58,8 +59,12 @@ def call_options(call: Call) -> list[Option]:
 
 def _options(one: Parameter) -> Iterator[Option]:
     if one.positional:
-        nargs = None if one.required else "?"
-        yield option(one.name, one.name.upper(), _help(one), nargs=nargs)
+        nargs = "+" if one.type in SEVERAL else None if one.required else "?"
+        more: dict[str, Any] = {"choices": one.choices} if one.type == "choice" else {}
+        if one.type in ("whole", "numbers"):
+            more["type"] = whole_number(one.least, one.most if one.type == "whole" else None)
+        name = one.name.upper().removesuffix("S") if one.type in SEVERAL else one.name.upper()
+        yield option(one.name, name, _help(one), nargs=nargs, **more)
         return
     flags = one.flags or (option_of(one),)
     settings: dict[str, Any] = {"dest": destination(one), "help": _help(one)}
@@ -131,7 +136,7 @@ def _value(one: Parameter, given: Any) -> Any:
     value = given
     if one.reads_stdin:
         value = given_messages(given) if one.type == "messages" else given_text(given)
-    elif one.type == "object":
+    elif one.type == "object" or (one.type == "query" and given.lstrip().startswith("{")):
         value = given_mapping(given, where)
     elif one.type == "time":
         from worlddb.model.inputs import to_micros
