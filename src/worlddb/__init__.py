@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
     from worlddb.query.subgraph import Subgraph
-    from worlddb.recall.hits import Hit, LaneRank, Outdated, Recall
+    from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
     from worlddb.world_db import WorldDB, open
@@ -153,6 +153,7 @@ __all__ = [
     "LlmExtractor",
     "LlmSummarizer",
     "LlmTiebreaker",
+    "MaybeOutdated",
     "Memory",
     "MemoryPage",
     "MergeProposal",
@@ -252,7 +253,7 @@ _NAMES_OF = {
     "worlddb.query.query_builder": "Plan QueryBuilder",
     "worlddb.query.query_spec": "QuerySpec",
     "worlddb.query.subgraph": "Subgraph",
-    "worlddb.recall.hits": "Hit LaneRank Outdated Recall",
+    "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
     "worlddb.world_db": "WorldDB open",

@@ -25,6 +25,7 @@ from worlddb.errors import WorldDBError
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
+from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader, Store
 from worlddb.view.stale_summaries import FACT, stale_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
@@ -75,14 +76,27 @@ class Outdated(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaybeOutdated(Plain):
+    """A later memory that may have replaced a hit: which one, and since when it says so."""
+
+    by: Id
+    since: datetime
+
+    @property
+    def why(self) -> str:
+        """That something later says otherwise, and where to look."""
+        return f"maybe outdated by {self.by.short} of {self.since:%Y-%m-%d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit(Plain):
     """A remembered node, its rank in every lane, and what speaks against it.
 
-    `score` is what hits are ordered by, except that what replaced a sentence of a hit (`outdated`)
-    comes before the hit. `weighed` has the parts that `score` is the sum of, by the names of
-    `Weights`; `fused` is the reciprocal rank fusion of the lanes alone. `order` are the `precedes`
-    and `causes` edges that lead to the node. The validity and the provenance of a hit are those of
-    its node.
+    `score` is what hits are ordered by, with two exceptions: what replaced a sentence of a hit
+    (`outdated`), or may have replaced the hit (`maybe_outdated`), comes before the hit. `weighed`
+    has the parts that `score` is the sum of, by the names of `Weights`; `fused` is the reciprocal
+    rank fusion of the lanes alone. `order` are the `precedes` and `causes` edges that lead to the
+    node. The validity and the provenance of a hit are those of its node.
     """
 
     node: Node
@@ -92,6 +106,7 @@ class Hit(Plain):
     weighed: Mapping[str, float] = field(default_factory=dict, hash=False)
     conflicts: tuple[Conflict, ...] = ()
     outdated: tuple[Outdated, ...] = ()
+    maybe_outdated: tuple[MaybeOutdated, ...] = ()
     order: tuple[Edge, ...] = ()
     tokens: int = 0
 
@@ -121,8 +136,9 @@ class Hit(Plain):
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
         order = order_told(self.order).get(self.node.id, ())
         line = node_line(self.node, sorted(sides - {self.node.id}), order)
-        gone = (f" ({old.why}: {old.text})" for old in self.outdated)
-        return line + " ".join("".join(gone).split("\n"))
+        gone = "".join(f" ({old.why}: {old.text})" for old in self.outdated)
+        doubts = "".join(f" ({doubt.why})" for doubt in self.maybe_outdated)
+        return line + " ".join((gone + doubts).split("\n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,18 +206,26 @@ def hits_of(
     ranking: Ranking,
     view: View,
     *,
+    question: str | None,
     k: int,
     max_tokens: int | None,
     explain: bool,
     with_conflicts: bool,
 ) -> tuple[Hit, ...]:
-    """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them."""
+    """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them.
+
+    With the `question`, later answers to it come before older ones, where hits were weighed.
+    """
     rows, order = ranking.rows, ranking.order
     best = list(order) if max_tokens is not None else list(order[: k + SPARE_HITS])
     nodes = view.reader.nodes([rows[at] for at in best], view.moment.known)
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
+    doubts: dict[int, int] = {}
+    if question is not None and ranking.parts and not view.include_ended:
+        best, doubts = newer_first(best, rows, nodes, question)
+        doubts = {row: by for row, by in doubts.items() if row not in outdated}
     chosen: list[int] = []
     left = max_tokens
     for at in best:
@@ -236,11 +260,17 @@ def hits_of(
             },
             conflicts=tuple(conflicts.get(rows[at], ())),
             outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
+            maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
             tokens=tokens_in(nodes[rows[at]]),
         )
         for at in chosen
     )
+
+
+def _maybe_outdated(nodes: Mapping[int, Node], by: int | None) -> tuple[MaybeOutdated, ...]:
+    """Return what may have replaced a hit, from the row of it."""
+    return () if by is None else (MaybeOutdated(by=nodes[by].id, since=nodes[by].valid_from),)
 
 
 def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Replaced]], set[int]]:

@@ -92,13 +92,15 @@ class RecallSettings:
 
     `weights` names the lanes that run and how much each counts; `depth` is how many nodes a lane
     may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
-    weighed in the end; without it they are ordered by the fused ranks alone.
+    weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
+    weighed hits that answer alike the later one is first.
     """
 
     c: int = SCALARS.fusion_c
     depth: int = SCALARS.lane_depth
     weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
     weighing: Weights | None = field(default_factory=Weights)
+    recency: bool = True
 
     def __post_init__(self) -> None:
         check_whole(self.c, "c", 0)
@@ -188,11 +190,10 @@ class Recaller:
                 rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
                 return Recall(question=self.question.text)
-            depth = self.question.settings.depth
-            ranks = {lane: ranked(scores, ids, depth) for lane, scores in found.lanes.items()}
-            fused = fuse(ranks, self.question.settings)
-            weighing = self.question.settings.weighing
-            found = with_retention(found, self.reader, rows, self.moment, weighing)
+            settings = self.question.settings
+            ranks = {lane: ranked(one, ids, settings.depth) for lane, one in found.lanes.items()}
+            fused = fuse(ranks, settings)
+            found = with_retention(found, self.reader, rows, self.moment, settings.weighing)
             if found.retained is not None:
                 ranks["retention"] = ranked(found.retained, ids, len(ids))
             order, scores, parts = self._ordered(ids, found, vector, fused)
@@ -209,6 +210,7 @@ class Recaller:
         hits = hits_of(
             ranking,
             view,
+            question=question.text if settings.recency else None,
             k=question.k,
             max_tokens=question.max_tokens,
             explain=question.explain,

@@ -122,6 +122,9 @@ class HitAnswer(Answer):
     outdated: list[OutdatedAnswer] = Field(
         default=[], description="Sentences of the text that are no longer true"
     )
+    maybe_outdated_by: str | None = Field(
+        default=None, description="The id of a later memory that may have replaced this one"
+    )
 
 
 class RecallAnswer(Answer):
@@ -230,6 +233,7 @@ def _hit(hit: Hit) -> HitAnswer:
             OutdatedAnswer(text=one.text, replaced_by=None if one.by is None else str(one.by))
             for one in hit.outdated
         ],
+        maybe_outdated_by=next((str(one.by) for one in hit.maybe_outdated), None),
     )
 
 

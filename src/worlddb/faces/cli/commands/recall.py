@@ -113,6 +113,8 @@ def _print_hit(number: int, found: Recall, hit: Hit, explain: bool, whose: str) 
         print(f"   contradicted by {', '.join(sorted(side.short for side in sides))}")
     for old in hit.outdated:
         print(f"   {old.why}: {one_line(old.text)}")
+    for doubt in hit.maybe_outdated:
+        print(f"   {doubt.why}")
     if explain:
         lanes = [f"{lane} #{at.rank} ({at.score:.3f})" for lane, at in hit.lanes.items()]
         print(f"   score {hit.score:.3f}, fused {hit.fused:.4f}: {', '.join(lanes)}")

@@ -1,0 +1,344 @@
+"""Statements: short texts, read so that two of them can be compared without knowing the grammar.
+
+    "The alarm code is 2204."            same words up to one span: the *frame* is the same, and
+    "The alarm code is 7719 now."        the value is another (`is_rival`)
+
+    "My dentist is Dr. Hollis."          other words, but it answers the same question: it has what
+    "I go to a new dentist, Dr. Amari."  the question asks for, and nothing foreign (`answers_anew`)
+
+Only closed classes of words are known by list (`statement_words.txt`): articles, copulas, and words
+that tell of a change. Everything else is compared as it is, in any language.
+
+S1  A value stands at the end of its frame, or is a number or a date. An open place before the verb
+    is the subject: "Ana plays the violin" and "Ben plays the violin" are both so.
+S2  A frame must be about something definite. "I like tea" and "I like coffee" are both so.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from worlddb.language.ranking_features import WEEKDAYS
+from worlddb.language.text_tokens import COUNTED, MONTHS, STOP, units, words
+from worlddb.language.word_forms import any_of, fold, words_of
+
+_list = partial(words_of, "language", "statement_words.txt")
+
+CHARS_MAX = 200  # A longer text says several things; its sentences are for a model to read.
+CLAUSES_MAX = 4  # As above: "Tobias left, Anna is my manager now" has two.
+ACCENTED_END = "\u2000"  # Letters with accents of Latin, Greek and Cyrillic stand before it.
+VALUE_WORDS_MAX = 6  # A longer span is a sentence of its own, and no value.
+REST_WORDS_MIN = 3  # Two words in common ("it is") are the frame of anything.
+CHUNKS_KEPT = 16_384  # Words seen lately; bounds memory.
+STATEMENTS_KEPT = 4_096  # Texts read lately: a question compares the same few hits again.
+
+_WORD = re.compile(r"\d[\d.,:/-]*\w*|[^\W_]+(?:-[^\W_]+)*|[=:]")
+_CLAUSE = re.compile(r"[,;.!?](?=\s|$)|[。！？；，、\n]")
+_SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_HIRAGANA = re.compile(r"[\u3040-\u309f]+")
+_GRAMMAR_SIGNS = frozenset("的了是在吗呢吧几谁什么哪个和は")
+_SUBJECT_SIGNS = frozenset("はが是的")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_NAMED = re.compile(r"\b[^\W\d_a-z]\w*")
+_OWNER = re.compile(r"([^\W\d_]+)['’]s\b")
+COPULAS = _list("copula")
+DEFINITE = _list("definite")
+_DEICTIC = _list("deictic")
+_OPEN = _list("open")
+_SELF = _list("self")
+_BEFORE = _list("before")
+_NEGATIONS = frozenset({"not", "no", "never"})
+_FUNCTION = _list("function") | COPULAS | DEFINITE
+_COUNTED = _list("calendar") | {*COUNTED, *WEEKDAYS, *MONTHS, "am", "pm"}
+
+
+class _Phrases:
+    """The words and phrases of one section, found in folded text.
+
+    A pattern with hundreds of phrases is slow, so the text's words are looked up first.
+    """
+
+    def __init__(self, section: str) -> None:
+        found = _list(section)
+        self._bare = frozenset(word for word in found if _SPACELESS.search(word))
+        self._firsts = frozenset(word.partition(" ")[0] for word in found - self._bare)
+        spaced = rf"(?<!\w)(?:{any_of(found - self._bare)})(?!\w)"
+        self._pattern = re.compile(f"{spaced}|{any_of(self._bare)}", re.IGNORECASE)
+
+    def may_be_in(self, said: frozenset[str], text: str) -> bool:
+        """Return whether a text with these words may have any of the phrases."""
+        if not self._firsts.isdisjoint(said):
+            return True
+        return not text.isascii() and any(word in text for word in self._bare)
+
+    def are_in(self, said: frozenset[str], text: str) -> bool:
+        """Return whether a text with these words has any of the phrases."""
+        return self.may_be_in(said, text) and self._pattern.search(text) is not None
+
+    def cut(self, text: str) -> str:
+        """Return a text without the phrases."""
+        return self._pattern.sub(" ", text)
+
+
+_CHANGE, _PAST, _AGO, _DOUBT, _END = map(_Phrases, ("change", "past", "ago", "doubt", "end"))
+
+
+class Statement(NamedTuple):
+    """A short text: its words in order, and what kind of words they are.
+
+    `topic` are the stems that carry a topic, `clauses` the same of each clause. `values` are stems
+    that look like a value: numbers and names. `owners` own something: "Anna's rent".
+    """
+
+    words: tuple[str, ...]
+    named: frozenset[str]
+    topic: frozenset[str]
+    clauses: tuple[tuple[str, ...], ...]
+    values: frozenset[str]
+    openings: frozenset[str]
+    owners: frozenset[str]
+    is_change: bool
+    is_end: bool
+    is_past: bool
+    is_doubtful: bool
+
+    @property
+    def is_so(self) -> bool:
+        """Whether it says what is so now: it is neither doubtful nor about an earlier time."""
+        return not self.is_past and not self.is_doubtful
+
+
+@lru_cache(STATEMENTS_KEPT)
+def statement_of(text: str) -> Statement | None:
+    """Return a text as a statement; None if it is long, asks, or has an address of the web."""
+    if len(text) > CHARS_MAX or "://" in text or "?" in text or "？" in text:
+        return None
+    read = _read(text)
+    return read if len(read.clauses) <= CLAUSES_MAX else None
+
+
+@lru_cache(STATEMENTS_KEPT)
+def asked_of(question: str) -> Statement | None:
+    """Return a question, read like a statement; None if it asks for an earlier time."""
+    if len(question) > CHARS_MAX:
+        return None
+    read = _read(question)
+    return None if read.is_past or not _BEFORE.isdisjoint(read.words) else read
+
+
+def _read(text: str) -> Statement:
+    plain = text
+    if not text.isascii():
+        plain = "".join(_bare(sign) for sign in text)
+    said = frozenset(_LETTERS.findall(plain.lower()))
+    is_end = _END.are_in(said, plain)
+    is_change = is_end or _CHANGE.are_in(said, plain)
+    news = _CHANGE.cut(_END.cut(plain)) if is_change else plain
+    values: set[str] = set()
+    openings: set[str] = set()
+    clauses = []
+    for clause in _CLAUSE.split(news):
+        stems: list[str] = []
+        for number, chunk in enumerate(clause.split()):
+            tokens, is_number = _topical(chunk)
+            stems += tokens
+            if is_number:
+                values.update(tokens)
+            elif chunk[0].isupper():
+                (values if number else openings).update(tokens)
+        if stems:
+            clauses.append(tuple(stems))
+    return Statement(
+        words=tuple(_sequence(fold(news))),
+        named=frozenset(fold(word) for word in _NAMED.findall(news)),
+        topic=frozenset(stem for stems in clauses for stem in stems),
+        clauses=tuple(clauses),
+        values=frozenset(values),
+        openings=frozenset(openings),
+        owners=frozenset(
+            stem
+            for name in _OWNER.findall(plain)
+            if name.lower() not in _DEICTIC
+            for stem in words(name)
+        ),
+        is_change=is_change,
+        is_end=is_end,
+        is_past=_PAST.are_in(said, plain) or (not is_change and _AGO.are_in(said, plain)),
+        is_doubtful=_DOUBT.are_in(said, plain),
+    )
+
+
+def _bare(sign: str) -> str:
+    """Return a letter without its accent; kana and Hangul are whole as they are."""
+    return unicodedata.normalize("NFKD", sign)[0] if sign < ACCENTED_END else sign
+
+
+@lru_cache(CHUNKS_KEPT)
+def _topical(chunk: str) -> tuple[tuple[str, ...], bool]:
+    """Return the stems of a chunk that carry a topic, and whether there is a number among them.
+
+    Scripts without spaces give the pairs of signs, less those with a sign of the grammar.
+    """
+    plain = fold(chunk).strip(".,;:!?\"'()")
+    if plain in _FUNCTION:
+        return (), False
+    if _SPACELESS.search(plain):
+        stems = [word for word in words(chunk) if len(units(word)) != 1]
+        stems = [
+            it for it in stems if _GRAMMAR_SIGNS.isdisjoint(it) and not _HIRAGANA.fullmatch(it)
+        ]
+    else:
+        stems = [word for word in words(chunk) if word not in STOP and word not in _NEGATIONS]
+    return tuple(stems), any(map(_is_number, stems))
+
+
+def _sequence(plain: str) -> list[str]:
+    """Return the words of folded text in order; of scripts without spaces the signs."""
+    found: list[str] = []
+    for word in _WORD.findall(plain):
+        bare = not word.isascii() and _SPACELESS.search(word)
+        found += list(word) if bare else [word.rstrip(".,:/-") or word]
+    return found
+
+
+# -- one frame, another value ----------------------------------------------------------------------
+
+
+def may_be_rival(old: Statement, new: Statement) -> bool:
+    """Return whether two statements begin or end alike; most pairs do not."""
+    return old.words[:2] == new.words[:2] or old.words[-2:] == new.words[-2:]
+
+
+def is_rival(old: Statement, new: Statement) -> bool:
+    """Return whether two statements are one frame with two values, of which one can be so."""
+    one, other = old.words, new.words
+    if one == other:
+        return False
+    prefix = _common(one, other)
+    suffix = _common(one[prefix:][::-1], other[prefix:][::-1])
+    # Of two names, the whole names are the values: Charles Dickens, Charles Darwin.
+    while prefix and one[prefix - 1] in old.named & new.named:
+        prefix -= 1
+    while suffix and one[len(one) - suffix] in old.named & new.named:
+        suffix -= 1
+    values = one[prefix : len(one) - suffix], other[prefix : len(other) - suffix]
+    sizes = [len(value) for value in values]
+    if prefix + suffix < REST_WORDS_MIN or min(sizes) == 0 or max(sizes) > VALUE_WORDS_MAX:
+        return False
+    if not new.is_so or any(word in COPULAS for value in values for word in value):
+        return False
+    before, after = one[:prefix], one[len(one) - suffix :]
+    if any(_SPACELESS.search(word) for word in before):
+        return _SUBJECT_SIGNS.isdisjoint(after) and not _SUBJECT_SIGNS.isdisjoint(before)
+    named = [
+        word in said.named
+        for said, value in zip((old, new), values, strict=True)
+        for word in value[:1]
+    ]
+    if not before:
+        return len(after) >= REST_WORDS_MIN and all(named) and _is_role(after)
+    topics = sum(map(_is_topical, before))
+    has_copula = not COPULAS.isdisjoint(before)
+    is_owned = before[1:2] == ("s",) and before[0] not in _DEICTIC  # Mia's
+    is_definite = before[0] in DEFINITE or is_owned
+    if all(_is_number(word) for value in values for word in value):
+        return topics > 0 and (is_definite or has_copula or before[0] in _SELF)
+    if any(map(_is_topical, after)) or _is_topical(before[-1]) or before[-1] in _OPEN:
+        return False
+    if topics > 1:
+        is_about = has_copula or len(old.named.intersection(before)) > 1
+        return is_definite or (is_about and _DEICTIC.isdisjoint(before))
+    return topics == 1 and is_definite and has_copula and (all(named) or new.is_change)
+
+
+def _is_role(words: Sequence[str]) -> bool:
+    """Return whether words say who has a role that only one has: "is the head chef"."""
+    return words[0] in COPULAS and words[1] in DEFINITE and any(map(_is_topical, words))
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words two sequences begin with in common."""
+    size = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        size += 1
+    return size
+
+
+def _is_number(word: str) -> bool:
+    return any(sign.isdigit() for sign in word) or word in _COUNTED
+
+
+@lru_cache(STATEMENTS_KEPT)
+def _is_topical(word: str) -> bool:
+    return word not in _FUNCTION and any(stem not in STOP for stem in words(word))
+
+
+FRAME_SIZES = (2, 3, 4, 6, 8, 12)
+"""Numbers of opening words under which a statement is filed. Two statements of one frame agree in
+one of them; each size costs a row of the index."""
+
+
+def frame_keys(statement: Statement) -> list[str]:
+    """Return the keys under which statements of the same frame are found."""
+    said = statement.words
+    keys = [" ".join(said[:size]) for size in FRAME_SIZES if size < len(said)]
+    for at in range(1, min(VALUE_WORDS_MAX, len(said) - 2) + 1):
+        if _is_role(said[at:]):
+            keys.append("… " + " ".join(said[at:]))
+            break
+    return keys
+
+
+# -- another answer to the same question -----------------------------------------------------------
+
+
+def is_answer(said: Statement, asked: Statement) -> bool:
+    """Return whether a statement has half of the words of a question at least."""
+    return 2 * len(asked.topic & said.topic) >= len(asked.topic) > 0
+
+
+def answers_anew(old: Statement, new: Statement, asked: Statement) -> bool:
+    """Return whether a later statement answers a question that an older one answers, too.
+
+    It has the words of the question that the older one has; only if it tells of a change, half of
+    these are enough. Beside them it says nothing foreign: what is neither in the older statement
+    nor in the question has to look like a value, or stand where the value of a change stands.
+    It also answers if it says of the older answer itself that it is over: "The ThinkPad is gone."
+    """
+    wanted = asked.topic & old.topic
+    if not wanted or not new.is_so or not new.owners <= old.topic | asked.topic:
+        return False
+    if new.is_end and _is_over(old, new, asked):
+        return True
+    lost = wanted - new.topic
+    if lost and (not new.is_change or 2 * len(lost) > len(wanted)):
+        return False
+    if not new.is_change and not old.topic - new.topic - asked.topic:
+        return False
+    clause = max(new.clauses, key=lambda stems: len(wanted.intersection(stems)))
+    known = old.topic | asked.topic
+    usual = known | new.values
+    if lost:
+        first = next(at for at, stem in enumerate(clause) if stem in wanted)
+        if not all(stem in known or _is_number(stem) for stem in clause[:first]):
+            return False  # Another subject.
+    elif new.is_change:
+        usual |= new.openings | frozenset(clause[-1:] if new.values.isdisjoint(clause) else ())
+    return usual.issuperset(clause) or any(_SPACELESS.search(stem) for stem in wanted)
+
+
+def _is_over(old: Statement, new: Statement, asked: Statement) -> bool:
+    """Return whether a statement says that the very answer of an older one is over."""
+    answer = old.topic - asked.topic
+    known = old.topic | asked.topic | new.values
+    return any(
+        not answer.isdisjoint(clause)
+        and (known.issuperset(clause) or asked.topic & old.topic <= set(clause))
+        for clause in new.clauses
+    )

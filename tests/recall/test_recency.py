@@ -1,0 +1,139 @@
+"""Recency: of two memories that answer alike, the later one comes first, and nothing else moves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from worlddb import Memory, Recall
+from worlddb.language.statement import is_rival, statement_of
+
+# An older text, a later text, and a question. In `updates` the later text answers the question; in
+# `decoys` it is about something else.
+PAIRS = json.loads(Path(__file__).with_name("everyday_updates.json").read_text(encoding="utf-8"))
+EARLY, LATE = "2026-03-01T10:00:00Z", "2026-03-20T10:00:00Z"
+
+
+def asked(old: str, new: str, question: str, **options: object) -> Recall:
+    memory = Memory(":memory:", embedder="none")
+    memory.write(old, at=EARLY)
+    memory.write(new, at=LATE)
+    return memory.recall(question, **options)  # type: ignore[arg-type]
+
+
+def texts(found: Recall) -> list[str]:
+    return [hit.node.content for hit in found]
+
+
+def test_most_everyday_updates_come_before_what_they_update() -> None:
+    right = [texts(asked(*pair))[:1] == [pair[1]] for pair in PAIRS["updates"]]
+    assert sum(right) >= 0.8 * len(right)
+
+
+def test_what_is_about_something_else_is_not_touched() -> None:
+    touched = [pair for pair in PAIRS["decoys"] if any(hit.maybe_outdated for hit in asked(*pair))]
+    assert touched == []
+
+
+def test_many_updates_in_one_store_do_not_mix() -> None:
+    memory = Memory(":memory:", embedder="none")
+    pairs = PAIRS["decoys"]
+    for number, at in ((0, EARLY), (1, LATE)):
+        for pair in pairs:
+            memory.write(pair[number], at=at)
+    marked = {
+        pair[0]: hit.maybe_outdated
+        for pair in pairs
+        for hit in memory.recall(pair[2])
+        if hit.node.content == pair[0] and hit.maybe_outdated
+    }
+    assert marked == {}
+
+
+def test_the_older_answer_stays_and_names_the_newer() -> None:
+    found = asked(
+        "The alarm code is 2204.", "The alarm code is 7719 now.", "What is the alarm code?"
+    )
+    new, old = found
+    assert new.node.content == "The alarm code is 7719 now."
+    assert (new.maybe_outdated, new.outdated, old.outdated) == ((), (), ())
+    (doubt,) = old.maybe_outdated
+    assert (doubt.by, doubt.since) == (new.id, new.valid_from)
+    assert old.valid_to is None
+    assert f"maybe outdated by {new.id.short} of 2026-03-20" in old.text
+
+
+def test_of_three_the_newest_is_first_whatever_was_written_first() -> None:
+    memory = Memory(":memory:", embedder="none")
+    for year, code in ((2025, 22), (2026, 33), (2024, 11)):
+        memory.write(f"The alarm code is {code}.", at=f"{year}-01-01T00:00:00Z")
+    found = memory.recall("What is the alarm code?")
+    assert texts(found) == [f"The alarm code is {code}." for code in (33, 22, 11)]
+    assert [hit.maybe_outdated[0].by for hit in found.hits[1:]] == [found[0].id] * 2
+
+
+def test_with_one_hit_it_is_the_newer_one() -> None:
+    found = asked(
+        "The gym closes at 22:00.", "The gym closes at 21:00.", "When does it close?", k=1
+    )
+    assert texts(found) == ["The gym closes at 21:00."]
+
+
+@pytest.mark.parametrize("question", ["What was the old alarm code?", "What was the code before?"])
+def test_a_question_for_an_earlier_time_keeps_the_order(question: str) -> None:
+    found = asked("The old alarm code is 2204.", "The alarm code is 7719 now.", question)
+    assert not any(hit.maybe_outdated for hit in found)
+
+
+def test_the_memories_of_others_are_not_compared() -> None:
+    memory = Memory(":memory:", embedder="none")
+    memory.write("The alarm code is 2204.", user_id="ada", app_id="home", at=EARLY)
+    memory.write("The alarm code is 7719.", user_id="ben", app_id="home", at=LATE)
+    found = memory.recall("What is the alarm code?", app_id="home")
+    assert len(found) == 2
+    assert not any(hit.maybe_outdated for hit in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The budget is 40k.", "The budget is 60k."),
+        ("The chairperson of the club is Ana Ruiz.", "The chairperson of the club is Ana Soto."),
+        ("Lee Park was born in the city of Busan.", "Lee Park was born in the city of Seoul."),
+        ("Mauro is the head chef.", "Priya is the head chef."),
+        ("Die Sitzung ist am Montag.", "Die Sitzung ist am Dienstag."),
+        ("予算は4万です", "予算は6万です"),
+        ("我的经理是王芳。", "我的经理是李强。"),
+    ],
+)
+def test_one_frame_with_two_values(old: str, new: str) -> None:
+    one, other = statement_of(old), statement_of(new)
+    assert one is not None
+    assert other is not None
+    assert is_rival(one, other)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I like tea.", "I like coffee."),
+        ("I visited Rome in May.", "I visited Oslo in May."),
+        ("Ana plays the position of goalkeeper.", "Ben plays the position of goalkeeper."),
+        ("The capital of France is Paris.", "The capital of Spain is Paris."),
+        ("The door code of the studio is 4471.", "The door code of the garage is 9032."),
+        ("The recipe needs 200 g of sugar.", "The recipe needs 3 eggs."),
+        ("Tom is a doctor.", "Tom is a father."),
+        ("The car is red.", "The car is fast."),
+        ("私はお茶が好きです", "私はコーヒーが好きです"),
+        ("The budget is 40k.", "The budget might be 60k."),
+        ("Long time no see!", "Long time no talk!"),
+        ("The budget is 40k.", "The budget is 40k!"),
+    ],
+)
+def test_what_can_both_be_so_is_no_rival(old: str, new: str) -> None:
+    one, other = statement_of(old), statement_of(new)
+    assert one is not None
+    assert other is not None
+    assert not is_rival(one, other)
