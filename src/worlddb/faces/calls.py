@@ -236,6 +236,7 @@ No hits means that nothing is remembered: say so, do not invent.""",
                 name="summaries",
                 type="choice",
                 choices=("first",),
+                in_tool=False,  # A model that wants more than hits asks for them.
                 help="With 'first', a summary takes the place of the memories that it sums up.",
             ),
             Parameter(

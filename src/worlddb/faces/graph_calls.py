@@ -57,14 +57,18 @@ def graph_calls(
 ) -> tuple[Call, ...]:
     """Return the calls; the parameters that all calls share come from `calls.py`."""
     return (
-        *_edge_calls(scopes, metadata),
-        *_identity_calls(scopes, limit),
-        *_history_calls(scopes, cursor, limit),
+        *_query_calls(scopes),
+        *_link_calls(scopes, metadata),
+        *_merge_calls(scopes, limit),
+        *_name_calls(scopes, limit),
+        *_undo_calls(scopes, cursor, limit),
+        *_proof_calls(scopes),
         *_upkeep_calls(scopes),
+        *_ontology_calls(scopes),
     )
 
 
-def _edge_calls(scopes: tuple[Parameter, ...], metadata: Parameter) -> tuple[Call, ...]:
+def _query_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
     return (
         Call(
             name="query",
@@ -93,6 +97,11 @@ For a question in plain words use {recall}. Every step stays inside the scope.""
             path="/v1/query/explain",
             command="query",
         ),
+    )
+
+
+def _link_calls(scopes: tuple[Parameter, ...], metadata: Parameter) -> tuple[Call, ...]:
+    return (
         Call(
             name="link",
             title="Link two memories",
@@ -152,7 +161,7 @@ Give the ids that {recall} or {query} returned. The type's own rules decide what
     )
 
 
-def _identity_calls(
+def _merge_calls(
     scopes: tuple[Parameter, ...], limit: Callable[[int, int], Parameter]
 ) -> tuple[Call, ...]:
     return (
@@ -211,6 +220,13 @@ Find proposals with {proposals}.""",
             toolset="graph",
             command="proposals",
         ),
+    )
+
+
+def _name_calls(
+    scopes: tuple[Parameter, ...], limit: Callable[[int, int], Parameter]
+) -> tuple[Call, ...]:
+    return (
         Call(
             name="split",
             title="Split a name",
@@ -270,7 +286,7 @@ Find proposals with {proposals}.""",
     )
 
 
-def _history_calls(
+def _undo_calls(
     scopes: tuple[Parameter, ...], cursor: Parameter, limit: Callable[[int, int], Parameter]
 ) -> tuple[Call, ...]:
     return (
@@ -321,6 +337,11 @@ Use it for a wrong write, amendment or retirement; {log} has the numbers. An und
             toolset="graph",
             command="undo",
         ),
+    )
+
+
+def _proof_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
+    return (
         Call(
             name="diff",
             title="What changed",
@@ -383,6 +404,11 @@ def _upkeep_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
             path="/v1/consolidate",
             command="consolidate",
         ),
+    )
+
+
+def _ontology_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
+    return (
         Call(
             name="edge_types",
             title="List edge types",
