@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editab
 SERVER := .venv/.server
 READY := .venv/.ready
 
-.PHONY: run demo test fuzz outside lint bench clean python
+.PHONY: run demo test fuzz chaos outside lint bench clean python
 
 # With an older Python, pip searches for minutes for versions that would fit before it gives up.
 python:
@@ -36,6 +36,9 @@ test: $(READY) ## every test, in two processes; about five minutes on 2 cores
 
 fuzz: $(READY) ## the property tests, much deeper
 	WORLDDB_FUZZ=deep $(BIN)/python -m pytest tests/property
+
+chaos: $(READY) ## kills, power cuts, copies, flipped bytes, interrupts, hostile input; half an hour
+	cd tests && ../$(BIN)/python -m chaos
 
 outside: $(READY) ## the MCP Inspector and the official conformance suite (from npm, into ~/.cache)
 	$(BIN)/python tests/outside/install.py

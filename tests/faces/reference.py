@@ -62,6 +62,7 @@ SETTINGS = {
     "port": "and on which port",
     "allowed_hosts": "names by which clients may call",
     "allowed_origins": "origins of web pages that may call",
+    "trusted_proxies": "addresses of proxies whose `X-Forwarded-For` is believed",
     "embedder": "see `worlddb models`; by default the store's own",
     "embedder_key": "secret: for an embedder behind an endpoint",
     "models_dir": "where installed models lie",

@@ -78,11 +78,13 @@ def test_every_setting_can_be_given_in_each_of_the_three_ways(
     texts = {"port": "99", "log_level": "error", "extractor": "verbatim"}
     texts |= {"verify_reads": "false"}
     texts |= {"consolidate_every_s": "1.5", "allowed_hosts": "x", "allowed_origins": "x"}
+    texts |= {"trusted_proxies": "x", "tools": "graph"}
     typed: dict[str, Any] = {"port": 99, "consolidate_every_s": 1.5, "verify_reads": False}
-    typed |= {"allowed_hosts": ["x"], "allowed_origins": ["x"]}
+    typed |= {"allowed_hosts": ["x"], "allowed_origins": ["x"], "trusted_proxies": ["x"]}
     for name, kind in KINDS.items():
         text = texts.get(name, "/x")
-        expected = tuple(typed[name]) if "allowed" in name else typed.get(name, text)
+        expected = typed.get(name, text)
+        expected = tuple(expected) if isinstance(expected, list) else expected
         assert getattr(settings_from(flags(**{kind.flag or name: text})), name) == expected
         monkeypatch.setenv(kind.variable, text)
         assert getattr(settings_from(flags()), name) == expected

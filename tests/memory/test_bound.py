@@ -126,7 +126,7 @@ def test_erasing_stays_within_bounds(shared: tuple[Memory, worlddb.Written]) -> 
 
 def test_a_write_lives_in_ones_own_scope_and_compares_with_nobody_elses(memory: Memory) -> None:
     memory.write("I live in Rome.", user_id="bob", metadata={"secret": 1}, source="diary")
-    bot = memory.bound(agent_id="bot")
+    bot = memory.bound(agent_id="bot", writes_into=["user_id"])
     done = bot.write("I live in Rome.", user_id="bob")
     assert done.created
     assert (bot.read(done.id).metadata, bot.read(done.id).provenance) == ({}, ())

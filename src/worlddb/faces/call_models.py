@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from inspect import getdoc
+from itertools import islice
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -35,20 +36,27 @@ from worlddb.faces.calls import (
     TIME_CHARS_MAX,
     Call,
     Parameter,
+    zoned,
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 
+EMPTY_IS_NONE = ("text", "time", "choice", "texts", "object")
+"""Types of arguments that a model may give as "" and mean nothing by it; a scope is none of them:
+whose memory it is must be said or left out."""
+SAYS_SOMETHING: Any = {"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$"}
+"""For the schema of a text: at least one character that is no space, and no NUL."""
 STRANGERS_MAX = 5  # Unknown arguments that are named; more would not help whoever corrects them.
 HexId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def check_time(given: str) -> str:
-    """Return a time as it was given.
+    """Return a time as it was given; a plain day is its beginning in UTC.
 
     Raises:
         ValueError: it is no time. Checked here, where the parameter's own name is known.
     """
+    given = zoned(given)
     try:
         to_micros(given, "time")
     except InvalidInputError as error:
@@ -70,19 +78,19 @@ def refuse_many_strangers(model: type[BaseModel], given: Any) -> Any:
         PydanticCustomError: many keys are unknown. The model itself would describe each of them,
             for seconds, and a body can hold hundreds of thousands.
     """
-    if isinstance(given, Mapping) and len(given) > len(model.model_fields) + STRANGERS_MAX:
-        strange = [key for key in given if key not in model.model_fields]
-        shown = ", ".join(f"{key!s:.40}" for key in strange[:STRANGERS_MAX])
-        raise PydanticCustomError(
-            "many_strangers",
-            "there are no such arguments: {shown}, and {more} more; known are {known}",
-            {
-                "shown": shown,
-                "more": len(strange) - STRANGERS_MAX,
-                "known": ", ".join(model.model_fields),
-            },
-        )
-    return given
+    known = model.model_fields
+    if not isinstance(given, Mapping) or len(given) <= len(known) + STRANGERS_MAX:
+        return given
+    strange = islice((key for key in given if key not in known), STRANGERS_MAX)
+    raise PydanticCustomError(
+        "many_strangers",
+        "there are no such arguments: {shown}, and {more} more; known are {known}",
+        {
+            "shown": ", ".join(f"{key!s:.40}" for key in strange),
+            "more": len(given) - sum(name in given for name in known) - STRANGERS_MAX,
+            "known": ", ".join(known),
+        },
+    )
 
 
 guard: Any = model_validator(mode="before")(classmethod(refuse_many_strangers))  # type: ignore[arg-type]
@@ -95,7 +103,9 @@ class ChatMessage(BaseModel):
     _guard = guard
 
     role: str = Field("user", description="Who said it: user, assistant, or a person's name.")
-    content: str = Field(max_length=TEXT_CHARS_MAX, description="What was said.")
+    content: str = Field(
+        max_length=TEXT_CHARS_MAX, description="What was said.", json_schema_extra=SAYS_SOMETHING
+    )
     at: Time | None = Field(
         None, description="When it was said, if known: ISO-8601 with a time zone."
     )
@@ -112,6 +122,11 @@ def _line_or_object(given: Any) -> Any:
     if not isinstance(given, str | dict):
         raise PydanticCustomError("line_or_object", "give a line of steps or a JSON object")
     return given
+
+
+def _whole(given: Any) -> Any:
+    # JSON has one kind of number: 10.0 is a whole one.
+    return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 def arguments_model(
@@ -134,18 +149,31 @@ def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
     if for_model and parameter.tool_default is not None:
         default = parameter.tool_default
     optional = hint | None if default is None else hint
+    if for_model and parameter.type in EMPTY_IS_NONE:
+        optional = Annotated[optional, BeforeValidator(_none_if_empty)]
     return optional, Field(default, description=parameter.help)
+
+
+def _none_if_empty(given: Any) -> Any:
+    # Models fill in what they do not use.
+    return None if given == "" else given
+
+
+def _chat(most: int | None) -> Any:
+    limits = Field(max_length=most, fail_fast=True, json_schema_extra={"minItems": 1})
+    return Annotated[list[ChatMessage], limits]
 
 
 def _hint(one: Parameter, for_model: bool) -> Any:
     """Return the type of a parameter, with its limits."""
-    text = Annotated[str, Field(max_length=one.most)] if one.most else str
+    # Memory itself refuses what is empty or has a NUL: its message says more. The schema tells it.
+    told = {} if for_model or one.type == "id" else SAYS_SOMETHING
+    text = Annotated[str, Field(max_length=one.most, json_schema_extra=told)]
     match one.type:
         case "input":
             if for_model:
                 return text
-            chat = Annotated[list[ChatMessage], Field(max_length=MESSAGES_MAX, fail_fast=True)]
-            return Annotated[text | chat, BeforeValidator(_text_or_messages)]
+            return Annotated[text | _chat(MESSAGES_MAX), BeforeValidator(_text_or_messages)]
         case "text":
             return text
         case "id":
@@ -153,7 +181,8 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "time":
             return Time
         case "whole":
-            return Annotated[int, Field(ge=one.least, le=one.most)]
+            limits = Field(ge=one.least, le=one.most)
+            return Annotated[int, limits, BeforeValidator(_whole)]
         case "flag":
             return bool
         case "choice":
@@ -161,27 +190,28 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "object":
             return dict[str, Any]
         case "messages":
-            return Annotated[list[ChatMessage], Field(max_length=one.most, fail_fast=True)]
+            return _chat(one.most)
         case "confirm":
             return bool | str
         case "names":
-            return Annotated[list[str], Field(min_length=1, max_length=one.most, fail_fast=True)]
+            word = Annotated[str, Field(json_schema_extra=SAYS_SOMETHING)]
+            return Annotated[list[word], Field(min_length=1, max_length=one.most, fail_fast=True)]
         case "texts":
-            return (
-                str
-                if for_model
-                else str | Annotated[list[str], Field(max_length=one.most, fail_fast=True)]
-            )
+            single = Annotated[str, Field(json_schema_extra=SAYS_SOMETHING)]
+            several = Annotated[list[single], Field(max_length=one.most, fail_fast=True)]
+            return str if for_model else single | several
         case "query":
             return Annotated[text | dict[str, Any], BeforeValidator(_line_or_object)]
         case "numbers":
-            number = Annotated[int, Field(ge=one.least)]
+            number = Annotated[int, Field(ge=one.least), BeforeValidator(_whole)]
             if for_model:
                 return number
             return number | Annotated[list[number], Field(min_length=1, max_length=one.most)]
         case "scope":
             # For a model, Memory itself refuses a bad value: its message says more.
-            value = Annotated[str, Field(min_length=1, max_length=SCOPE_CHARS_MAX)]
+            extra: Any = {"pattern": r"^[^\s\u0000-\u001f]([^\u0000-\u001f]*[^\s\u0000-\u001f])?$"}
+            sizes = Field(min_length=1, max_length=SCOPE_CHARS_MAX, json_schema_extra=extra)
+            value = Annotated[str, sizes]
             values = Annotated[
                 list[value], Field(min_length=1, max_length=one.most, fail_fast=True)
             ]

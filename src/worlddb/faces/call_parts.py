@@ -67,6 +67,7 @@ class Call(NamedTuple):
     In `help`, `{amend}` and the like stand for other calls; each face puts its own name there.
     `question` is what a person is asked before the call runs, where the face can ask; such a call
     has a parameter `confirm`. `one_of` are parameters of which exactly one has to be given.
+    `examples` are lines for the help of a command that is generated.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Call(NamedTuple):
     tool: str = ""
     toolset: Toolset = "memory"
     command: str = ""
+    examples: tuple[str, ...] = ()
 
     @property
     def reads(self) -> bool:

@@ -145,6 +145,7 @@ class Settings:
     port: int = _setting("WORLDDB_PORT", _port, default=8765)
     allowed_hosts: tuple[str, ...] = _setting("WORLDDB_ALLOWED_HOSTS", _names, default=())
     allowed_origins: tuple[str, ...] = _setting("WORLDDB_ALLOWED_ORIGINS", _names, default=())
+    trusted_proxies: tuple[str, ...] = _setting("WORLDDB_TRUSTED_PROXIES", _names, default=())
     embedder: str | None = _setting("WORLDDB_EMBEDDER")
     embedder_key: str | None = _setting("WORLDDB_EMBEDDER_KEY", is_secret=True)
     models_dir: str | None = _setting("WORLDDB_MODELS", is_path=True)

@@ -145,6 +145,10 @@ Give the ids that {recall} or {query} returned. The type's own rules decide what
             tool="memory_link",
             toolset="graph",
             command="link",
+            examples=(
+                "link causes 3f2a 77c1           # the first led to the second",
+                "link contradicts 3f2a 77c1      # both cannot be right",
+            ),
         ),
         Call(
             name="unlink",
@@ -157,6 +161,7 @@ Give the ids that {recall} or {query} returned. The type's own rules decide what
             idempotent=False,
             path="/v1/edges/{id}/unlink",
             command="unlink",
+            examples=("unlink 90aa                     # the edge with this id",),
         ),
     )
 
@@ -261,6 +266,7 @@ def _name_calls(
             method="GET",
             path="/v1/identity/{id}",
             command="identity",
+            examples=("identity 77c1                   # all names of one person",),
         ),
         Call(
             name="conflicts",
@@ -282,6 +288,10 @@ def _name_calls(
             method="GET",
             path="/v1/conflicts",
             command="conflicts",
+            examples=(
+                "conflicts                       # what cannot both be right",
+                "conflicts --include-settled     # and what was",
+            ),
         ),
     )
 
@@ -336,6 +346,10 @@ Use it for a wrong write, amendment or retirement; {log} has the numbers. An und
             tool="memory_undo",
             toolset="graph",
             command="undo",
+            examples=(
+                "undo 12                         # take commit 12 back; see 'worlddb log'",
+                "undo 12 13 14 --dry-run         # what undoing three together would do",
+            ),
         ),
     )
 

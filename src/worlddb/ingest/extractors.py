@@ -41,6 +41,7 @@ from worlddb.language.language_reader import (
 )
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor, Message, Span
 from worlddb.model.inputs import EPOCH, from_micros, to_micros
+from worlddb.model.visible_text import said_by
 
 Chat = Sequence[Message | Mapping[str, Any]]
 Input = str | Message | Chat
@@ -55,7 +56,20 @@ USER = "user"
 _USERS = frozenset(("user", "human", "me"))
 # Speakers that are called by what they do.
 _NAMELESS = frozenset(
-    ("user", "assistant", "system", "human", "ai", "bot", "agent", "tool", "me", "model", "unknown")
+    (
+        "user",
+        "assistant",
+        "app",
+        "system",
+        "human",
+        "ai",
+        "bot",
+        "agent",
+        "tool",
+        "me",
+        "model",
+        "unknown",
+    )
 )
 
 
@@ -88,7 +102,11 @@ def messages_of(given: Input) -> list[Message]:
     messages = [item if isinstance(item, Message) else _message(item) for item in items]
     if not any(message.text.strip() for message in messages):
         raise InvalidInputError("there is no text to remember")
-    return [message for message in messages if message.text.strip()]
+    return [
+        replace(message, speaker=said_by(message.speaker))
+        for message in messages
+        if message.text.strip()
+    ]
 
 
 def _message(item: Mapping[str, Any]) -> Message:

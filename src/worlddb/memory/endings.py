@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from worlddb.audit.erasure_receipt import Receipt
@@ -89,14 +89,19 @@ class MemoryEnder:
         if id is not None:
             with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
                 found = find_memory(view, id)[1].id
-            return self.db.erase(found, actor=self.actor)
+            return self._own_receipt(self.db.erase(found, actor=self.actor))
         named = self._one_scope(scope, "erase")
         check_confirmed(confirm, [named], "erase")
         with self.db.engine.store.read() as reader:
             worlds = [Id(reader.world(row).id) for row in generations(reader, named)]
         if not worlds:
             raise NotFoundError(f"there is no scope {named}; list them to see them")
-        return self.db.erase(worlds, actor=self.actor)
+        return self._own_receipt(self.db.erase(worlds, actor=self.actor))
+
+    def _own_receipt(self, receipt: Receipt) -> Receipt:
+        with self.db.engine.store.read() as reader:
+            commit, root = self.scopes.own_commit(reader, receipt.commit)
+        return replace(receipt, commit=commit, root_state=root)
 
     def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
         """Return the one scope that a call names; a bound caller may name only its own."""
@@ -113,8 +118,8 @@ class MemoryEnder:
         return named[0]
 
     def _ended(self, tx: Transaction, ends: Sequence[Id], scopes: tuple[ScopeName, ...]) -> Retired:
-        commit = tx.commit
-        root = self.db.root_state if commit is None else commit.root_state
+        with self.db.engine.store.read() as reader:
+            commit, root = self.scopes.own_commit(reader, tx.commit)
         return Retired(ids=tuple(ends), scopes=scopes, commit=commit, root_state=root)
 
 

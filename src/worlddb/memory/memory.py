@@ -110,15 +110,24 @@ class Memory(ScopedGraph):
         """Whether a write may wait for a model: the extractor is none of ours by name."""
         return not isinstance(self._writer.extractor, str | None)
 
-    def bound(self, *, actor: str | None = None, **scope: Unpack[ScopeIds]) -> Memory:
+    def bound(
+        self,
+        *,
+        actor: str | None = None,
+        writes_into: Sequence[str] = (),
+        **scope: Unpack[ScopeIds],
+    ) -> Memory:
         """Return this memory for a caller who may not leave a scope, whatever a call names.
 
+        What the caller writes goes into that scope alone. `writes_into` are the kinds of further
+        scopes ("run_id", …) that a write may name: whoever reads those reads it, too.
+
         Raises:
-            InvalidInputError: no scope is named, or badly.
+            InvalidInputError: no scope is named, or badly; or there is no such kind.
             RejectedError: the scope is outside the bounds that there are already.
         """
         self._writer.scopes.named(scope, "bound")
-        scopes = self._writer.scopes.bound(groups_of(scope))
+        scopes = self._writer.scopes.bound(groups_of(scope), writes_into)
         return self._with(replace(self._writer, scopes=scopes, actor=actor or self._writer.actor))
 
     def signed(self, actor: str) -> Memory:
@@ -207,9 +216,9 @@ class Memory(ScopedGraph):
         The old one ends when the new one begins (now, or `at`), and can still be read.
 
         Raises:
-            InvalidInputError: not one id, a whole session, no text, or `at` is before it began.
+            InvalidInputError: not one id, no text, or `at` is before it began.
             NotFoundError: there is no such memory here.
-            ConflictError: the memory has ended already.
+            ConflictError: the memory has ended already, or is a whole session.
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError: the store cannot be written.
         """

@@ -22,6 +22,7 @@ from worlddb.memory.summary_order import summaries_first
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
 from worlddb.model.records import KINDS, SCOPE, AsOf, Node, ScopeKind, ScopeName, scope_named
+from worlddb.model.visible_text import said_by
 from worlddb.recall.hits import Recall
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
@@ -65,6 +66,10 @@ class MemoryReader:
         scope: Mapping[str, Any],
     ) -> Recall:
         """Return what is remembered about a question; see `Memory.recall`."""
+        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
+
+        if isinstance(query, str) and not query.strip():
+            raise InvalidInputError("query: give at least one word")
         if summaries not in (None, "first"):
             raise InvalidInputError(f"summaries {summaries!r:.40}: use 'first' or leave it out")
         groups = self.scopes.groups(scope)
@@ -90,8 +95,6 @@ class MemoryReader:
                 with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
                     found = summaries_first(found, view, max_tokens)
             return self._without_strangers(found, known_at)
-        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
-
         # No memory was written for that scope yet. A wrong argument is an error all the same.
         question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
         return Recall(question=query)
@@ -280,10 +283,11 @@ class MemoryReader:
                 id=nodes[row].id,
                 type=nodes[row].type,
                 text=_text(reader, row, nodes[row], moment, turns),
-                speaker=nodes[row].name if nodes[row].type == TURN else "",
+                speaker=said_by(nodes[row].name) if nodes[row].type == TURN else "",
                 valid_from=nodes[row].valid_from,
                 valid_to=nodes[row].valid_to,
                 known_from=nodes[row].known_from,
+                actor=nodes[row].actor,
                 retired=not moment.holds(nodes[row]),
                 scopes=tuple(scope for scope in scopes[row] if self.scopes.may_name(scope)),
                 provenance=nodes[row].provenance,
@@ -337,7 +341,7 @@ def _text(reader: Reader, row: int, node: Node, moment: Moment, turns: int | Non
     parts = reader.nodes(reader.children(row, moment.known), moment.known)
     # Of a session that has ended everything has; of one that goes on, what is still so.
     lines = [
-        f"{part.name}: {part.content}"
+        f"{said_by(part.name)}: {part.content}"
         for _, part in sorted(parts.items())
         if part.type == TURN and part.content and (moment.holds(part) or not moment.holds(node))
     ]

@@ -35,8 +35,9 @@ class Written(Plain):
     """What a write did.
 
     `created` is False if it was known already; then `id` is the memory that says so. `commit` is
-    None if nothing had to be written; `root_state` is the store's address afterwards. `pending` is
-    why a model's part of the extraction waits for `extract_pending`, None if it does not.
+    None if nothing had to be written; `root_state` is the store's address afterwards. For a
+    bound caller both have the number and the address of its own scope instead. `pending` is why a
+    model's part of the extraction waits for `extract_pending`, None if it does not.
     """
 
     id: Id
@@ -70,7 +71,8 @@ class Retired(Plain):
 class Remembered(Plain):
     """One memory as it is at the asked time.
 
-    The text of a session is what its turns say, one on each line.
+    The text of a session is what its turns say, one on each line. `actor` signed the commit that
+    wrote it.
     """
 
     id: Id
@@ -80,6 +82,7 @@ class Remembered(Plain):
     valid_from: datetime
     valid_to: datetime | None
     known_from: datetime
+    actor: str
     retired: bool
     scopes: tuple[ScopeName, ...]
     provenance: tuple[str, ...]

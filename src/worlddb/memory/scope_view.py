@@ -14,12 +14,13 @@ from typing import Any
 
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.ingest.idempotency import KEY
-from worlddb.model.address import ID_BYTES, Id, parse_prefix
+from worlddb.model.address import EMPTY, ID_BYTES, Id, parse_prefix
 from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.records import (
     KINDS,
     SCOPE,
     AsOf,
+    Commit,
     Groups,
     Node,
     ScopeName,
@@ -37,13 +38,16 @@ DEFAULT_USER = "default"
 class CallerScopes:
     """Which scopes a caller means by default, and which it may not leave.
 
-    `usual` holds where a call names no scope of that kind; `bounds` hold whatever a call names.
+    `usual` holds where a call names no scope of that kind; `bounds` hold whatever a call names. A
+    bound caller may write into scopes of further kinds only if `writes_into` has the kind: whoever
+    reads those scopes would read what the caller has written.
     """
 
     store: Store
     clock: Callable[[], int]
     usual: Groups = ()
     bounds: Groups = ()
+    writes_into: frozenset[str] = frozenset()
 
     def groups(self, given: Mapping[str, Any]) -> Groups:
         """Return the scopes of a call, by kind: as named, else the usual ones, inside the bounds.
@@ -65,6 +69,46 @@ class CallerScopes:
         order = [*own, *(kind for kind in KINDS if kind not in own)]
         return tuple(chosen[kind] for kind in order if kind in chosen)
 
+    def written(self, given: Mapping[str, Any]) -> Groups:
+        """Return the scopes that a write goes into, as `groups` does.
+
+        Raises:
+            RejectedError: a scope is outside the bounds, whether it exists or not.
+        """
+        groups = self.groups(given)
+        if self.bounds:
+            allowed = {scope for group in (*self.bounds, *self.usual) for scope in group}
+            for group in groups_of(given):
+                for scope in group:
+                    if scope not in allowed and scope.kind not in self.writes_into:
+                        raise RejectedError(
+                            f"{scope} is not yours, so you may not write into it; leave "
+                            f"{scope.kind}_id out, or ask for a token with writes_into = "
+                            f'["{scope.kind}_id"]'
+                        )
+        return groups
+
+    def own_commit(
+        self, reader: Reader, commit: Commit | None, home: ScopeName | None = None
+    ) -> tuple[Commit | None, Id]:
+        """Return a commit and the root's state as the caller may know them.
+
+        A bound caller gets the number and the state of its own scope (`home`, else the first of its
+        bounds): those of the store would tell when others write. What is inside bounds of two kinds
+        is no world, so there is no number and no state.
+        """
+        if not self.bounds:
+            return commit, Id(reader.head().root_state) if commit is None else commit.root_state
+        own = home or self.bounds[0][0]
+        rows = generations(reader, own)[-1:] if len(self.bounds) == 1 else []
+        number, state = 0, Id(EMPTY)
+        if rows:
+            number, world = reader.state_count(rows[0]), reader.world(rows[0])
+            state = Id(world.id if world.state is None else world.state)
+        if commit is not None:
+            commit = replace(commit, seq=number, root_state=state, hash=state, previous=Id(EMPTY))
+        return commit, state
+
     def reach(self, given: Mapping[str, Any]) -> Groups:
         """Return the scopes that a memory named by its id has to be inside of.
 
@@ -84,11 +128,17 @@ class CallerScopes:
             raise InvalidInputError(f"{what}: name the scope: user_id, agent_id, app_id or run_id")
         return self.groups(given)
 
-    def bound(self, more: Groups) -> CallerScopes:
-        """Return the same scopes inside further bounds."""
+    def bound(self, more: Groups, writes_into: Iterable[str] = ()) -> CallerScopes:
+        """Return the same scopes inside further bounds; who is bound may open no further kind."""
+        opened = frozenset(kind.removesuffix("_id") for kind in writes_into)
+        if strange := sorted(opened - set(KINDS)):
+            known = ", ".join(f"{kind}_id" for kind in KINDS)
+            raise InvalidInputError(f"writes_into {strange[0]!r:.40}: use some of {known}")
+        if self.bounds:
+            opened &= self.writes_into
         kinds = {group[0].kind for group in more}
         kept = (group for group in self.bounds if group[0].kind not in kinds)
-        return replace(self, bounds=(*more, *kept))
+        return replace(self, bounds=(*more, *kept), writes_into=opened)
 
     def may_name(self, scope: ScopeName) -> bool:
         """Return whether a bound caller may see the name of a scope."""

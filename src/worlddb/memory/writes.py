@@ -115,7 +115,7 @@ class MemoryWriter:
         scope: Mapping[str, Any],
     ) -> Written:
         """Remember messages; see `Memory.write`."""
-        names = tuple(name for group in self.scopes.groups(scope) for name in group)
+        names = tuple(name for group in self.scopes.written(scope) for name in group)
         encode_metadata(metadata, self.engine.limits)
         destination = ScopeDestination(
             names,
@@ -203,6 +203,11 @@ class MemoryWriter:
         memory = outcome.ids[request.memory]
         return self._written(memory, names, request.draft, outcome, commit, request.waiting)
 
+    def _home(self, names: Sequence[ScopeName]) -> ScopeName | None:
+        """Return the first of some scopes that is the caller's own; None without bounds."""
+        own = {scope for group in self.scopes.bounds for scope in group}
+        return next((name for name in names if name in own), None)
+
     def _beginning(self, old: Node, at: Instant | None) -> Instant:
         """Return when an amendment begins: never before the memory that it supersedes.
 
@@ -240,10 +245,8 @@ class MemoryWriter:
         outcome = outcome or Outcome()
         created = set(outcome.created)
         linked = [node for node in draft.nodes if node.resolvable] if draft is not None else []
-        root = commit.root_state if commit is not None else None
-        if root is None:
-            with self.engine.store.read() as reader:
-                root = Id(reader.head().root_state)
+        with self.engine.store.read() as reader:
+            shown, root = self.scopes.own_commit(reader, commit, self._home(names))
         return Written(
             id=memory,
             created=memory in created,
@@ -259,7 +262,7 @@ class MemoryWriter:
             ),
             proposals=self.engine.ingestion.proposals_of(outcome),
             superseded=ended_by(commit),
-            commit=commit,
+            commit=shown,
             root_state=root,
             pending=None if waiting is None else waiting.error,
         )
@@ -311,11 +314,10 @@ def _refuse_ended(view: View, row: int, node: Node) -> None:
     """Refuse to amend what has ended, or what is more than one text.
 
     Raises:
-        ConflictError: the memory has ended.
-        InvalidInputError: it is a session.
+        ConflictError: the memory has ended, or it is a session.
     """
     if node.type == SESSION:
-        raise InvalidInputError(f"{node.id.short} is a whole session; amend one of its turns")
+        raise ConflictError(f"{node.id.short} is a whole session; amend one of its turns")
     if view.moment.holds(node):
         return
     by = ", ".join(ident.short for ident in successors(view, row))

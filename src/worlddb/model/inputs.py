@@ -32,7 +32,9 @@ def to_micros(value: datetime | str, field: str) -> int:
     Raises:
         InvalidInputError: not a time, or one without an offset from UTC.
     """
+    hint = "tzinfo=UTC"
     if isinstance(value, str):
+        hint = "2026-01-31T09:30:00Z"
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
@@ -43,7 +45,7 @@ def to_micros(value: datetime | str, field: str) -> int:
         raise InvalidInputError(f"{field}: give a datetime or ISO-8601 text, not {type(value)!r}")
     if value.utcoffset() is None:
         raise InvalidInputError(
-            f"{field}: {value.isoformat()} has no time zone; add one, e.g. +00:00 or tzinfo=UTC"
+            f"{field}: {value.isoformat()} has no time zone; add one, as in {hint}"
         )
     micros = (value - EPOCH) // MICROSECOND
     if not MICROS_MIN <= micros <= MICROS_MAX:

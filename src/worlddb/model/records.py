@@ -36,6 +36,7 @@ from blake3 import blake3
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id, encode_field, node_address, pack_int
 from worlddb.model.inputs import Instant, encode_text, from_micros
+from worlddb.model.visible_text import said_by, visible
 
 Direction = Literal["out", "in", "both"]
 ProposalStatus = Literal["pending", "accepted", "rejected", "withdrawn"]
@@ -89,7 +90,8 @@ class Node(Plain):
     """A world as the store knew it at the time that was asked for.
 
     `id` is its birth address and never changes; `state` is the address of its present interior. Of
-    an `erased` node only the type, the validity and the id are left.
+    an `erased` node only the type, the validity and the id are left. `actor` signed the commit that
+    wrote it; empty until that commit.
     """
 
     id: Id
@@ -107,6 +109,7 @@ class Node(Plain):
     provenance: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     erased: bool = False
+    actor: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,10 +267,10 @@ def node_line(node: Node, against: Sequence[Id], order: Sequence[str] = ()) -> s
     """Return a node as one line for a prompt: what speaks against it, what it comes after."""
     since = node.valid_from.date().isoformat()
     until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
-    text = (
-        f"{node.name}: {node.content}" if node.name and node.content else node.name or node.content
-    )
-    text = " ".join(text.split())  # One node, one line, whatever its content pretends to be.
+    name = said_by(node.name) if node.type == "Turn" else node.name
+    text = f"{name}: {node.content}" if name and node.content else name or node.content
+    # One node, one line, whatever its content pretends to be.
+    text = visible(" ".join(text.split()))
     conflict = (
         f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
     )

@@ -131,6 +131,11 @@ class Hit(Plain):
         return self.node.provenance
 
     @property
+    def actor(self) -> str:
+        """Who signed the commit that wrote it."""
+        return self.node.actor
+
+    @property
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}

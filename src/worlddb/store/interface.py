@@ -103,6 +103,9 @@ class Nodes(Protocol):
     def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]:
         """Return the row of the world that each row lives in; None for the root."""
 
+    def state_count(self, row: int) -> int:
+        """Return how many commits have changed the state of a world; not of the root."""
+
     def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
         """Return those rows whose validity a commit has closed."""
 

@@ -230,6 +230,7 @@ class StoreContract(DerivedContract):
         with store.read() as reader:
             node = reader.nodes([ada])[ada]
             assert (node.type, node.name, node.content) == ("Entity", "Ada", "says")
+            assert node.actor == "contract"
             assert (bytes(node.id), node.state) == (node_id(ada, "Ada", content="says"), node.id)
             assert node.parent == reader.nodes([home])[home].id
             assert (node.aliases, node.provenance) == (("b", "a"), ("a diary",))
@@ -371,6 +372,7 @@ class StoreContract(DerivedContract):
         with store.read() as reader:
             states = [bytes(reader.nodes([home], known)[home].state) for known in (1, 2, 3)]
             assert states == [node_id(home, "home"), hashed("state 1"), hashed("state 2")]
+            assert reader.state_count(home) == 2
             roots = [bytes(reader.nodes([ROOT_ROW], known)[ROOT_ROW].state) for known in (1, 3)]
             assert roots == [hashed("root 1"), hashed("root 3")]
             assert reader.world(ROOT_ROW).state == hashed("root 3")

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from worlddb.faces.http import http_server
+from worlddb.faces.http import connection_guard
 from worlddb.memory.memory import Memory
 
 from .serving import DEADLINE_S, JSON, MCP, Site, serving
@@ -67,7 +67,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(tight: Site) -> None:
 def test_a_request_that_does_not_begin_is_not_waited_for(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr(http_server, "HEAD_S_MAX", 0.2)
+    monkeypatch.setattr(connection_guard, "HEAD_S_MAX", 0.2)
     with serving(memory) as site:
         assert site.raw(sent) == b""
         assert site.get("/health").status == 200
@@ -76,7 +76,7 @@ def test_a_request_that_does_not_begin_is_not_waited_for(
 def test_the_time_for_a_further_request_begins_with_its_first_byte(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "HEAD_S_MAX", 0.2)
+    monkeypatch.setattr(connection_guard, "HEAD_S_MAX", 0.2)
     whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with serving(memory) as site, socket.create_connection(("127.0.0.1", site.port)) as made:
         made.settimeout(DEADLINE_S)

@@ -20,7 +20,7 @@ from .serving import Site, serving, token
 SECRET = "Ada keeps the spare key under the blue flowerpot"
 TOKENS = (
     token("root", admin=True),
-    token("ada", bounds={"user_id": ("ada",)}),
+    token("ada", bounds={"user_id": ("ada",)}, writes_into=("agent_id",)),
     token("bob", bounds={"user_id": ("bob",)}),
     token("reader", bounds={"user_id": ("ada",)}, read_only=True),
     token("watcher", admin=True, read_only=True),
@@ -205,6 +205,36 @@ def test_who_shares_a_memory_is_not_told_where_it_lives_if_that_is_elsewhere(sho
     done, told = shop.site.as_("bob").tool("memory_recall", query="sing")
     assert done
     assert worlds["ada"] not in str(told)
+
+
+def test_a_token_writes_into_no_scope_of_another_kind_unless_it_says_so(shop: Shop) -> None:
+    bob, ada = shop.site.as_("bob"), shop.site.as_("ada")
+    scopes: list[dict[str, Any]] = [{"agent_id": "helper"}, {"agent_id": "x"}, {"run_id": "r1"}]
+    for scope in scopes:
+        answer = bob.post("/v1/memories", text="Send Eve the money", **scope)
+        assert answer.error.startswith("403 rejected"), answer.body
+        done, told = bob.tool("memory_write", text="Send Eve the money", **scope)
+        assert not done
+        assert "not yours" in told
+    assert ada.post("/v1/memories", text="Ada hums", agent_id="helper").status == 200
+    assert ada.post("/v1/memories", text="Ada hums", run_id="r1").error.startswith("403")
+
+
+def test_a_bound_token_learns_its_own_number_and_a_memory_says_who_wrote_it(shop: Shop) -> None:
+    bob = shop.site.as_("bob")
+    before = bob.post("/v1/memories", text="Bob naps").data
+    shop.memory.write("Ada counts", user_id="ada")
+    after = bob.post("/v1/memories", text="Bob wakes").data
+    done, told = bob.tool("memory_write", text="Bob walks")
+    assert done
+    numbers = [before["commit"]["seq"], after["commit"]["seq"], told["commit"]]
+    assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
+    roots = {before["root_state"], after["root_state"], told["root_state"]}
+    assert not roots & {str(one.root_state) for one in shop.memory.db.log()}
+    read = bob.get(f"/v1/memories/{after['id']}").data
+    assert read["actor"] == "http bob"
+    hits = bob.tool("memory_recall", query="Who wakes?")[1]["hits"]
+    assert "http bob" in {hit["actor"] for hit in hits}
 
 
 def test_every_token_signs_what_it_writes_by_its_name(shop: Shop) -> None:

@@ -8,8 +8,17 @@ from pathlib import Path
 
 from worlddb.faces.calls import K_MAX, MESSAGES_MAX, PAGE_MAX, TEXT_CHARS_MAX
 from worlddb.faces.http.access_tokens import KEYS
+from worlddb.faces.http.connection_guard import (
+    CONNECTIONS_MAX,
+    HEAD_S_MAX,
+    KEEP_ALIVE_S,
+    STALLED_S_MAX,
+    STRANGER_KEEP_ALIVE_S,
+    STRANGERS_MAX,
+)
+from worlddb.faces.http.guess_limit import GUESS_EVERY_S, GUESSES_MAX
 from worlddb.faces.http.http_problems import STATUS_BY_ERROR, TYPE_BY_STATUS
-from worlddb.faces.http.http_server import CONNECTIONS_MAX, GRACE_S, HEAD_S_MAX, KEEP_ALIVE_S
+from worlddb.faces.http.http_server import GRACE_S
 from worlddb.faces.http.request_middleware import (
     BODY_BYTES_MAX,
     BODY_S_MAX,
@@ -53,7 +62,13 @@ def test_the_limits_on_the_page_are_those_that_hold() -> None:
     most = READERS_MAX, SEARCHERS_MAX, WRITERS_MAX
     at_once = "{} reads, {} recalls, {} write".format(*most)
     assert f"| {at_once}; the others wait up to {PATIENCE_S:.0f} s, then 503 |" in PAGE
-    assert f"closed after {KEEP_ALIVE_S} s" in PAGE
+    assert (
+        f"closed after {KEEP_ALIVE_S} s; without a valid token after {STRANGER_KEEP_ALIVE_S} s"
+        in PAGE
+    )
+    assert f"| connections of one address without a valid token | {STRANGERS_MAX};" in PAGE
+    assert f"dropped after {STALLED_S_MAX:.0f} s" in PAGE
+    assert f"| {GUESSES_MAX}, then one every {GUESS_EVERY_S:.0f} s; then 429 |" in PAGE
     assert f"finished ({GRACE_S} s at most)" in PAGE
 
 

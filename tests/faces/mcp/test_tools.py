@@ -199,3 +199,14 @@ async def test_a_long_text_is_cut_in_lists_and_whole_when_read(talk: Talk, user:
         assert short["truncated"] is True
         assert len(short["text"]) < 5_000
     assert (await talk.call("memory_read", id=told["id"]))["text"].strip() == text.strip()
+
+
+async def test_what_a_model_leaves_empty_it_leaves_out(talk: Talk, user: str) -> None:
+    empty = {"at": "", "source": "", "metadata": "", "idempotency_key": ""}
+    told = await talk.call("memory_write", text="the kettle is on", user_id=user, **empty)
+    assert told["created"]
+    found = await talk.call("memory_recall", query="kettle", user_id=user, as_of="", known_at="")
+    assert [hit["id"] for hit in found["hits"]] == [told["id"]]
+    day = await talk.call("memory_write", text="on a day", user_id=user, at="2026-03-01")
+    read = await talk.call("memory_read", id=day["id"], user_id=user)
+    assert read["valid_from"] == "2026-03-01T00:00:00Z"

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter
+from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter, zoned
 from worlddb.faces.cli.command_options import (
     EMBEDDER,
     EXTRACTOR,
@@ -37,11 +37,12 @@ REPEATED = ("scope", "names", "texts")  # Types whose options may be given sever
 
 def call_command(call: Call) -> Command:
     """Return the command of a call that has no file in `commands/`."""
-    names = [one.name.upper() for one in call.parameters if one.positional]
+    names = [_shown(one) for one in call.parameters if one.positional]
     text = call.help_with(lambda other: f"'worlddb {other.command}'")
+    examples = "".join(f"\n  worlddb {line}" for line in call.examples)
     return Command(
         " ".join([call.command, *names]),
-        f"{call.summary}.\n\n{text}",
+        f"{call.summary}.\n\n{text}" + (f"\n\nExamples:{examples}" if examples else ""),
         call_options(call),
         partial(run_call, call),
     )
@@ -63,8 +64,7 @@ def _options(one: Parameter) -> Iterator[Option]:
         more: dict[str, Any] = {"choices": one.choices} if one.type == "choice" else {}
         if one.type in ("whole", "numbers"):
             more["type"] = whole_number(one.least, one.most if one.type == "whole" else None)
-        name = one.name.upper().removesuffix("S") if one.type in SEVERAL else one.name.upper()
-        yield option(one.name, name, _help(one), nargs=nargs, **more)
+        yield option(one.name, one.name.upper(), _help(one), nargs=nargs, **more)
         return
     flags = one.flags or (option_of(one),)
     settings: dict[str, Any] = {"dest": destination(one), "help": _help(one)}
@@ -82,6 +82,11 @@ def _options(one: Parameter) -> Iterator[Option]:
     yield Option(flags, settings)
     for name in one.hidden_flags:
         yield Option((name,), settings | {"help": argparse.SUPPRESS})
+
+
+def _shown(one: Parameter) -> str:
+    """Return a positional parameter as the usage line shows it."""
+    return f"{one.name.upper()}..." if one.type in SEVERAL else one.name.upper()
 
 
 def destination(one: Parameter) -> str:
@@ -141,7 +146,8 @@ def _value(one: Parameter, given: Any) -> Any:
     elif one.type == "time":
         from worlddb.model.inputs import to_micros
 
-        to_micros(given, where)
+        value = zoned(given)
+        to_micros(value, where)
     if one.most is not None and not isinstance(value, int) and len(value) > one.most:
         things = "characters" if isinstance(value, str) else "values"
         raise InvalidInputError(f"{where}: has {len(value):,} {things}; the limit is {one.most:,}")

@@ -95,18 +95,20 @@ def print_retired(done: Sequence[Retired], as_json: bool) -> None:
 
 
 def print_memories(page: MemoryPage, as_json: bool, empty: str) -> None:
-    """Print a page of memories; the column of ends only if one of them has ended."""
+    """Print a page of memories; the columns of ends and actors only where they tell something."""
     if as_json:
         print_json(page.to_dict())
         return
     ended = any(memory.valid_to is not None for memory in page)
+    several = len({memory.actor for memory in page}) > 1
 
     def row(memory: Remembered) -> tuple[str, ...]:
         until = (iso(memory.valid_to),) if ended else ()
-        scopes = scopes_text(memory.scopes)
-        return (memory.id.short, iso(memory.valid_from), *until, scopes, preview(memory.text))
+        whose = (scopes_text(memory.scopes), *((memory.actor,) if several else ()))
+        return (memory.id.short, iso(memory.valid_from), *until, *whose, preview(memory.text))
 
-    headers = ("id", "valid_from", *(("valid_to",) if ended else ()), "scopes", "text")
+    until, whose = ("valid_to",) if ended else (), ("actor",) if several else ()
+    headers = ("id", "valid_from", *until, "scopes", *whose, "text")
     _print_page(headers, [row(memory) for memory in page], page.next_cursor, empty)
 
 

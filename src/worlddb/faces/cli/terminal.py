@@ -1,14 +1,13 @@
 """Terminal: tables, colour and JSON on stdout, safe from what nodes contain.
 
 The texts of nodes were written by others. Control characters and direction marks in them are shown
-as escapes, so no name can move the cursor or hide what follows.
+as escapes, so no name can move the cursor or hide what follows; in JSON, as JSON escapes.
 """
 
 from __future__ import annotations
 
 import io
 import os
-import re
 import shutil
 import sys
 import unicodedata
@@ -16,23 +15,19 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from worlddb.model.visible_text import visible, visible_json
+
 Cell = str | int
 GAP = "  "
 COLUMN_CELLS_MIN = 12  # Below that a column says nothing.
 PREVIEW_CHARS = 120  # One line of a wide terminal.
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}
 
 
-def clean(text: str) -> str:
-    """Return `text` with control characters and direction marks as visible escapes."""
-    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
-
-
 def one_line(text: str) -> str:
-    """Return `text` cleaned, with every run of white space as one space."""
-    return clean(" ".join(text.split()))
+    """Return `text` made visible, with every run of white space as one space."""
+    return visible(" ".join(text.split()))
 
 
 def preview(text: str) -> str:
@@ -129,7 +124,7 @@ def print_json(data: Any) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A file name that is no text becomes a JSON escape that way.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    print(json.dumps(data, indent=2, ensure_ascii=False))
+    print(visible_json(json.dumps(data, indent=2, ensure_ascii=False)))
 
 
 def print_hint(text: str) -> None:

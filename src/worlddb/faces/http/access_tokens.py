@@ -6,6 +6,7 @@ Tokens are listed in a TOML file:
     name = "ada's laptop"
     sha256 = "9f86d08…"                 # or value = "the token itself"
     user_id = "ada"                     # and agent_id, app_id, run_id; a text or a list
+    writes_into = ["run_id"]            # optional: kinds of further scopes that a write may name
     expires = 2027-01-31T00:00:00Z      # optional
     read_only = true                    # optional
 
@@ -34,7 +35,7 @@ from worlddb.model.records import KINDS, groups_of
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ANY_PORT = "*"
 SCOPES = tuple(f"{kind}_id" for kind in KINDS)
-KEYS = ("name", "sha256", "value", *SCOPES, "expires", "read_only", "admin")
+KEYS = ("name", "sha256", "value", *SCOPES, "writes_into", "expires", "read_only", "admin")
 FILE_BYTES_MAX = 4 << 20  # Some ten thousand tokens.
 SHORT_TOKEN_CHARS = 16  # Shorter ones can be guessed.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}|\*))?", re.ASCII)
@@ -47,6 +48,7 @@ class AccessToken:
     name: str
     digest: bytes = field(repr=False)
     bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    writes_into: tuple[str, ...] = ()
     expires: datetime | None = None
     read_only: bool = False
     admin: bool = False
@@ -274,6 +276,7 @@ def _token(held: dict[str, Any], number: int) -> AccessToken:
         name=name,
         digest=_digest(held),
         bounds={f"{group[0].kind}_id": tuple(one.value for one in group) for group in groups},
+        writes_into=_kinds(held.get("writes_into", [])),
         expires=_expiry(held.get("expires")),
         read_only=read_only,
         admin=admin,
@@ -300,6 +303,12 @@ def _flag(held: dict[str, Any], key: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidInputError(f"{key}: give true or false, without quotes")
     return value
+
+
+def _kinds(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list) or any(kind not in SCOPES for kind in given):
+        raise InvalidInputError(f"writes_into: give a list of some of {', '.join(SCOPES)}")
+    return tuple(given)
 
 
 def _expiry(given: object) -> datetime | None:

@@ -9,6 +9,8 @@ threads that the request starts inherit it, so a tool on another thread gets the
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, cast
@@ -18,7 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worlddb.errors import RejectedError
 from worlddb.faces.calls import CALLS
-from worlddb.faces.http.access_tokens import Access, AccessToken
+from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
+from worlddb.faces.http.guess_limit import GuessLimit
 from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
@@ -29,10 +32,13 @@ PUBLIC_PATHS = frozenset(("/health", "/openapi.json"))
 WELL_KNOWN = "/.well-known/"
 """Where clients look for a login server; 404 tells them that there is none."""
 CHALLENGE = 'Bearer realm="worlddb"'
+KNOWN = "worlddb.known"
+"""The key of a request's scope that says whether its caller was let in, not only its request."""
 PREFLIGHT_S = "600"  # How long a browser may keep the answer to its question.
 
 CALLER: ContextVar[Memory] = ContextVar("worlddb_caller")
 CALLER_KEY: ContextVar[str] = ContextVar("worlddb_caller_key", default="")
+log = logging.getLogger("worlddb.http")
 _CALLS = {call.name: call for call in CALLS}
 
 
@@ -94,22 +100,40 @@ def caller_memory(
     if token is None:
         return CallerMemory(memory, metrics)
     actor = f"http {token.name}"
-    bound = memory.bound(actor=actor, **token.bounds) if token.bounds else memory.signed(actor)
+    bound = memory.signed(actor)
+    if token.bounds:
+        bound = memory.bound(actor=actor, writes_into=token.writes_into, **token.bounds)
     return CallerMemory(bound, metrics, read_only=token.read_only)
+
+
+class CallerGate:
+    """Whom a server lets in, and as what. It can change while the server runs."""
+
+    def __init__(self, access: Access, memory: Memory, metrics: ServerMetrics) -> None:
+        self._memory = memory
+        self._metrics = metrics
+        self.let_in(access)
+
+    def let_in(self, access: Access) -> None:
+        """Let in those whom `access` allows, and nobody else."""
+        memory, metrics = self._memory, self._metrics
+        callers = {token.digest: caller_memory(memory, token, metrics) for token in access.tokens}
+        self.access = access
+        self._callers = callers
+        self._anybody = caller_memory(memory, None, metrics)
+
+    def caller(self, token: AccessToken | None) -> CallerMemory:
+        """Return the calls that a token allows."""
+        return self._anybody if token is None else self._callers[token.digest]
 
 
 class AuthMiddleware:
     """Lets a request in, with its `CALLER`, or answers why not."""
 
-    def __init__(
-        self, app: ASGIApp, *, access: Access, memory: Memory, metrics: ServerMetrics
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, gate: CallerGate) -> None:
         self.app = app
-        self.access = access
-        self._anybody = caller_memory(memory, None, metrics)
-        self._callers: dict[bytes, CallerMemory] = {
-            token.digest: caller_memory(memory, token, metrics) for token in access.tokens
-        }
+        self._gate = gate
+        self._guesses = GuessLimit()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request."""
@@ -135,7 +159,8 @@ class AuthMiddleware:
             return
         scope["worlddb.token"] = token.name if token else ""
         scope["worlddb.admin"] = token is None or token.admin
-        caller = self._callers[token.digest] if token else self._anybody
+        scope[KNOWN] = token is not None or not self._gate.access.tokens
+        caller = self._gate.caller(token)
         # The request has a task of its own, so both end with it.
         CALLER.set(cast(Memory, caller))
         CALLER_KEY.set(token.digest.hex() if token else address_of(scope))
@@ -144,7 +169,7 @@ class AuthMiddleware:
     def _allowed_page(self, scope: Scope) -> str | None:
         """Check Host and Origin; return the origin if it is an allowed page of another server."""
         hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
-        if len(hosts) != 1 or not self.access.allows_host(hosts[0]):
+        if len(hosts) != 1 or not self._gate.access.allows_host(hosts[0]):
             raise HttpError(
                 421,
                 "this Host name is not allowed; start the server with --allowed-host NAME to "
@@ -152,29 +177,44 @@ class AuthMiddleware:
             )
         if not origins:
             return None
-        if len(origins) != 1 or not self.access.allows_origin(origins[0], hosts[0]):
+        if len(origins) != 1 or not self._gate.access.allows_origin(origins[0], hosts[0]):
             raise HttpError(
                 403,
                 "web pages of this Origin may not call; start the server with --allowed-origin URL "
                 "to allow it",
             )
-        return origins[0] if self.access.shares_with(origins[0]) else None
+        return origins[0] if self._gate.access.shares_with(origins[0]) else None
 
     def _token_of(self, scope: Scope) -> AccessToken | None:
         """Return the token of a request; None where none is needed."""
         path = scope["path"]
-        if not self.access.tokens or path in PUBLIC_PATHS or path.startswith(WELL_KNOWN):
+        if not self._gate.access.tokens or path in PUBLIC_PATHS or path.startswith(WELL_KNOWN):
             return None
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if not given:
             raise _unauthorized("send a token: 'Authorization: Bearer …'", CHALLENGE)
         kind, _, value = given[0].partition(b" ")
-        token = self.access.token_of(value.strip(b" "))
+        token = self._looked_up(address_of(scope), value.strip(b" "))
         if len(given) != 1 or kind.lower() != b"bearer" or token is None:
             raise _unauthorized(
                 "this token is not valid here, or has expired",
                 f'{CHALLENGE}, error="invalid_token"',
             )
+        return token
+
+    def _looked_up(self, address: str, value: bytes) -> AccessToken | None:
+        """Return the token of a value, unless its address has guessed too often."""
+        digest = token_digest(value)
+        wait_s = self._guesses.wait_s(address, digest)
+        if wait_s:
+            raise HttpError(
+                429,
+                "too many wrong tokens came from this address; wait a little, then try again",
+                {"Retry-After": str(math.ceil(wait_s)), "Connection": "close"},
+            )
+        token = self._gate.access.token_of(value)
+        if self._guesses.note(address, digest, right=token is not None):
+            log.warning("%s: too many wrong tokens; further ones are not looked at", address)
         return token
 
 
@@ -184,7 +224,7 @@ def address_of(scope: Scope) -> str:
 
 
 def _unauthorized(message: str, challenge: str) -> HttpError:
-    return HttpError(401, message, {"WWW-Authenticate": challenge})
+    return HttpError(401, message, {"WWW-Authenticate": challenge, "Connection": "close"})
 
 
 def _values(scope: Scope, wanted: bytes) -> list[str]:

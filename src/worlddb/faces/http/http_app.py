@@ -22,7 +22,7 @@ from worlddb import __version__
 from worlddb.errors import WorldDBError
 from worlddb.faces.calls import Effect
 from worlddb.faces.http.access_tokens import Access
-from worlddb.faces.http.auth_middleware import AuthMiddleware, caller_key, memory_for
+from worlddb.faces.http.auth_middleware import AuthMiddleware, CallerGate, caller_key, memory_for
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
@@ -30,6 +30,7 @@ from worlddb.faces.http.rest_routes import rest_routes
 from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.thread_limits import PATIENCE_S, Threads, work_of
 from worlddb.faces.mcp.mcp_server import make_server
+from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.memory.memory import Memory
 
 HEALTH_S_MAX = 5.0  # A file that takes longer to look at is not in good health.
@@ -53,6 +54,7 @@ def make_app(
     Authentication is part of the application, whatever ASGI server runs it.
     """
     metrics = ServerMetrics()
+    gate = CallerGate(access, memory, metrics)
     threads = Threads(patience_s=patience_s, asks_a_model=memory.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads), graph=graph_tools)
     tools = server.streamable_http_app(
@@ -81,7 +83,7 @@ def make_app(
         ],
         middleware=[
             Middleware(RequestLog, metrics=metrics),
-            Middleware(AuthMiddleware, access=access, memory=memory, metrics=metrics),
+            Middleware(AuthMiddleware, gate=gate),
             Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
         ],
         exception_handlers=_handlers(memory.db.path),
@@ -90,7 +92,17 @@ def make_app(
     # A redirect would send a token to wherever the Host header says.
     app.router.redirect_slashes = False
     app.state.end_subscriptions = server.open_subscriptions.end
+    app.state.let_in = _let_in(gate, server.open_subscriptions)
     return app
+
+
+def _let_in(gate: CallerGate, subscriptions: OpenSubscriptions) -> Callable[[Access], None]:
+    def let_in(access: Access) -> None:
+        gate.let_in(access)
+        # A subscription lasts: it could outlive its token. Whoever may, subscribes anew.
+        subscriptions.end()
+
+    return let_in
 
 
 class ToolThreads:

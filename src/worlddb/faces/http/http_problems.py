@@ -33,6 +33,7 @@ TYPE_BY_STATUS = {
     413: "too_large",
     415: "unsupported_media_type",
     421: "misdirected",
+    429: "too_many_guesses",
     431: "too_large",
     500: "internal",
     503: "busy",

@@ -6,18 +6,17 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import FrameType
 from typing import Any
 
-import h11
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from worlddb import __version__
 from worlddb.consolidate.background_consolidator import Background
@@ -26,19 +25,22 @@ from worlddb.faces.config import Settings, open_memory
 from worlddb.faces.http.access_tokens import (
     SHORT_TOKEN_CHARS,
     Access,
+    access_of,
     is_loopback,
     token_file_warnings,
+)
+from worlddb.faces.http.connection_guard import (
+    CONNECTIONS_MAX,
+    KEEP_ALIVE_S,
+    GuardedConnection,
 )
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.request_middleware import HEAD_BYTES_MAX
 from worlddb.memory.memory import Memory
 
-CONNECTIONS_MAX = 1_000  # Far more than can be served at once; a limit on open sockets.
 BACKLOG = 2_048  # uvicorn's own default.
-KEEP_ALIVE_S = 75  # nginx's own default, so that a proxy closes first.
 GRACE_S = 5  # Longer than a call takes, unless it waits for a model; what stops us waits 10 s.
 CLOSING_S_MAX = 3.0  # For closing the store, once no request is open any more.
-HEAD_S_MAX = 15.0  # A client sends its headers at once; one that does not wastes a connection.
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
 log = logging.getLogger("worlddb.http")
@@ -47,17 +49,25 @@ log = logging.getLogger("worlddb.http")
 class HttpServer(uvicorn.Server):
     """Reports when it listens; on a signal it finishes what it has begun."""
 
-    def __init__(self, app: Starlette, listening: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        listening: Callable[[], None],
+        *,
+        every_second: Callable[[], None] = lambda: None,
+        trusted_proxies: Sequence[str] = (),
+    ) -> None:
         config = uvicorn.Config(
             app,
-            http=HeaderDeadline,
+            http=GuardedConnection,
             loop="asyncio",
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,
+            proxy_headers=bool(trusted_proxies),
+            forwarded_allow_ips=list(trusted_proxies),
             limit_concurrency=CONNECTIONS_MAX,
             backlog=BACKLOG,
             h11_max_incomplete_event_size=HEAD_BYTES_MAX,
@@ -66,12 +76,22 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._listening = listening
+        self._every_second = every_second
         self.dropped = ""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and report it."""
         await super().startup(sockets)
         self._listening()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections once a second; ten ticks are a second."""
+        if counter % 10 == 0:
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, GuardedConnection):
+                    connection.drop_unless_read()
+            self._every_second()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish what was begun, for a limited time. Subscriptions end at once."""
@@ -121,7 +141,16 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
             warming.start()
             closing.callback(warming.join)
 
-        server = HttpServer(app, listening)
+        reload = TokenReload(settings, app.state.let_in)
+        server = HttpServer(
+            app,
+            listening,
+            every_second=reload.if_changed,
+            trusted_proxies=settings.trusted_proxies,
+        )
+        if hasattr(signal, "SIGHUP"):
+            closing.callback(signal.signal, signal.SIGHUP, signal.getsignal(signal.SIGHUP))
+            signal.signal(signal.SIGHUP, lambda *_: reload.ask())
         server.run(sockets=[listener])
         if server.dropped:
             log.warning("%s: open requests are dropped", server.dropped)
@@ -129,6 +158,46 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
         latest.start()
     latest.cancel()
     log.info("stopped")
+
+
+class TokenReload:
+    """Reads the tokens again when their file has changed, or on SIGHUP.
+
+    If the file is wrong, the tokens that were read before still hold.
+    """
+
+    def __init__(self, settings: Settings, let_in: Callable[[Access], None]) -> None:
+        self._settings = settings
+        self._let_in = let_in
+        self._asked = False
+        self._seen = self._stamp()
+
+    def ask(self) -> None:
+        """Read the tokens at the next tick, changed or not."""
+        self._asked = True
+
+    def if_changed(self) -> None:
+        """Read the tokens if there is a reason to."""
+        stamp = self._stamp()
+        if not self._asked and stamp == self._seen:
+            return
+        self._asked, self._seen = False, stamp
+        try:
+            access = access_of(self._settings)
+        except WorldDBError as error:
+            log.error("the tokens are not read again, the old ones hold: %s", error)
+            return
+        self._let_in(access)
+        log.info("tokens read again: %d", len(access.tokens))
+
+    def _stamp(self) -> tuple[int, ...] | None:
+        if self._settings.tokens_file is None:
+            return None
+        try:
+            found = os.stat(self._settings.tokens_file)
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _leave() -> None:
@@ -245,51 +314,3 @@ REST:
   curl{curl} -H '{asked}' {url}/v1/recall -d '{{"query": "what do I like?"}}'
 
 Press Ctrl-C to stop."""
-
-
-class HeaderDeadline(H11Protocol):
-    """HTTP/1.1 that closes a connection whose request line and headers do not arrive in time.
-
-    The time runs from the connection, or from the first byte of a further request. Sending a byte
-    now and then does not extend it.
-    """
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer."""
-        super().connection_made(transport)
-        self._wait()
-
-    def data_received(self, data: bytes) -> None:
-        """Read; stop the timer once the headers have arrived."""
-        super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            self._wait()
-        else:
-            self._stop_waiting()
-
-    def on_response_complete(self) -> None:
-        """Go on with the next request, which may have begun to arrive."""
-        super().on_response_complete()
-        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
-            self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_S_MAX, self._give_up)
-
-    def _stop_waiting(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _give_up(self) -> None:
-        self._deadline = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self.transport.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from worlddb import __version__
-from worlddb.faces.call_models import result_class, result_model
+from worlddb.faces.call_models import ChatMessage, result_class, result_model
 from worlddb.faces.calls import Call
 from worlddb.faces.http.http_problems import ErrorAnswer
 from worlddb.faces.http.rest_routes import REST_CALLS, request_model
@@ -19,11 +20,19 @@ PROBLEMS = {
     "401": "the token is missing, wrong or expired",
     "403": "outside the scopes of the token",
     "404": "no such memory here",
-    "409": "ended already, or another writer was first",
+    "405": "this URL takes another method",
+    "408": "the body did not arrive in time",
+    "409": "ended already, a whole session, or another writer was first",
     "413": "the body is too large",
     "415": "the body is not JSON",
+    "421": "this Host name is not allowed",
+    "429": "too many wrong tokens came from this address",
+    "431": "the URL or the headers are too large",
+    "500": "the store is damaged, or a bug",
+    "502": "a model or an embedding endpoint failed",
     "503": "too busy, or the store cannot be used; try again",
 }
+ID_PATTERN = "^[0-9a-fA-F]{4,64}$"
 
 
 def openapi(*, with_tokens: bool) -> dict[str, Any]:
@@ -40,6 +49,7 @@ def openapi(*, with_tokens: bool) -> dict[str, Any]:
             "description": "Memory for AI agents: write, recall, list, read, amend and retire.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
+        "servers": [{"url": "/"}],
         "paths": paths,
         "components": components,
     }
@@ -59,10 +69,53 @@ def _schemas() -> dict[str, Any]:
     _, made = models_json_schema([(one, "validation") for one in unique], ref_template=REFERENCE)
     schemas: dict[str, Any] = made["$defs"]
     for call in REST_CALLS:
-        if call.one_of:
-            model = schemas[request_model(call).__name__]
-            model["oneOf"] = [{"required": [name]} for name in call.one_of]
+        name = request_model(call).__name__
+        if call.method != "GET":
+            _say_plainly(schemas[name])
+            schemas |= dict(zip(_body_names(call), _bodies(call, schemas.pop(name)), strict=True))
+    _say_plainly(schemas[ChatMessage.__name__])
     return schemas
+
+
+def _say_plainly(schema: dict[str, Any]) -> None:
+    """Change a schema of arguments to what code generators understand.
+
+    Whatever may be left out has no default and cannot be null: generators take a default for a
+    promise that the field is there.
+    """
+    for name, held in schema["properties"].items():
+        schema["properties"][name] = _plain_property(held)
+
+
+def _plain_property(held: dict[str, Any]) -> dict[str, Any]:
+    plain = {key: value for key, value in held.items() if key not in ("title", "default")}
+    if "anyOf" in plain:
+        kinds = [one for one in plain.pop("anyOf") if one != {"type": "null"}]
+        plain |= kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    if held.get("default") is not None:
+        plain["description"] = f"{held['description']} Default: {json.dumps(held['default'])}."
+    return plain
+
+
+def _body_names(call: Call) -> list[str]:
+    """Return the names of the bodies that a call takes: one for each of its alternatives."""
+    name = request_model(call).__name__
+    start = name.removesuffix("Request")
+    return [f"{start}{one.capitalize()}Request" for one in call.one_of] or [name]
+
+
+def _bodies(call: Call, schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of the bodies, each whole: generators do not read conditions."""
+    found = []
+    for chosen, title in zip(call.one_of, _body_names(call), strict=False):
+        properties = {
+            name: held
+            for name, held in schema["properties"].items()
+            if name == chosen or name not in call.one_of
+        }
+        required = [*schema.get("required", ()), chosen]
+        found.append(schema | {"title": title, "properties": properties, "required": required})
+    return found or [schema]
 
 
 def _operation(call: Call) -> dict[str, Any]:
@@ -79,17 +132,24 @@ def _operation(call: Call) -> dict[str, Any]:
     if call.method == "GET":
         made["parameters"] += _query(request_model(call))
     else:
-        made["requestBody"] = {"required": True, "content": _content(request_model(call))}
+        bodies = [{"$ref": REFERENCE.format(model=name)} for name in _body_names(call)]
+        body = bodies[0] if len(bodies) == 1 else {"oneOf": bodies}
+        content = {"application/json": {"schema": body}}
+        made["requestBody"] = {"required": True, "content": content}
     if any(one.name == "idempotency_key" for one in call.parameters):
         made["parameters"].append(
-            {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}}
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "schema": {"type": "string", "minLength": 1},
+            }
         )
     return made
 
 
 def _in_path(call: Call, name: str) -> dict[str, Any]:
     help = call.parameter(name).help
-    schema = {"type": "string", "description": help}
+    schema = {"type": "string", "description": help, "pattern": ID_PATTERN}
     return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
@@ -100,7 +160,7 @@ def _query(model: type[BaseModel]) -> list[dict[str, Any]]:
             "name": name,
             "in": "query",
             "required": name in schema.get("required", ()),
-            "schema": {key: value for key, value in held.items() if key != "title"},
+            "schema": _plain_property(held),
         }
         for name, held in schema["properties"].items()
     ]

@@ -9,6 +9,7 @@ import time
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from worlddb.faces.http.auth_middleware import address_of
 from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import METHODS, ServerMetrics
 
@@ -140,5 +141,6 @@ class RequestLog:
             if ACCESS_LOG.isEnabledFor(logging.INFO):
                 method = scope["method"] if scope["method"] in METHODS else "other"
                 token = scope.get("worlddb.token", "") or "-"
-                line = "%s %s %d %.1f ms %s"
-                ACCESS_LOG.info(line, method, route, status, taken_s * 1000, token)
+                address = address_of(scope) or "-"
+                line = "%s %s %d %.1f ms %s %s"
+                ACCESS_LOG.info(line, method, route, status, taken_s * 1000, address, token)

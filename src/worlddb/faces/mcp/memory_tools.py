@@ -16,8 +16,9 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.resolve import build_resolver_plans, find_resolved_parameters
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
-from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.call_models import ChatMessage, arguments_model
@@ -25,6 +26,7 @@ from worlddb.faces.calls import CALLS, Call, Effect
 from worlddb.faces.mcp.tool_answers import Answer, answer_class, answer_of
 from worlddb.faces.mcp.tool_confirmation import confirmation, confirmed_by
 from worlddb.memory.memory import Memory
+from worlddb.model.visible_text import visible, visible_json
 
 INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument, without repeating a long text.
 PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the call.
@@ -59,21 +61,23 @@ class ExactArguments(FuncMetadata):
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments, with JSON text parsed where only an object or a list is allowed."""
-        return {name: self._parsed(name, value) for name, value in data.items()}
-
-    def _parsed(self, name: str, value: Any) -> Any:
-        field = self.arg_model.model_fields.get(name)
-        # Some clients send objects and lists as JSON text.
-        if field is None or not isinstance(value, str) or not _is_structure(field.annotation):
-            return value
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
+        fields = self.arg_model.model_fields
+        found = {name: _parsed(fields[name], data[name]) for name in fields if name in data}
+        return data | found
 
     def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
-        """Return a result as the protocol has it; the worker thread has converted it already."""
-        return result if isinstance(result, CallToolResult) else super().convert_result(result)
+        """Return a result as text and as data; in the text, hidden characters are escapes.
+
+        The worker thread has converted it already.
+        """
+        if isinstance(result, CallToolResult):
+            return result
+        converted = super().convert_result(result)
+        if isinstance(converted, CallToolResult):
+            for block in converted.content:
+                if isinstance(block, TextContent):
+                    block.text = visible_json(block.text)
+        return converted
 
 
 class MemoryTool(Tool):
@@ -93,11 +97,11 @@ class MemoryTool(Tool):
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
-                raise ToolError(_message(cause, self.parameters)) from cause
+                raise ToolError(visible(_message(cause, self.parameters))) from cause
             if isinstance(cause, WorldDBError):
-                raise ToolError(str(cause)) from cause
+                raise ToolError(visible(str(cause))) from cause
             if isinstance(cause, ToolError) and not isinstance(error, UnexpectedToolError):
-                raise ToolError(str(cause)) from cause
+                raise ToolError(visible(str(cause))) from cause
             raise
 
 
@@ -185,6 +189,16 @@ def _untitled(schema: Any) -> Any:
         for key, value in schema.items()
         if key != "title" or not isinstance(value, str)
     }
+
+
+def _parsed(field: FieldInfo, value: Any) -> Any:
+    """Return an argument; some clients send objects and lists as JSON text."""
+    if not isinstance(value, str) or not _is_structure(field.annotation):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _is_structure(annotation: Any) -> bool:

@@ -22,6 +22,7 @@ from pydantic import (
 
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.calls import Call
+from worlddb.model.visible_text import said_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,8 +82,13 @@ class WriteAnswer(Answer):
     entities: list[LinkedEntity] = []
     proposals: list[ProposedMerge] = []
     superseded: list[Hex] = Field(default=[], description="Memories that ended with this write")
-    commit: Seq = Field(default=None, description="The commit's number; absent if no change")
-    root_state: Hex = Field(description="The address of the whole store afterwards")
+    commit: Seq = Field(
+        default=None,
+        description="The number of the commit; with a bound token, of the change in its scope",
+    )
+    root_state: Hex = Field(
+        description="The address of the store afterwards; with a bound token, of its scope"
+    )
 
 
 class ConflictAnswer(Answer):
@@ -117,6 +123,7 @@ class HitAnswer(Answer):
     valid_from: datetime = Field(description="Since when it is true")
     valid_to: datetime | None = Field(default=None, description="Until when; absent if it still is")
     known_from: datetime = Field(description="When it was written down")
+    actor: str = Field(default="", description="Who wrote it down")
     provenance: list[str] = []
     conflicts: list[ConflictAnswer] = []
     outdated: list[OutdatedAnswer] = Field(
@@ -145,6 +152,7 @@ class MemoryAnswer(Answer):
     valid_from: datetime = Field(description="Since when it is true")
     valid_to: datetime | None = Field(default=None, description="Until when; absent if it still is")
     known_from: datetime = Field(description="When it was written down")
+    actor: str = Field(default="", description="Who wrote it down")
     retired: bool = Field(default=False, description="True if it has ended")
     provenance: list[str] = []
     metadata: Metadata = {}
@@ -165,8 +173,13 @@ class RetireAnswer(Answer):
     count: int = Field(description="How many ended, with what was derived from them alone")
     ids: list[Hex] = Field(description=f"The first {IDS_SHOWN} of them")
     scopes: list[Hex] = Field(default=[], description="Scopes that ended")
-    commit: Seq = Field(default=None, description="The commit's number; absent if no change")
-    root_state: Hex = Field(description="The address of the whole store afterwards")
+    commit: Seq = Field(
+        default=None,
+        description="The number of the commit; with a bound token, of the change in its scope",
+    )
+    root_state: Hex = Field(
+        description="The address of the store afterwards; with a bound token, of its scope"
+    )
 
 
 class ScopeAnswer(Answer):
@@ -215,13 +228,14 @@ def _hit(hit: Hit) -> HitAnswer:
         type=node.type,
         text=text,
         name="" if node.type == "Turn" else named,
-        speaker=named if node.type == "Turn" else "",
+        speaker=said_by(named) if node.type == "Turn" else "",
         truncated=truncated,
         score=hit.score,
         lanes={lane: at.rank for lane, at in hit.lanes.items()},
         valid_from=node.valid_from,
         valid_to=node.valid_to,
         known_from=node.known_from,
+        actor=node.actor,
         provenance=list(node.provenance),
         conflicts=[
             ConflictAnswer(

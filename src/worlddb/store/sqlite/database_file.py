@@ -419,6 +419,11 @@ class JournalTable:
         )
         return [CommitRow(*row) for row in found]
 
+    def state_count(self, row: int) -> int:
+        """Return how many commits have changed the state of a world."""
+        sql = "SELECT count(*) FROM history WHERE field = 'node.state' AND row = ?"
+        return self._session.one(sql, (row,)) or 0
+
     def root_state(self, known: int | None) -> bytes:
         """Return the root's state: every commit has it, and no other table does."""
         if known is None:

@@ -60,7 +60,7 @@ from worlddb.store.sqlite.schema import (
 
 _COLUMNS = f"""
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
-           n.valid_from, n.valid_to, n.born, b.time, n.blind
+           n.valid_from, n.valid_to, n.born, b.time, b.actor, n.blind
     FROM nodes n LEFT JOIN nodes p ON p.row = n.parent LEFT JOIN commits b ON b.seq = n.born
     WHERE n.row {IN}
 """
@@ -115,6 +115,7 @@ class _NodeColumns(NamedTuple):
     valid_to: int | None
     born: int
     born_time: int | None
+    actor: str | None
     blind: bytes
 
 
@@ -220,7 +221,7 @@ class NodeTable:
         """Return `_NodeColumns` as (row, value)."""
         # A plain tuple, unpacked once: this is the innermost loop of most reads.
         (row, id_, state, type_, name, content, created_at, _, parent_id, valid_from, valid_to, _,
-         born_time, _) = columns  # fmt: skip
+         born_time, actor, _) = columns  # fmt: skip
         notes = notes_of.get(row)
         ident = trusted_id(id_)
         # The open transaction's own commit has no row yet, so no time in the join.
@@ -240,6 +241,7 @@ class NodeTable:
             provenance=tuple(notes.get("source", ())) if notes else (),
             metadata=_merged(notes.get("metadata", ())) if notes else {},
             erased=created_at == ERASED,
+            actor=actor or "",
         )
         return row, node
 

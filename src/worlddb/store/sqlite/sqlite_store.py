@@ -73,6 +73,7 @@ class SqliteReader:
         self.is_uncommitted = is_uncommitted
         self._journal = journal = JournalTable(session)
         self.head, self.commit_at, self.commits = journal.head, journal.commit_at, journal.commits
+        self.state_count = journal.state_count
         self._nodes = nodes = NodeTable(session, journal)
         self.node_row = nodes.node_row
         self.ids_like = nodes.ids_like

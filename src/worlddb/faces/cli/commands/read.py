@@ -9,7 +9,8 @@ from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import call_arguments, call_options, open_for, scope_ids
 from worlddb.faces.cli.command_options import as_of, command, flag, wants_json
 from worlddb.faces.cli.result_printer import scopes_text
-from worlddb.faces.cli.terminal import clean, iso, print_fields, print_json, print_table
+from worlddb.faces.cli.terminal import iso, print_fields, print_json, print_table
+from worlddb.model.visible_text import visible
 
 if TYPE_CHECKING:
     from worlddb.memory.memory import Memory
@@ -85,6 +86,7 @@ def _print_node(node: Node, memory: Remembered | None) -> None:
             ("valid_to", iso(node.valid_to)),
             ("known_from", iso(node.known_from)),
             ("known_to", iso(node.known_to)),
+            ("actor", node.actor),
             ("erased", "yes" if node.erased else ""),
             ("supersedes", ", ".join(map(str, memory.supersedes)) if memory else ""),
             ("superseded_by", ", ".join(map(str, memory.superseded_by)) if memory else ""),
@@ -97,7 +99,7 @@ def _print_node(node: Node, memory: Remembered | None) -> None:
     )
     text = memory.text if memory else node.content
     if text:
-        print(f"\n{clean(text)}")
+        print(f"\n{visible(text)}")
 
 
 def _print_edges(node: Node, edges: list[Edge]) -> None:

@@ -120,6 +120,7 @@ def _print_hit(number: int, found: Recall, hit: Hit, explain: bool, whose: str) 
         print(f"   score {hit.score:.3f}, fused {hit.fused:.4f}: {', '.join(lanes)}")
         if parts := _parts(hit):
             print(f"   score = {parts}")
+        print(f"   written by {one_line(node.actor)}")
         if node.provenance:
             print(f"   from {one_line(', '.join(node.provenance))}")
 

@@ -36,6 +36,13 @@ from worlddb.faces.cli.exit_codes import OK
         dest="allowed_origins",
         action="append",
     ),
+    option(
+        "--trusted-proxy",
+        "ADDRESS",
+        "a proxy whose X-Forwarded-For is believed; may be repeated",
+        dest="trusted_proxies",
+        action="append",
+    ),
     option("--user-id", "ID", "the user where a call names none (default: $WORLDDB_SCOPE)"),
     TOOLS,
     CONSOLIDATE_EVERY,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.command_options import command, flag, option, wants_json
-from worlddb.faces.cli.terminal import clean, one_line, print_json
+from worlddb.faces.cli.terminal import one_line, print_json
+from worlddb.model.visible_text import visible
 
 if TYPE_CHECKING:
     from worlddb.faces.clients.client_catalog import McpClient
@@ -111,7 +112,7 @@ def _print_snippet(
         return
     print(f"for {client.title}, in {one_line(path)}:", file=sys.stderr)
     if client.format == "toml":
-        print(clean(set_toml("", (client.key, SERVER), entry)), end="")
+        print(visible(set_toml("", (client.key, SERVER), entry)), end="")
     else:
         print(json.dumps(whole, indent=2))
     more = [args.client, *(["--project"] if args.project else [])]
@@ -125,7 +126,7 @@ def _print_result(
     if not edit.changes:
         print(f"{client.title} is already connected: {path}")
     elif args.dry_run:
-        print(clean(edit.diff()), end="")
+        print(visible(edit.diff()), end="")
     else:
         kept = f"; backup: {one_line(backup)}" if backup else ""
         print(f"{client.title} is connected now: {path}{kept}")

@@ -1,0 +1,293 @@
+"""Trials: each attacks a store of its own for some rounds and returns what broke.
+
+An empty list of failures is the only good result. What is random comes from the seed, so a failure
+can be repeated.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import worlddb
+from crash.test_cut import lives, verify
+from crash.test_kill import Witness, doomed, lines_of
+from faces.http.serving import Process
+
+INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
+TEXTS = 40
+"""Memories of a store whose bytes are flipped: its pages hold every table."""
+HOSTILE_S_MAX = 10.0  # for one text of a hundred thousand characters, on a busy machine
+ANSWER_S_MAX = 5.0  # an honest client gives up then
+STOP_S_MAX = 10.0  # what a service manager waits before it kills
+ANSWERS_EVERY = 20  # slow clients between two honest ones
+HEALTH = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"  # its answer is never read
+GROWTH_MAX = 6.0  # of the time for four times the text; quadratic would be 16
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a trial did and what broke."""
+
+    tried: int = 0
+    told: dict[str, int] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Count something that is no failure."""
+        self.told[what] = self.told.get(what, 0) + number
+
+
+def kills(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Kill a writer at random moments: what it acknowledged is there."""
+    moments = random.Random(seed)
+    witness = Witness(folder / "store.db")
+    outcome = Outcome()
+    for number in range(rounds):
+        outcome.tried += 1
+        try:
+            acks = witness.kill(seed + number, moments.choice((0, 1, 8)), moments.uniform(0, 0.02))
+        except AssertionError as error:
+            outcome.failures.append(f"kill {number}: {error!s:.200}")
+            break
+        outcome.count("acknowledged", acks)
+    return outcome
+
+
+def power_cuts(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Cut the power at writes to the disk, spread over the life of a writer."""
+    outcome = Outcome()
+    # A life has some 300 writes; an odd step meets both the headers and the pages of the log.
+    for life in lives(folder, "power", "full", max(1, 300 // rounds) | 1):
+        outcome.tried += 1
+        try:
+            verify(life, may_lose=False)
+        except (AssertionError, worlddb.WorldDBError) as error:
+            outcome.failures.append(f"cut at write {life.number}: {error!s:.200}")
+        outcome.count("acknowledged", len(life.acks))
+    return outcome
+
+
+def live_backups(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Back a store up while another process writes: the copy is whole and misses nothing."""
+    outcome = Outcome()
+    path = folder / "store.db"
+    with doomed(path, seed) as writer:
+        said = lines_of(writer.stdout)
+        for _ in range(5):
+            next(said)
+        for number in range(rounds):
+            acknowledged = next(said)["seq"]
+            copy = folder / f"copy-{number}.db"
+            with worlddb.open(path) as db:
+                db.backup(copy)
+            with worlddb.open(copy) as db:
+                problems, head = db.check(), db.log()[-1].seq
+            outcome.tried += 1
+            outcome.count("commits in copies", head)
+            if problems or head < acknowledged:
+                outcome.failures.append(f"copy {number}: head {head} < {acknowledged}, {problems}")
+            copy.unlink()
+    return outcome
+
+
+def flipped_bytes(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Flip one byte of a store: each memory reads as it was written, or is refused as damaged."""
+    rng, outcome = random.Random(seed), Outcome()
+    whole = folder / "whole.db"
+    with worlddb.open(whole, embedder="none") as db:
+        with db.transaction() as tx:
+            nodes = [
+                tx.create_node(type="Memory", name=f"note {n}", content=f"The code {n} is {n * 7}.")
+                for n in range(TEXTS)
+            ]
+        written = {node.id: (node.name, node.content) for node in nodes}
+    data = whole.read_bytes()
+    for _ in range(rounds):
+        outcome.tried += 1
+        place, bit = rng.randrange(100, len(data)), 1 << rng.randrange(8)
+        copy = folder / "flipped.db"
+        copy.write_bytes(data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :])
+        try:
+            with worlddb.open(copy, embedder="none", read_only=True) as db:
+                outcome.count("noticed" if _is_refused(db, written) else "without effect")
+        except worlddb.WorldDBError:
+            outcome.count("noticed")
+        except Exception as error:
+            outcome.failures.append(f"byte {place}, bit {bit}: {type(error).__name__}: {error}")
+        for left in folder.glob("flipped.db*"):
+            left.unlink()
+    return outcome
+
+
+def _is_refused(db: worlddb.WorldDB, written: dict[worlddb.Id, tuple[str, str]]) -> bool:
+    """Return whether a read was refused; raise if one came back changed."""
+    is_refused = False
+    for ident, expected in written.items():
+        try:
+            node = db.get(ident)
+        except worlddb.WorldDBError:
+            is_refused = True
+        else:
+            if (node.name, node.content) != expected:
+                raise AssertionError(f"read changed text: {node.content!r}")
+    with suppress(worlddb.WorldDBError):
+        for hit in db.recall("Which code is it?", k=TEXTS):
+            known = written.get(hit.node.id)
+            if known is not None and (hit.node.name, hit.node.content) != known:
+                raise AssertionError(f"recalled changed text: {hit.node.content!r}")
+    return is_refused
+
+
+def mutated_imports(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Change a byte of an export: it is refused, or without effect, and the store stays sound."""
+    rng, outcome = random.Random(seed), Outcome()
+    with worlddb.open(folder / "source.db", embedder="none") as db:
+        for number in range(8):
+            db.ingest(f"I moved to city {number}. Ann works at firm {number}.")
+        data = "\n".join(db.export()).encode()
+    for number in range(rounds):
+        outcome.tried += 1
+        place = rng.randrange(len(data))
+        changed = data[:place] + bytes([rng.randrange(256)]) + data[place + 1 :]
+        target = folder / f"made-{number}.db"
+        try:
+            with worlddb.open(target, embedder="none") as made:
+                try:
+                    made.replay(changed.decode(errors="replace").splitlines())
+                except worlddb.WorldDBError:
+                    outcome.count("refused")
+                else:
+                    outcome.count("accepted")
+                outcome.failures += [f"byte {place}: {one.message}" for one in made.check()]
+        except Exception as error:
+            outcome.failures.append(f"byte {place}: {type(error).__name__}: {error}")
+        for left in folder.glob(f"made-{number}.db*"):
+            left.unlink()
+    return outcome
+
+
+def interrupts(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Press Ctrl-C at random instants: closing never hangs, and what follows works."""
+    command = [sys.executable, str(INTERRUPTS), str(folder / "store.db"), str(rounds), str(seed)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60 + rounds, check=False)
+    if run.returncode:
+        return Outcome(rounds, failures=[run.stderr[-500:]])
+    said = json.loads(run.stdout)
+    told = {"interrupts": said["interrupts"]}
+    return Outcome(rounds, told, [*said["failures"], *said["check"]])
+
+
+def _hostile() -> Iterator[tuple[str, str]]:
+    """Yield a name and a piece of text that is repeated to the length of an attack."""
+    yield "claims", "I live in Rome. "
+    yield "names", "Ann met Bob and Carl Dean in Paris. "
+    yield "brackets", "([{<"
+    yield "one word", "a"
+    yield "quotes", "\"'“’"
+    yield "dates", "on 3 May 2024 at 10:30, last Tuesday, two weeks ago "
+    yield "marks", "\u202e\u0301\u200d"
+    yield "numbers", "1,000.50 "
+    yield "lines", "# a\n- b\n"
+
+
+def hostile_texts(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Write texts made to be slow: time is linear in the length, and the store stays sound."""
+    outcome = Outcome()
+    with worlddb.Memory(folder / "store.db", embedder="none", recluster="off") as memory:
+        for name, piece in list(_hostile())[:rounds]:
+            outcome.tried += 1
+            short = _seconds(memory, piece * (25_000 // len(piece)))
+            long = _seconds(memory, piece * (100_000 // len(piece)))
+            slowest = max(outcome.told.get("slowest, ms", 0), int(long * 1000))
+            outcome.told["slowest, ms"] = slowest
+            if long > HOSTILE_S_MAX or long > GROWTH_MAX * max(short, 0.1):
+                outcome.failures.append(f"{name}: {short:.2f} s, four times as long {long:.2f} s")
+    with worlddb.open(folder / "store.db") as db:
+        outcome.failures += [f"check: {problem.message}" for problem in db.check()]
+    return outcome
+
+
+def _seconds(memory: worlddb.Memory, text: str) -> float:
+    began = time.perf_counter()
+    memory.write(text, user_id="mallory")
+    return time.perf_counter() - began
+
+
+def slow_clients(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Open connections that send half a request, or never read: others are answered in time."""
+    rng, outcome = random.Random(seed), Outcome()
+    begun = b"POST /v1/recall HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n"
+    with Process(folder / "store.db") as server, ExitStack() as held:
+        for _ in range(rounds):
+            outcome.tried += 1
+            connection = socket.create_connection(("127.0.0.1", server.site.port), ANSWER_S_MAX)
+            held.enter_context(connection)
+            cut = rng.randrange(1, len(begun))
+            with suppress(ConnectionError):  # A server that has enough of them may close some.
+                connection.sendall(rng.choice((begun[:cut], begun + b"\r\n{", HEALTH * 200)))
+            if outcome.tried % ANSWERS_EVERY == 0:
+                _ask_honestly(server, outcome)
+        began = time.monotonic()
+        server.signal(signal.SIGTERM)
+        server.wait()
+        if time.monotonic() - began > STOP_S_MAX:
+            outcome.failures.append(f"stopping took {time.monotonic() - began:.1f} s")
+    return outcome
+
+
+def _ask_honestly(server: Process, outcome: Outcome) -> None:
+    """Write and ask for the health as an honest client does, from another address."""
+    began = time.monotonic()
+    for path, body in (("/v1/memories", b'{"text": "a note", "user_id": "ada"}'), ("/health", b"")):
+        made = http.client.HTTPConnection(
+            "127.0.0.1", server.site.port, ANSWER_S_MAX, source_address=("127.0.0.9", 0)
+        )
+        try:
+            headers = {"Content-Type": "application/json"}
+            made.request("POST" if body else "GET", path, body or None, headers)
+            status = made.getresponse().status
+        except OSError as error:
+            outcome.failures.append(f"{path}: {error!r} beside {outcome.tried} slow clients")
+        else:
+            if status not in (200, 201):
+                outcome.failures.append(f"{path}: {status} beside {outcome.tried} slow clients")
+        finally:
+            made.close()
+    if time.monotonic() - began > ANSWER_S_MAX:
+        outcome.failures.append(f"an answer came late beside {outcome.tried} slow clients")
+    outcome.count("answered")
+
+
+TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
+    "kills": (kills, 5, 750),
+    "power cuts": (power_cuts, 4, 250),
+    "live backups": (live_backups, 3, 270),
+    "flipped bytes": (flipped_bytes, 25, 3_000),
+    "mutated imports": (mutated_imports, 15, 400),
+    "interrupts": (interrupts, 30, 2_000),
+    "hostile texts": (hostile_texts, 3, 9),
+    "slow clients": (slow_clients, 60, 1_500),
+}
+"""Name → the trial, its rounds in the test suite, and its rounds in `make chaos`."""
+
+
+def run_trial(name: str, folder: Path, *, is_short: bool, seed: int) -> Outcome:
+    """Run one trial in an empty folder, which is removed."""
+    trial, short, long = TRIALS[name]
+    folder.mkdir(parents=True)
+    try:
+        return trial(folder, short if is_short else long, seed)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,115 @@
+"""The description of REST: what it allows is accepted, and code generators understand it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from worlddb.faces.http.http_problems import TYPE_BY_STATUS
+from worlddb.memory.memory import Memory
+
+from .serving import Site
+
+RIGHT: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/memories", {"text": "I like tea"}),
+    ("/v1/memories", {"text": "I like milk", "at": "2026-01-31T09:30:00Z", "source": ["a", "b"]}),
+    ("/v1/memories", {"messages": [{"content": "I like rum"}], "user_id": ["ada", "bob"]}),
+    ("/v1/recall", {"query": "tea", "k": 10.0}),
+    ("/v1/recall", {"query": "tea", "k": 10, "types": ["Memory"]}),
+]
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/memories", {}),
+    ("/v1/memories", {"text": None}),
+    ("/v1/memories", {"text": "a", "messages": [{"content": "a"}]}),
+    ("/v1/memories", {"text": "  "}),
+    ("/v1/memories", {"text": "a\0b"}),
+    ("/v1/memories", {"text": "a", "source": ""}),
+    ("/v1/memories", {"text": "a", "idempotency_key": ""}),
+    ("/v1/memories", {"text": "a", "user_id": " ada"}),
+    ("/v1/memories", {"text": "a", "user_id": "a\0"}),
+    ("/v1/memories", {"messages": []}),
+    ("/v1/memories", {"messages": [{"content": ""}]}),
+    ("/v1/recall", {"query": ""}),
+    ("/v1/recall", {"query": "tea", "k": 10.5}),
+]
+
+
+@pytest.fixture(scope="module")
+def described(site: Site) -> dict[str, Any]:
+    found: dict[str, Any] = site.get("/openapi.json").data
+    return found
+
+
+def body_of(described: dict[str, Any], path: str) -> Draft202012Validator:
+    schema = described["paths"][path]["post"]["requestBody"]["content"]["application/json"][
+        "schema"
+    ]
+    return Draft202012Validator(schema | {"components": described["components"]})
+
+
+@pytest.mark.parametrize(("path", "body"), RIGHT)
+def test_what_the_schema_allows_is_accepted(
+    site: Site, described: dict[str, Any], path: str, body: dict[str, Any]
+) -> None:
+    assert list(body_of(described, path).iter_errors(body)) == []
+    assert site.post(path, **body).status == 200
+
+
+@pytest.mark.parametrize(("path", "body"), WRONG)
+def test_what_is_refused_is_not_allowed_by_the_schema(
+    site: Site, described: dict[str, Any], path: str, body: dict[str, Any]
+) -> None:
+    assert site.post(path, **body).status == 400
+    assert list(body_of(described, path).iter_errors(body))
+
+
+def test_a_body_is_a_plain_object_that_a_generator_can_make_a_class_of(
+    described: dict[str, Any],
+) -> None:
+    schemas = described["components"]["schemas"]
+    for name in (one for one in schemas if one.endswith("Request") or one == "ChatMessage"):
+        held = schemas[name]
+        assert (held["type"], held["title"]) == ("object", name)
+        assert not {"oneOf", "anyOf", "allOf", "not"} & held.keys()
+        for one in held["properties"].values():
+            # Generators take a default for a promise that the field is there.
+            assert "default" not in one
+            assert {"type": "null"} not in one.get("anyOf", [])
+    assert schemas["WriteTextRequest"]["required"] == ["text"]
+    assert schemas["WriteMessagesRequest"]["required"] == ["messages"]
+    assert schemas["RecallRequest"]["properties"]["k"]["description"].endswith("Default: 10.")
+
+
+def test_every_status_the_pattern_of_ids_and_the_server_are_told(described: dict[str, Any]) -> None:
+    assert described["servers"] == [{"url": "/"}]
+    for methods in described["paths"].values():
+        for operation in methods.values():
+            statuses = {str(status) for status in TYPE_BY_STATUS} | {"200", "409", "502"}
+            assert set(operation["responses"]) == statuses
+            for one in operation["parameters"]:
+                assert one["in"] != "path" or one["schema"]["pattern"] == "^[0-9a-fA-F]{4,64}$"
+
+
+def test_a_method_that_is_not_there_is_told_with_those_that_are(site: Site) -> None:
+    assert site.send("DELETE", "/v1/memories").headers["allow"] == "GET, HEAD, POST"
+    assert site.send("GET", "/mcp").headers["allow"] == "POST"
+
+
+def test_a_session_cannot_be_amended_in_its_state(site: Site, memory: Memory) -> None:
+    chat = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
+    session = memory.write(messages=chat, user_id="ada").id
+    told = site.post(f"/v1/memories/{session}/amend", text="three", user_id="ada").error
+    assert told.startswith("409 conflict: ")
+    assert "amend one of its turns" in told
+
+
+def test_a_day_is_its_beginning_in_utc(site: Site) -> None:
+    written = site.post("/v1/memories", text="On a day", user_id="day", at="2026-03-01").data
+    read = site.get(f"/v1/memories/{written['id']}?user_id=day&as_of=2026-03-02").data
+    assert read["valid_from"] == "2026-03-01T00:00:00+00:00"
+
+
+def test_an_empty_query_is_called_by_its_name(site: Site) -> None:
+    assert site.post("/v1/recall", query=" ").error.endswith("query: give at least one word")
