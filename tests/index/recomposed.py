@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from graphlib import TopologicalSorter
 from typing import NamedTuple
 
 import numpy as np
@@ -30,14 +31,14 @@ def half(vector: Floats) -> Floats:
 
 
 def composed(anchor: Floats, children: list[Floats], pooling: str) -> Floats:
-    """Return a world's vector by the formulas of the paper."""
+    """Return a world's vector by the formulas of the paper, for vectors of unit length."""
     if not children:
         return anchor
     stacked = np.stack(children)
     if pooling == "mean":
         found = (anchor + stacked.sum(axis=0)) / (len(children) + 1)
     else:
-        weights = np.exp(stacked @ anchor / np.sqrt(len(anchor)))
+        weights = np.exp(stacked @ anchor * min(np.sqrt(len(anchor)), 16.0))
         found = anchor + weights @ stacked / weights.sum()
     length = np.linalg.norm(found)
     return np.asarray(found / length if length > 1e-9 else 0 * found, dtype=np.float64)
@@ -73,36 +74,40 @@ def recomposed_worlds(
 ) -> dict[int, World]:
     """Return the composed worlds, each worked out from all its children.
 
-    A child counts in the world it lives in until a commit closes its validity; of what is not
-    embedded yet, nothing counts.
+    A node counts in the world it lives in, and where it is a member without an end, until a commit
+    closes its validity; what was born ended never does. What is not embedded yet does not count.
     """
     content = {
         row: np.frombuffer(vector, "<f2").astype(np.float64)
         for row, vector in stored_vectors(db, model_id).items()
     }
     with db.engine.store.read() as reader:
-        parents = {node.row: node.parent for node in reader.scan.nodes() if node.row in content}
+        nodes = {node.row: node for node in reader.scan.nodes() if node.row in content}
         closed = {row for field, row, _, _ in reader.scan.history() if field == "node.valid_to"}
-    children: defaultdict[int, list[int]] = defaultdict(list)
-    for row, parent in parents.items():
-        if parent is not None and parent in content and row not in closed:
-            children[parent].append(row)
+        times = {commit.seq: commit.time for commit in reader.commits(-1, None, False)}
+        edges = [edge for edge in reader.scan.edges() if edge.type == "contains"]
+    children: defaultdict[int, set[int]] = defaultdict(set)
+    for row, node in nodes.items():
+        born_ended = node.valid_to is not None and node.valid_to <= times[node.born]
+        if row in closed or born_ended:
+            continue
+        if node.parent in content:
+            children[node.parent].add(row)
+        for edge in edges:
+            lasts = edge.valid_to is None and edge.valid_from <= times[edge.born]
+            if edge.target == row and edge.gone is None and lasts and edge.source in content:
+                children[edge.source].add(row)
+    children.pop(ROOT, None)
     found: dict[int, World] = {}
-    for row in sorted(content, key=lambda row: -depth(row, parents)):
+
+    for row in TopologicalSorter(children).static_order():
         inside = [
-            found[child].vector if child in found else content[child] for child in children[row]
+            found[child].vector if child in found else content[child]
+            for child in sorted(children.get(row, ()))
         ]
         if inside:
             found[row] = World(len(inside), half(composed(content[row], inside, pooling)))
     return found
-
-
-def depth(row: int, parents: dict[int, int | None]) -> int:
-    """Return how many worlds are around a node, the root among them."""
-    count, above = 0, parents.get(row)
-    while above is not None:
-        count, above = count + 1, parents.get(above)
-    return count
 
 
 def assert_composed(db: WorldDB, pooling: str = "attention", model_id: str = "exact") -> None:

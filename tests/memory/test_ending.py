@@ -134,7 +134,7 @@ def test_a_turn_is_amended_inside_its_session_and_a_session_is_not(memory: Memor
     assert {memory.db.get(one.id).parent for one in new.entities} == {
         worlddb.ScopeName("user", "ada").id()
     }
-    with pytest.raises(worlddb.InvalidInputError, match="turns"):
+    with pytest.raises(worlddb.ConflictError, match="turns"):
         memory.amend(session.id, "other")
 
 

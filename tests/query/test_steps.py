@@ -225,6 +225,26 @@ def test_a_bounded_query_never_leaves_its_worlds(db: WorldDB, border: dict[str, 
             bounded.in_world(outside).explain()
 
 
+def test_a_prefix_in_a_bounded_query_stands_for_what_is_inside(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        mine, other = (tx.create_node(type="Scope", name=name).id for name in ("mine", "other"))
+        held = [
+            tx.create_node(type="Fact", name=f"{number}", parent=home).id
+            for number in range(3_000)
+            for home in (mine, other)
+        ]
+    starts: dict[str, list[Id]] = {}
+    for ident in held:
+        starts.setdefault(str(ident)[:4], []).append(ident)
+    inside = db.query().in_world(mine).execute().ids
+    bounded = db.query().within([[mine]])
+    shared = next(k for k, ids in starts.items() if len(ids) > 1 and len(inside & set(ids)) == 1)
+    assert bounded.seeds(shared).execute().ids == inside & set(starts[shared])
+    foreign = next(k for k, ids in starts.items() if not inside & set(ids))
+    with pytest.raises(NotFoundError, match="is no id here"):
+        bounded.seeds(foreign).execute()
+
+
 # -- data and lines --------------------------------------------------------------------------------
 
 

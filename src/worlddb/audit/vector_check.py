@@ -17,8 +17,8 @@ from operator import itemgetter
 import numpy as np
 
 from worlddb.audit.store_image import StoreImage
-from worlddb.embed.embedder import Pool, Pooling, Vector, attention, effective
-from worlddb.index.search import STORED, SUMMED
+from worlddb.embed.embedder import Pool, Pooling, Vector, attention, effective, pooling_label
+from worlddb.index.search import MEMBERSHIP, STORED, SUMMED, is_lasting
 from worlddb.index.vectors import TOKEN_DIM as TOKEN_BYTES
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, Head, ModelRow, PoolRow
@@ -56,7 +56,7 @@ def _wrong_model(model: ModelRow, head: Head) -> str | None:
         return "it has no name"
     if not 1 <= model.dim <= DIM_MAX:
         return f"its vectors have {model.dim} numbers"
-    if model.pooling not in POOLINGS:
+    if model.pooling not in POOLINGS and model.pooling not in map(pooling_label, POOLINGS):
         return f"there is no pooling {model.pooling!r:.50}"
     if not ROOT_ROW <= model.composed <= model.embedded <= head.nodes:
         return "it claims more embedded or composed nodes than there are"
@@ -135,9 +135,15 @@ def _check_pools(
 ) -> None:
     """Report malformed pools, and pools of up-to-date models that have wrong sums."""
     last = reader.head().seq
-    children = _children(image) if models else {}
+    children = _children(reader, image) if models else {}
+    labels = set(map(pooling_label, POOLINGS))  # Older worlds are composed again when asked.
     waiting = {
-        number: _PoolCheck(reader, image, model, children if model.seq == last else None)
+        number: _PoolCheck(
+            reader,
+            image,
+            model,
+            children if model.seq == last and model.pooling in labels else None,
+        )
         for number, model in models.items()
     }
     for number, found in groupby(reader.derived.all_pools(), key=itemgetter(0)):
@@ -149,14 +155,23 @@ def _check_pools(
         pools.check(())
 
 
-def _children(image: StoreImage) -> dict[int, list[int]]:
-    """Return the children that count in each world now, embedded or not."""
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    for row, node in image.nodes.items():
-        if node.parent is not None and node.parent != ROOT_ROW:
-            if ("node.valid_to", row) not in image.history:
-                found[node.parent].append(row)
-    return found
+def _children(reader: Reader, image: StoreImage) -> dict[int, list[int]]:
+    """Return the children and members that count in each world now, embedded or not."""
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    times = {commit.seq: commit.time for commit in image.commits}
+    counts = {
+        row
+        for row, node in image.nodes.items()
+        if ("node.valid_to", row) not in image.history
+        and (node.valid_to is None or node.valid_to > times.get(node.born, node.valid_to))
+    }
+    for row in counts:
+        found[image.nodes[row].parent or ROOT_ROW].add(row)
+    for item in reader.edges_between(1, reader.head().edges, types=MEMBERSHIP):
+        if item.target in counts and item.edge.known_to is None and is_lasting(item.edge):
+            found[item.source].add(item.target)
+    found.pop(ROOT_ROW, None)
+    return {world: sorted(rows) for world, rows in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +188,7 @@ class _PoolCheck:
 
     @property
     def pooling(self) -> Pooling:
-        return "mean" if self.model.pooling == "mean" else "attention"
+        return "mean" if self.model.pooling.startswith("mean") else "attention"
 
     def check(self, found: Iterable[tuple[int, PoolRow]]) -> None:
         """Report wrong pools, and worlds without the pool that they should have."""
@@ -227,7 +242,7 @@ class _PoolCheck:
             weights = attention(anchor, vectors, self.pooling)
             weight += float(weights.sum())
             total += weights @ vectors.astype(np.float64)
-        allowed = SUMS_DRIFT * (1 + pool.children)
+        allowed = SUMS_DRIFT * (1 + pool.children + abs(weight))
         near = abs(weight - pool.weight) <= allowed and (abs(total - pool.total) <= allowed).all()
         return None if near else "its sums are not those of its children"
 

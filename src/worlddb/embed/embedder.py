@@ -10,7 +10,11 @@ A world has a *content* vector, which never changes, and an *effective* vector, 
 The effective vector is composed from the content and the effective vectors of the children:
 
     mean        norm(content + Σ child)
-    attention   norm(content + Σ aᵢ·childᵢ / Σ aᵢ),   aᵢ = exp(content · childᵢ / √dim)
+    attention   norm(content + Σ aᵢ·childᵢ / Σ aᵢ),   aᵢ = exp(content · childᵢ · √dim)
+
+Scaled dot-product attention divides by √dim because its vectors are about √dim long. Ours have unit
+length: the same weight is the cosine times √dim. Divided by √dim, all weights would be equal but
+for a few percent (`python -m bench.world_study` shows what that costs).
 
 Both need two running sums per world, Σ aᵢ and Σ aᵢ·childᵢ, so the change of a child costs the same
 in a world of ten and of a million. The anchor is always the content vector: with the composed one,
@@ -48,6 +52,11 @@ HASH_DIM_MAX = 4_096  # As many as large models have.
 HASH_WORD_WEIGHT = 2  # A whole word says more than a trigram.
 HASH_WORD_CHARS_MAX = 64
 HASH_WORDS_CACHED_MAX = 50_000  # 13 MB of vectors at 64 numbers each.
+SHARPNESS_MAX = 16.0
+"""√256. With sharper weights, a child that is taken out of the running sums would leave a rounding
+error as large as another child."""
+POOLING_VERSION = 2
+"""How worlds are composed. A store whose worlds were composed otherwise composes them again."""
 LENGTH_MIN = 1e-9  # A shorter sum is the rounding error of vectors that cancel out.
 _HASH_WORD = re.compile(r"\w+")
 
@@ -237,6 +246,11 @@ def _hash_words(text: str) -> list[str]:
     return [word[:HASH_WORD_CHARS_MAX] for word in found]
 
 
+def pooling_label(pooling: Pooling) -> str:
+    """Return the name under which a store records how its worlds are composed."""
+    return f"{pooling} {POOLING_VERSION}"
+
+
 class Pool(NamedTuple):
     """The running sums of a world's counted children."""
 
@@ -255,7 +269,8 @@ def attention(anchor: Vector, vectors: Vector, pooling: Pooling) -> Sum:
     if pooling == "mean":
         return np.ones(len(vectors))
     logits = vectors.astype(np.float64) @ anchor.astype(np.float64)
-    return np.asarray(np.exp(logits / np.sqrt(len(anchor))), dtype=np.float64)
+    sharpness = min(np.sqrt(len(anchor)), SHARPNESS_MAX)
+    return np.asarray(np.exp(logits * sharpness), dtype=np.float64)
 
 
 def changed(pool: Pool, anchor: Vector, removed: Vector, added: Vector, pooling: Pooling) -> Pool:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from worlddb.index.name_index import first_name, name_key
 from worlddb.index.ranking_numbers import SCALARS
+from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, words
@@ -44,6 +45,8 @@ NODES_MAX = 262_144
 """Nodes held in all worlds together; bounds the memory."""
 WORLDS_MAX = 1_024
 """Worlds that are held or remembered as too large; each moment of a world counts as one."""
+COMMITS_FOLLOWED_MAX = 1_000
+"""After more commits, the composed vectors of all held worlds are read again."""
 NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
 FOREVER = np.iinfo(np.int64).max
 MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
@@ -168,6 +171,7 @@ class HeldWorld:
         self.firsts: dict[str, list[int]] = {}
         self.matrix: NDArray[np.float32] | None = None
         self._stale: set[int] = set()
+        self._composed_at = -1
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -296,7 +300,6 @@ class HeldWorld:
         self._name(body.name, place)
         if first := first_name(body.type, body.name):
             self.firsts.setdefault(first, []).append(body.row)
-        self._touch(body.parent or 0)
 
     def _name(self, name: str, place: int) -> None:
         """File a name, so that a question with this name finds the node."""
@@ -305,24 +308,16 @@ class HeldWorld:
             if place not in places:
                 places.append(place)
 
-    def _touch(self, row: int) -> None:
-        """Mark the composed vectors of a world and of all worlds around it as stale."""
-        while row in self.place and row not in self._stale:
-            self._stale.add(row)
-            row = self.parents[self.place[row]]
-
     def _end_or_move(self, reader: Reader, change: Change) -> None:
         """Apply the end of a node's validity, or its move to another world."""
         row = reader.node_row(change.id)
         if row not in self.place:
             return
         place = self.place[row]
-        self._touch(self.parents[place])
         if change.kind == "close_node":
             self.ends[place] = min(self.ends[place], int(change.detail["valid_to"]))
         else:
             self.parents[place] = reader.parents([row])[row] or 0
-            self._touch(self.parents[place])
 
     # -- reads for search --------------------------------------------------------------------------
 
@@ -336,28 +331,57 @@ class HeldWorld:
             self.matrix = vectors.load(reader, new)
         elif new:
             self.matrix = np.concatenate((self.matrix, vectors.load(reader, new)))
-        old = [row for row in self._stale if self.place[row] < held]
+        model = vectors.model(reader)
+        old = {row for row in self._stale if self.place[row] < held}
+        if held and model is not None:
+            old |= self._recomposed(reader, model)
         if old:
-            self.matrix[[self.place[row] for row in old]] = vectors.load(reader, old)
+            rows = sorted(old)
+            self.matrix[[self.place[row] for row in rows]] = vectors.load(reader, rows)
         # The newest nodes may not be embedded yet: their vectors are read again next time.
-        self._stale = set() if self._is_embedded(vectors.model(reader)) else {*old, *new}
+        is_embedded = self._is_embedded(model)
+        self._stale = set() if is_embedded else {*old, *new}
+        if model is not None:
+            self._composed_at = model.seq if is_embedded else model.seq - 1
         return self.matrix
+
+    def _recomposed(self, reader: Reader, model: ModelRow) -> set[int]:
+        """Return the held worlds that were composed again since the vectors were read."""
+        if model.seq - self._composed_at > COMMITS_FOLLOWED_MAX:
+            pools = reader.derived.pools(model.number, self.rows.tolist())
+            return {pool.node for pool in pools}
+        after = reader.derived.vectors_after(
+            model.number, reader.head().nodes + 1, self._composed_at
+        )
+        return {row for row, _ in after if row in self.place}
 
     def _vectors_then(self, reader: Reader, vectors: Vectors, known: int) -> NDArray[np.float32]:
         """Return the effective vectors at an earlier commit.
 
-        Children of held worlds are held, too, so all vectors that count are at hand.
+        Children of held worlds are held, too; a member may be one at another valid time.
         """
         if self.matrix is None or len(self.matrix) < len(self) or self._stale:
-            rows = self.rows.tolist()
-            closed = reader.closed_by(rows, known)
-            above = [
-                -1 if row in closed else self.place.get(parent, -1)
-                for row, parent in zip(rows, self.parents, strict=True)
-            ]
-            self.matrix, is_embedded = vectors.load_then(reader, rows, above)
-            self._stale = set() if is_embedded else set(rows)
+            rows = sorted({*self.rows, *self._members_elsewhere(reader, known)})
+            place = {row: number for number, row in enumerate(rows)}
+            counts = counting_worlds(reader, rows, known)
+            above = [[place[up] for up in counts.get(row, ()) if up in place] for row in rows]
+            matrix, is_embedded = vectors.load_then(reader, rows, above)
+            self.matrix = matrix[[place[row] for row in self.rows]]
+            self._stale = set() if is_embedded else set(self.rows)
         return self.matrix
+
+    def _members_elsewhere(self, reader: Reader, known: int) -> set[int]:
+        """Return what counts in a held world at a commit and is not held."""
+        found: set[int] = set()
+        frontier = set(self.rows)
+        while frontier:
+            edges = reader.edges_at(sorted(frontier), "out", MEMBERSHIP, known)
+            below = {item.target for item in edges if is_lasting(item.edge)}
+            if frontier <= found:
+                below.update(row for world in frontier for row in reader.children(world, known))
+            frontier = below - found - self.place.keys()
+            found |= frontier
+        return found
 
     def _is_embedded(self, model: ModelRow | None) -> bool:
         """Tell whether all nodes up to the held commit are embedded and composed."""

@@ -1,12 +1,13 @@
 """Search: the derived state of one open store. Composed worlds, vectors, held worlds, store search.
 
 *Composed worlds.* The effective vector of a world is its own vector, composed with those of its
-children. A child counts in its parent world from when both are embedded until a commit closes its
-validity. New, moved and closed children are applied from the inside out: a world whose vector
-changes is itself a changed child of the world above. So one new leaf costs its depth, and many new
-children of one world cost one matrix product. The root world has no effective vector, because it is
-never an answer. Only the known time of a child matters here, so the composition at an earlier
-commit follows from the children that counted then; `compose_held` repeats it in memory.
+children and members. A node counts in the world it lives in, and in every world that it is a member
+of for good, from when both are embedded until a commit closes its validity; what was born ended
+never counts. New, moved and closed nodes are applied from the inside out: a world whose vector
+changes is itself a changed child of the worlds around it. So one new leaf costs its depth, and many
+new children of one world cost one matrix product. The root world has no effective vector, because
+it is never an answer. Only known time matters here, so the composition at an earlier commit follows
+from what counted then; `compose_held` repeats it in memory.
 
 *Search* holds the parts of one store. No embedder is loaded before the first search that needs it.
 """
@@ -18,6 +19,8 @@ import shlex
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
+from graphlib import TopologicalSorter
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Literal
 
@@ -26,7 +29,7 @@ import numpy as np
 from worlddb.embed.embedder import Pool, Pooling, Vector, changed, effective, empty_pool
 from worlddb.errors import ConflictError, CorruptionError, InvalidInputError, ProviderError
 from worlddb.model.inputs import encode_text
-from worlddb.model.records import decode_changes
+from worlddb.model.records import Edge, decode_changes
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, ModelRow, PoolRow
 from worlddb.view.visibility import Moment
@@ -42,7 +45,10 @@ COMPOSE_BATCH = 4096  # nodes composed at a time: bounds the vectors in memory
 STORED = np.dtype("<f2")
 """Half precision: search results are the same, at half the size."""
 SUMMED = np.dtype("<f8")
+NEVER = datetime.max.replace(tzinfo=UTC)
 RECOMPOSING_CHANGES = ("place", "close_node")
+MEMBERSHIP = ("contains",)
+MEMBERSHIP_CHANGES = ("delete_edge", "close_edge")
 
 Changes = dict[int, dict[int, Vector | None]]
 """World → child → the vector with which the child counted so far; None if it did not count."""
@@ -84,15 +90,40 @@ def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
     return model._replace(composed=last, seq=head.seq)
 
 
-def compose_held(matrix: Vector, above: Sequence[int], pooling: Pooling) -> None:
+def counting_worlds(
+    reader: Reader, rows: Collection[int], known: int | None = None
+) -> dict[int, set[int]]:
+    """Return the worlds in which each node counts at a commit; nodes that count nowhere are out."""
+    away = reader.closed_by(rows, known) | _born_ended(reader, rows, known)
+    found = {row: {up} for row, up in reader.parents(rows, known).items() if up and row not in away}
+    for item in reader.edges_at(sorted(found), "in", MEMBERSHIP, known):
+        if is_lasting(item.edge):
+            found[item.target].add(item.source)
+    return found
+
+
+def is_lasting(edge: Edge) -> bool:
+    """Return whether a membership held when it was written, and has no end."""
+    return edge.valid_to is None and edge.valid_from <= edge.known_from
+
+
+def _born_ended(reader: Reader, rows: Collection[int], known: int | None) -> set[int]:
+    """Return the nodes that had ended by the commit that wrote them."""
+    ending = [body.row for body in reader.bodies(rows, known) if body.valid_to is not None]
+    nodes = reader.nodes(ending, known) if ending else {}
+    # One that a commit has closed since may be among them; it counts no more anyway.
+    return {row for row, node in nodes.items() if (node.valid_to or NEVER) <= node.known_from}
+
+
+def compose_held(matrix: Vector, above: Sequence[Collection[int]], pooling: Pooling) -> None:
     """Replace content vectors, one row per node, by effective vectors.
 
-    `above` holds for each node the row of the world in which it counts, or -1. All nodes that
-    count in a world must be present, in the order of writing.
+    `above` holds for each node the rows of the worlds in which it counts. All nodes that count in a
+    world must be present, in the order of writing.
     """
     inside: dict[int, list[int]] = {}
-    for place, world in enumerate(above):
-        if world >= 0:
+    for place, worlds in enumerate(above):
+        for world in worlds:
             inside.setdefault(world, []).append(place)
     waits_for = {
         world: sum(child in inside for child in children) for world, children in inside.items()
@@ -106,25 +137,29 @@ def compose_held(matrix: Vector, above: Sequence[int], pooling: Pooling) -> None
         pool = changed(empty, anchor, nobody, matrix[inside[world]], pooling)
         # Rounded as if it had been stored and read.
         matrix[world] = loaded(stored(effective(anchor, pool, pooling)))
-        up = above[world]
-        if up >= 0:
+        for up in above[world]:
             waits_for[up] -= 1
             if not waits_for[up]:
                 ready.append(up)
 
 
 def _moved_since(session: Reader, model: ModelRow) -> list[int]:
-    """Return the composed nodes that a later commit moved or closed."""
-    found: set[int] = set()
+    """Return the composed nodes that later commits moved or closed, or made members or not."""
     if model.composed <= ROOT_ROW:
         return []
+    found: set[int] = set()
     for commit in session.commits(model.seq, None, False):
         for change in decode_changes(commit.changes):
             if change.kind in RECOMPOSING_CHANGES:
-                row = session.node_row(change.id)
-                if row is not None and row <= model.composed:
-                    found.add(row)
-    return sorted(found)
+                found.add(session.node_row(change.id) or 0)
+            elif change.kind in MEMBERSHIP_CHANGES and (row := session.edge_row(change.id)):
+                item = session.edges([row])[0]
+                if item.edge.type in MEMBERSHIP:
+                    found.add(item.target)
+    before = session.commits(model.seq - 1, 1, False)[0].edges if model.seq >= 0 else 0
+    for item in session.edges_between(before + 1, session.head().edges, types=MEMBERSHIP):
+        found.add(item.target)
+    return sorted(row for row in found if ROOT_ROW < row <= model.composed)
 
 
 class _Composer:
@@ -144,64 +179,75 @@ class _Composer:
         self.before: dict[int, Vector] = {}
         self.now: dict[int, Vector] = {}
         self.kept: set[int] = set()
+        self.counted: dict[int | None, dict[int, set[int]]] = {}
+        """The worlds in which rows count, by commit; None is the last one."""
 
     def move(self, rows: list[int], counted_at: int) -> None:
-        """Apply the children that counted at a commit and were moved or closed since."""
+        """Apply the nodes that counted at a commit and were moved, closed or made members since."""
+        if not rows:
+            return
         self._read(rows)
-        gone = self.session.closed_by(rows, counted_at)
         changes: Changes = {}
-        for row, world in self.session.parents(rows, counted_at).items():
-            if row not in gone and world is not None and self._is_composed(world):
+        for row, worlds in self._counts(rows, counted_at).items():
+            for world in worlds:
                 changes.setdefault(world, {})[row] = self.before[row]
-        self._apply(changes, rows)
+        for row, worlds in self._counts(rows).items():
+            for world in worlds:
+                changes.setdefault(world, {}).setdefault(row, None)
+        self._apply(changes)
 
     def add(self, rows: list[int]) -> None:
-        """Apply nodes that never counted, and older nodes that were moved into them."""
-        older = [row for row in self.session.children_of(rows) if row < rows[0]]
-        self._apply({}, rows + older)
+        """Apply nodes that never counted, and older nodes that live in them or are members."""
+        changes: Changes = {}
+        for row, worlds in self._counts(rows).items():
+            for world in worlds:
+                changes.setdefault(world, {}).setdefault(row, None)
+        new = set(rows)
+        members = self.session.edges_at(rows, "out", MEMBERSHIP)
+        inside = {*self.session.children_of(rows), *(item.target for item in members)}
+        older = [row for row in inside if row < rows[0]]
+        for row, worlds in self._counts(older).items():
+            for world in worlds & new:
+                changes.setdefault(world, {}).setdefault(row, None)
+        self._apply(changes)
 
-    def _apply(self, changes: Changes, rows: list[int]) -> None:
-        """Recompose the worlds that children left and the worlds of `rows`, deepest first."""
-        for row, world in self._counts(rows).items():
-            changes.setdefault(world, {}).setdefault(row, None)
-        depths = self._depths(changes)
-        levels: dict[int, Changes] = {}
-        for world, children in changes.items():
-            levels.setdefault(depths[world], {})[world] = children
-        for depth in range(max(levels, default=0), 0, -1):
-            if depth in levels:
-                self._recompose(levels.pop(depth), levels.setdefault(depth - 1, {}))
+    def _apply(self, changes: Changes) -> None:
+        """Recompose changed worlds and the worlds around them, from the inside out."""
+        for level in self._levels(changes):
+            todo = {world: changes.pop(world) for world in level if world in changes}
+            if todo:
+                self._recompose(todo, changes)
         self._write()
 
-    def _is_composed(self, world: int) -> bool:
-        return ROOT_ROW < world <= self.last
+    def _counts(self, rows: Collection[int], known: int | None = None) -> dict[int, set[int]]:
+        """Return the composed worlds in which each row counts."""
+        kept = self.counted.setdefault(known, {})
+        missing = [row for row in rows if row not in kept]
+        found = counting_worlds(self.session, missing, known) if missing else {}
+        for row in missing:
+            kept[row] = {up for up in found.get(row, ()) if ROOT_ROW < up <= self.last}
+        return {row: kept[row] for row in rows}
 
-    def _counts(self, rows: Collection[int]) -> dict[int, int]:
-        """Return the composed world in which each row counts now; closed rows are left out."""
-        closed = self.session.closed_by(rows)
-        return {
-            row: up
-            for row, up in self.session.parents(rows).items()
-            if up is not None and self._is_composed(up) and row not in closed
-        }
-
-    def _depths(self, worlds: Collection[int]) -> dict[int, int]:
-        """Return the depth of each world and of each world above it."""
-        above: dict[int, int | None] = {}
+    def _levels(self, worlds: Collection[int]) -> list[tuple[int, ...]]:
+        """Return worlds and all worlds around them, level by level, inner ones first."""
+        inner: dict[int, set[int]] = {world: set() for world in worlds}
         frontier = set(worlds)
         while frontier:
-            found = self.session.parents(frontier)
-            above.update(found)
-            frontier = {up for up in found.values() if up is not None} - above.keys()
-        depths: dict[int, int] = {}
-        for start in above:
-            path = [start]
-            while path[-1] not in depths and (up := above[path[-1]]) is not None:
-                path.append(up)
-            depths.setdefault(path[-1], 0)
-            for lower, upper in zip(path[-2::-1], path[:0:-1], strict=True):
-                depths[lower] = depths[upper] + 1
-        return depths
+            found = self._counts(frontier)
+            around = {up for ups in found.values() for up in ups}
+            frontier = around - inner.keys()
+            for up in frontier:
+                inner[up] = set()
+            for row, ups in found.items():
+                for up in ups:
+                    inner[up].add(row)
+        sorter = TopologicalSorter(inner)
+        sorter.prepare()
+        levels = []
+        while sorter.is_active():
+            levels.append(sorter.get_ready())
+            sorter.done(*levels[-1])
+        return levels
 
     def _read(self, rows: Collection[int]) -> None:
         """Read content vectors and pools; a missing vector is zero."""
@@ -226,14 +272,14 @@ class _Composer:
             raise damaged(row)
         return loaded(body)
 
-    def _recompose(self, level: Changes, above: Changes) -> None:
-        """Recompose worlds of equal depth; changed worlds become changes one level above."""
+    def _recompose(self, level: Changes, around: Changes) -> None:
+        """Recompose worlds; those that change become changes of the worlds around them."""
         inside = {child for children in level.values() for child in children}
         self._read(level.keys() | inside)
-        counts, ups = self._counts(inside), self._counts(level)
+        counts, ups = self._counts(inside), self._counts(level.keys())
         for world, children in level.items():
             removed = [vector for vector in children.values() if vector is not None]
-            added = [self._vector(row) for row in children if counts.get(row) == world]
+            added = [self._vector(row) for row in children if world in counts.get(row, ())]
             pool = changed(
                 self.pools.get(world) or empty_pool(self.dim),
                 self.content[world],
@@ -245,8 +291,9 @@ class _Composer:
             self.pools[world] = pool
             # Rounded as the store returns it: the world above must subtract exactly what it added.
             self.now[world] = loaded(stored(effective(self.content[world], pool, self.pooling)))
-            if world in ups and not np.array_equal(before, self.now[world]):
-                above.setdefault(ups[world], {}).setdefault(world, before)
+            if not np.array_equal(before, self.now[world]):
+                for up in ups.get(world, ()):
+                    around.setdefault(up, {}).setdefault(world, before)
 
     def _vector(self, row: int) -> Vector:
         return self.now.get(row, self.before[row])

@@ -12,14 +12,14 @@ composed, and are read only to rerank the best results of a search.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.embedder import Embedder, Pooling, Vector, checked
+from worlddb.embed.embedder import Embedder, Pooling, Vector, checked, pooling_label
 from worlddb.errors import (
     ConflictError,
     InvalidInputError,
@@ -221,7 +221,7 @@ class Vectors:
         """Tell whether a whole commit is embedded, composed and stored."""
         if model is None or self._unsaved or model.embedded < goal.nodes:
             return False
-        return model.seq >= goal.seq and model.pooling == self._pooling
+        return model.seq >= goal.seq and model.pooling == pooling_label(self._pooling)
 
     def complete(self, on_progress: Progress = lambda done, total: None) -> None:
         """Catch up, and make sure that all vectors are stored.
@@ -317,11 +317,12 @@ class Vectors:
         """
         with self._store.derive(patience_s) as session:
             derived = session.derived
-            model = self._own(session) or derived.add_model(self.model_id, self.dim, self._pooling)
+            label = pooling_label(self._pooling)
+            model = self._own(session) or derived.add_model(self.model_id, self.dim, label)
             self._refuse_other_dim(model)
-            if model.pooling != self._pooling:
-                derived.start_pools(model.number, self._pooling)
-                model = model._replace(pooling=self._pooling, composed=1, seq=-1)
+            if model.pooling != label:
+                derived.start_pools(model.number, label)
+                model = model._replace(pooling=label, composed=1, seq=-1)
             # Only the vectors that follow on: another process may have come further meanwhile.
             made = {**self._unsaved, **made}
             fresh = {row: body for row, body in made.items() if row > model.embedded}
@@ -359,12 +360,12 @@ class Vectors:
         return self._matrix(rows, found)
 
     def load_then(
-        self, reader: Reader, rows: list[int], above: Sequence[int]
+        self, reader: Reader, rows: list[int], above: Sequence[Collection[int]]
     ) -> tuple[Vector, bool]:
         """Return the effective vectors of nodes at an earlier commit, and whether all have one.
 
-        `above` holds for each node the place in `rows` of the world in which it counted, or -1.
-        All nodes that counted in a world must be among the rows, which are ascending.
+        `above` holds for each node the places in `rows` of the worlds in which it counted. All
+        nodes that counted in a world must be among the rows, which are ascending.
 
         Raises:
             ConflictError, CorruptionError: as `load`.
@@ -374,8 +375,8 @@ class Vectors:
         # Another thread may store vectors meanwhile: only those seen before and after are certain.
         last = min(before, self._embedded(reader))
         there = [
-            up if row <= last and up >= 0 and rows[up] <= last else -1
-            for row, up in zip(rows, above, strict=True)
+            [up for up in ups if rows[up] <= last] if row <= last else []
+            for row, ups in zip(rows, above, strict=True)
         ]
         compose_held(matrix, there, self._pooling)
         return matrix, not rows or rows[-1] <= last

@@ -69,7 +69,7 @@ class MemoryReader:
         from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
 
         if isinstance(query, str) and not query.strip():
-            raise InvalidInputError("query: give at least one word")
+            raise InvalidInputError("query: give a question of at least one word")
         if summaries not in (None, "first"):
             raise InvalidInputError(f"summaries {summaries!r:.40}: use 'first' or leave it out")
         groups = self.scopes.groups(scope)

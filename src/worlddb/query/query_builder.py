@@ -13,9 +13,9 @@ from datetime import datetime
 from numbers import Real
 from typing import Any, get_args
 
-from worlddb.errors import InvalidInputError
+from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.index.search import Search
-from worlddb.model.address import Id
+from worlddb.model.address import ID_BYTES, Id, parse_prefix
 from worlddb.model.inputs import (
     Instant,
     check_direction,
@@ -24,19 +24,21 @@ from worlddb.model.inputs import (
     encode_text,
     to_micros,
 )
-from worlddb.model.records import AsOf, Direction, Op, Plain, Query, TextMatch
+from worlddb.model.records import NOW, AsOf, Direction, Op, Plain, Query, TextMatch
 from worlddb.ontology.registry import Registry
 from worlddb.query.pipeline import SETTINGS, Bounds, Execution, execute, settled, start_length
 from worlddb.query.start_set import WIDE_MAX
 from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader, Store
 from worlddb.view.node_filters import check_where
-from worlddb.view.visibility import find
+from worlddb.view.visibility import find, inside, moment_of
 
 HOPS_MAX = 100
 """No chain of facts is that long; a larger number is a mistake that would walk the whole store."""
 TEXT_BYTES_MAX = 1 << 16
 """Long enough for a pasted page; every word of a search costs time."""
+LIKE_MAX = 1_000
+"""Ids with a given beginning that are looked at in a bounded query; four digits are 65,536 ways."""
 SWITCHES = {
     "hides_ended": "what has ended is hidden (supersedes)",
     "widens_to_members": "members of the world count as inside (contains)",
@@ -372,6 +374,8 @@ class QueryBuilder:
         def whole(given: bytes | str) -> Id:
             if isinstance(given, bytes):
                 return Id(given)
+            if self._bounds:
+                return self._bounded_id(reader, given)
             return Id(reader.world(find(reader, given, "nodes")).id)
 
         ops = tuple(
@@ -379,3 +383,24 @@ class QueryBuilder:
             for op, given in zip(self._query.ops, self._ids, strict=True)
         )
         return replace(self._query, seeds=tuple(map(whole, self._seeds)), ops=ops)
+
+    def _bounded_id(self, reader: Reader, given: str) -> Id:
+        """Return the id that a prefix stands for inside the bounds; others' ids do not count."""
+        prefix = parse_prefix(given)
+        if len(prefix) == 2 * ID_BYTES:
+            return Id(prefix)
+        found = {
+            reader.node_row(ident): ident for ident in reader.ids_like("nodes", prefix, LIKE_MAX)
+        }
+        rows = {row for row in found if row is not None}
+        moment = moment_of(reader, NOW, self._clock())
+        for group in self._bounds:
+            worlds = {reader.node_row(world) for world in group} - {None}
+            kept = rows & worlds
+            for world in worlds:
+                kept |= inside(reader, world or 0, rows, moment, members=True)
+            rows = kept
+        if len(rows) != 1:
+            problem = "is the start of several ids; give more" if rows else "is no id here"
+            raise (InvalidInputError if rows else NotFoundError)(f"{given!r:.64} {problem}")
+        return found[rows.pop()]

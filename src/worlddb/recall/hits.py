@@ -27,7 +27,7 @@ from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader, Store
-from worlddb.view.stale_summaries import FACT, stale_summaries
+from worlddb.view.stale_summaries import FACT, stale_summaries, world_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Hit(Plain):
     (`outdated`), or may have replaced the hit (`maybe_outdated`), comes before the hit. `weighed`
     has the parts that `score` is the sum of, by the names of `Weights`; `fused` is the reciprocal
     rank fusion of the lanes alone. `order` are the `precedes` and `causes` edges that lead to the
-    node. The validity and the provenance of a hit are those of its node.
+    node. `summary` is that of a node that is only a name: a session, a topic, a person. The
+    validity and the provenance of a hit are those of its node.
     """
 
     node: Node
@@ -108,6 +109,7 @@ class Hit(Plain):
     outdated: tuple[Outdated, ...] = ()
     maybe_outdated: tuple[MaybeOutdated, ...] = ()
     order: tuple[Edge, ...] = ()
+    summary: Node | None = None
     tokens: int = 0
 
     @property
@@ -141,6 +143,8 @@ class Hit(Plain):
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
         order = order_told(self.order).get(self.node.id, ())
         line = node_line(self.node, sorted(sides - {self.node.id}), order)
+        if self.summary is not None:
+            line += ": " + " ".join(self.summary.content.split())
         gone = "".join(f" ({old.why}: {old.text})" for old in self.outdated)
         doubts = "".join(f" ({doubt.why})" for doubt in self.maybe_outdated)
         return line + " ".join((gone + doubts).split("\n"))
@@ -231,16 +235,20 @@ def hits_of(
     if question is not None and ranking.parts and not view.include_ended:
         best, doubts = newer_first(best, rows, nodes, question)
         doubts = {row: by for row, by in doubts.items() if row not in outdated}
+    told = world_summaries(view.reader, nodes, view.moment)
+    tokens = {
+        row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
+        for row, node in nodes.items()
+    }
     chosen: list[int] = []
     left = max_tokens
     for at in best:
-        node = nodes.get(rows[at])
-        if node is None or len(chosen) == k:
+        if rows[at] not in nodes or len(chosen) == k:
             continue
         if left is not None:
-            if tokens_in(node) > left:
+            if tokens[rows[at]] > left:
                 continue
-            left -= tokens_in(node)
+            left -= tokens[rows[at]]
         chosen.append(at)
     ranks = {
         lane: {at: rank for rank, at in enumerate(found, 1)}
@@ -267,7 +275,8 @@ def hits_of(
             outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
             maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
-            tokens=tokens_in(nodes[rows[at]]),
+            summary=told.get(rows[at]),
+            tokens=tokens[rows[at]],
         )
         for at in chosen
     )

@@ -39,7 +39,7 @@ from worlddb.index.name_index import NAME_WORDS_MAX, first_name, name_key, said_
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.store_search import CANDIDATES_MAX, LINKED_NODES_MAX, Found, StoreSearch
-from worlddb.index.vectors import Tokens, Vectors, late_interaction_scores
+from worlddb.index.vectors import Tokens
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.ranking_features import question_parts
 from worlddb.language.text_tokens import asked, folded, words
@@ -63,6 +63,8 @@ from worlddb.recall.ranker import (
     weigh,
     with_retention,
 )
+from worlddb.recall.token_reader import TokenReader
+from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import (
@@ -93,7 +95,8 @@ class RecallSettings:
     `weights` names the lanes that run and how much each counts; `depth` is how many nodes a lane
     may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
     weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
-    weighed hits that answer alike the later one is first.
+    weighed hits that answer alike the later one is first. With `worlds`, a world that matches
+    better than anything inside it is a hit, too.
     """
 
     c: int = SCALARS.fusion_c
@@ -101,6 +104,7 @@ class RecallSettings:
     weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
     weighing: Weights | None = field(default_factory=Weights)
     recency: bool = True
+    worlds: bool = True
 
     def __post_init__(self) -> None:
         check_whole(self.c, "c", 0)
@@ -197,15 +201,17 @@ class Recaller:
             if found.retained is not None:
                 ranks["retention"] = ranked(found.retained, ids, len(ids))
             order, scores, parts = self._ordered(ids, found, vector, fused)
-        ranking = Ranking(
-            order=order,
-            rows=rows,
-            scores=scores,
-            fused=fused,
-            ranks=ranks,
-            lanes=found.explained,
-            parts=parts,
-        )
+            ranking = Ranking(
+                order=order,
+                rows=rows,
+                scores=scores,
+                fused=fused,
+                ranks=ranks,
+                lanes=found.explained,
+                parts=parts,
+            )
+            if vector is not None and settings.worlds and view.types is None:
+                ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector)
         question = self.question
         hits = hits_of(
             ranking,
@@ -217,6 +223,14 @@ class Recaller:
             with_conflicts=self.query.shows_conflicts,
         )
         return Recall(question=question.text, hits=hits)
+
+    def _worlds_around(self, interior: HeldWorld | None, ranking: Ranking) -> WorldMembers:
+        """Return the worlds that hold the first hits."""
+        rows = [ranking.rows[at] for at in ranking.order[: self.question.k]]
+        vectors = self.search.vectors()
+        if interior is None:
+            return stored_members(self.view, vectors, rows)
+        return held_members(interior, self.view, interior.vectors(self.reader, vectors), rows)
 
     def _ordered(
         self,
@@ -433,23 +447,6 @@ def recall(
         k = question.k if query.limit is None else min(question.k, query.limit)
         question = replace(question, text=query.text or "", k=k)
         return Recaller(search, view, query, question, tokens).answer(vector)
-
-
-class TokenReader:
-    """Scores candidates word by word, by the token vectors that the store keeps of them."""
-
-    def __init__(
-        self, asked: Tokens, reader: Reader, vectors: Vectors, rows: Sequence[int]
-    ) -> None:
-        self._asked = asked
-        self._reader = reader
-        self._vectors = vectors
-        self._rows = rows
-
-    def read(self, places: Sequence[int]) -> Scores:
-        """Return how well the candidates at some positions answer."""
-        rows = [self._rows[at] for at in places]
-        return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))
 
 
 def graph_scores(

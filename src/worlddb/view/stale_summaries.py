@@ -96,3 +96,22 @@ def _ended(reader: Reader, rows: set[int], moment: Moment) -> set[int]:
         return reader.placed.ended(rows, at)
     bodies = reader.bodies(sorted(rows), moment.known)
     return {body.row for body in bodies if body.valid_to is not None and body.valid_to <= at}
+
+
+def world_summaries(reader: Reader, nodes: Mapping[int, Node], moment: Moment) -> dict[int, Node]:
+    """Return the newest summary of each node that is only a name, if it has one that holds."""
+    worlds = [row for row, node in nodes.items() if node.name and not node.content]
+    if not worlds:
+        return {}
+    if moment.known is None:
+        rows = reader.children_of(worlds)
+    else:
+        rows = [child for world in worlds for child in reader.children(world, moment.known)]
+    kept = [body.row for body in reader.bodies(sorted(rows), moment.known) if body.type == SUMMARY]
+    found = {
+        row: node for row, node in reader.nodes(kept, moment.known).items() if moment.holds(node)
+    }
+    stale = stale_summaries(reader, found, moment)
+    parents = reader.parents(found, moment.known)
+    newest = {parents[row]: found[row] for row in sorted(found) if row not in stale}
+    return {row: newest[row] for row in worlds if row in newest}

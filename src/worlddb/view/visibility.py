@@ -271,6 +271,13 @@ class View:
         """Return those of some rows that can be seen."""
         return self.keep_time(self.keep_world(rows))
 
+    def keep_time_of(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows that can be seen and hold, whatever their type."""
+        wanted = self.keep_world(rows)
+        nodes = self.reader.nodes(wanted, self.moment.known)
+        shown = {row for row, it in nodes.items() if self.moment.shows(it, self.include_ended)}
+        return shown if self.chosen is None else self.chosen(shown)
+
     def keep_time(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that hold at the moment, wherever they are."""
         now = to_micros(self.moment.now, "now")
@@ -300,9 +307,13 @@ def registrations(reader: Reader) -> list[Registration]:
 
 
 def follow_registrations(registry: Registry, reader: Reader) -> None:
-    """Let a registry know the edge types that were recorded up to the reader's commit."""
+    """Let a registry know the edge types that were recorded up to the reader's commit.
+
+    A reader of an earlier snapshot takes nothing back; a writer sees the last commit, whatever was
+    restored from a backup meanwhile.
+    """
     seq = reader.head().seq
-    if registry.recorded_at < seq:
+    if registry.recorded_at < seq or (reader.is_uncommitted and registry.recorded_at != seq):
         registry.record(registrations(reader))
         registry.recorded_at = seq
 

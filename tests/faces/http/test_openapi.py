@@ -112,4 +112,5 @@ def test_a_day_is_its_beginning_in_utc(site: Site) -> None:
 
 
 def test_an_empty_query_is_called_by_its_name(site: Site) -> None:
-    assert site.post("/v1/recall", query=" ").error.endswith("query: give at least one word")
+    told = site.post("/v1/recall", query=" ").error
+    assert told == "400 invalid_input: query: give a question of at least one word"

@@ -221,8 +221,9 @@ def _retired(done: Retired) -> RetireAnswer:
 
 def _hit(hit: Hit) -> HitAnswer:
     node = hit.node
-    text, truncated = shortened(node.content or node.name)
-    named = node.name if node.content else ""
+    said = node.content if hit.summary is None else hit.summary.content
+    text, truncated = shortened(said or node.name)
+    named = node.name if said else ""
     return HitAnswer(
         id=str(node.id),
         type=node.type,
