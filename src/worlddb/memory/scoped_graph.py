@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
-from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits
-from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits, undone_by
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.ingest.identity_change import Split
+from worlddb.memory.own_history import OwnHistory, not_yours
 from worlddb.memory.results import (
     CommitPage,
     ConflictPage,
@@ -36,7 +38,7 @@ from worlddb.memory.scope_sight import (
 )
 from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_whole
+from worlddb.model.inputs import Instant, check_whole, to_micros
 from worlddb.model.records import (
     NOW,
     Commit,
@@ -69,7 +71,7 @@ STATUS_AFTER: dict[Decision, ProposalStatus] = {
     "undo": "pending",
 }
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
-COMMITS_LOOKED_AT = 10_000  # By one page for a bound caller, most of which may be of others.
+T = TypeVar("T", Split, Undone)
 QueryInput = QuerySpec | Mapping[str, Any] | str
 """A query: a line such as `text apple | limit 5`, or the same as JSON data."""
 
@@ -253,7 +255,7 @@ class ScopedGraph:
         with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
             entity = find_inside(view, id)[1].id
             mine = [find_memory(view, one)[1].id for one in given]
-        return self.db.split(entity, mine, actor=self._actor)
+        return self._own(self.db.split(entity, mine, actor=self._actor))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
         """Return everything that was accepted as the same as a name: names, sources, merges.
@@ -320,18 +322,36 @@ class ScopedGraph:
 
         def check(reader: Reader, effects: CommitEffects) -> None:
             if reach and not owns(self._view(reader, reach), effects):
-                raise _not_yours(effects.seqs)
+                raise not_yours()
 
         engine, transaction = self.db.engine, self.db.transaction(self._actor)
-        try:
+        if not self._scopes.bounds:
             return undo_commits(
                 engine.store, engine.clock, transaction, commit, dry_run=dry_run, check=check
             )
-        except NotFoundError:
-            if not reach:
-                raise
-            # A bound caller learns nothing of how many commits there are.
-            raise _not_yours(()) from None
+        given = [commit] if isinstance(commit, int | Commit) else commit
+        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+            raise InvalidInputError(f"undo: give a commit number or several, not {given!r:.80}")
+        own = list(given)
+        with engine.store.read() as reader:
+            undone = set(undone_by(reader, range(1, reader.head().seq + 1)))
+            history = OwnHistory(self._scopes, reader, self._view(reader, reach))
+            seqs = history.numbers(own, undone)
+            if any(seq in undone for seq in seqs):
+                raise ConflictError("this commit was undone already; undo the undo")
+        done = undo_commits(
+            engine.store, engine.clock, transaction, seqs, dry_run=dry_run, check=check
+        )
+        numbers = tuple(sorted(one.seq if isinstance(one, Commit) else one for one in own))
+        return replace(self._own(done), commits=numbers)
+
+    def _own(self, done: T) -> T:
+        """Return a result with the number and the state that the caller may know."""
+        if not self._scopes.bounds:
+            return done
+        with self.db.engine.store.read() as reader:
+            commit, root = self._scopes.own_commit(reader, done.commit)
+        return replace(done, commit=commit, root_state=root)
 
     def log(
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
@@ -347,16 +367,24 @@ class ScopedGraph:
         check_whole(limit, "limit", 1, PAGE_MAX)
         reach = self._scopes.reach(scope)
         with self.db.engine.store.read() as reader:
-            view = self._view(reader, reach)
-            seq = reader.head().seq if cursor is None else _seq(cursor) - 1
-            last = max(seq - COMMITS_LOOKED_AT, -1)
-            found: list[Commit] = []
-            while seq > last and len(found) < limit:
-                commit = visible_commit(view, seq) if reach else whole_commit(reader, seq)
-                found += [commit] if commit is not None else []
-                seq -= 1
-        more = found[-1].seq if seq >= 0 and found else seq + 1
-        return CommitPage(commits=tuple(found), next_cursor=str(more) if seq >= 0 else None)
+            head = reader.head().seq
+            last = head if cursor is None else _before(reader, cursor)
+            if self._scopes.bounds:
+                walk = OwnHistory(self._scopes, reader, self._view(reader, reach)).walk(last)
+            else:
+                walk = self._walk(reader, reach, last)
+            found = [commit for _, commit in islice(walk, limit)]
+            more = next(walk, None) if len(found) == limit else None
+        # The time of a commit names it, and tells nothing of others.
+        cursor = str(to_micros(found[-1].time, "time")) if more is not None else None
+        return CommitPage(commits=tuple(found), next_cursor=cursor)
+
+    def _walk(self, reader: Reader, reach: Groups, last: int) -> Iterator[tuple[int, Commit]]:
+        view = self._view(reader, reach)
+        for seq in range(last, -1, -1):
+            commit = visible_commit(view, seq) if reach else whole_commit(reader, seq)
+            if commit is not None:
+                yield seq, commit
 
     def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff:
         """Return what the commits after `first` up to `last` did, inside the scope or the bounds.
@@ -367,6 +395,12 @@ class ScopedGraph:
             RejectedError: the scope is outside the bounds of this memory.
         """
         reach = self._scopes.reach(scope)
+        if self._scopes.bounds:
+            for number in (first, last):
+                check_whole(number, "diff", 0)
+            with self.db.engine.store.read() as reader:
+                history = OwnHistory(self._scopes, reader, self._view(reader, reach))
+                first, last = history.upper(first), history.upper(last)
         found = self.db.diff(first, last)
         if not reach:
             return found
@@ -424,7 +458,8 @@ class ScopedGraph:
         """
         world = self._one_world(scope, "consolidate")
         chosen = None if world == self.db.root_id else world
-        return self.db.consolidate(chosen, min_age=min_age, dry_run=dry_run)
+        report = self.db.consolidate(chosen, min_age=min_age, dry_run=dry_run)
+        return replace(report, commits=()) if self._scopes.bounds else report
 
     # -- ontology ----------------------------------------------------------------------------------
 
@@ -509,12 +544,9 @@ class ScopedGraph:
         return self._scopes.view(reader, groups, moment, ended=True)
 
 
-def _not_yours(seqs: tuple[int, ...]) -> RejectedError:
-    named = f"commit {seqs[0]} is" if len(seqs) == 1 else "these commits are"
-    return RejectedError(f"{named} not yours alone; undo only what changed your own scope")
-
-
-def _seq(cursor: str) -> int:
+def _before(reader: Reader, cursor: str) -> int:
+    """Return the number of the commit before the last one of a page."""
     if not isinstance(cursor, str) or not cursor.isdecimal():
         raise InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
-    return int(cursor)
+    found = reader.commit_at(int(cursor) - 1)
+    return -1 if found is None else found
