@@ -257,7 +257,12 @@ def _file(path: str) -> dict[str, Any]:
 
 
 def open_memory(
-    settings: Settings, *, create: bool = True, actor: str, consolidates: bool = False
+    settings: Settings,
+    *,
+    create: bool = True,
+    migrate: bool = True,
+    actor: str,
+    consolidates: bool = False,
 ) -> Memory:
     """Open the store as `worlddb.Memory`; without `create` it must exist.
 
@@ -272,6 +277,7 @@ def open_memory(
         embedder=embedder_of(settings),
         models_dir=settings.models_dir,
         verify_reads=settings.verify_reads,
+        migrate=migrate,
         extractor=extractor_of(settings),
         user_id=settings.user_id,
         actor=actor,
