@@ -104,7 +104,8 @@ def test_of_two_memories_that_say_the_same_the_very_text_is_taken(memory: Memory
         spaced = tx.create_node(type="Memory", content="Tea  is good", parent=scope).id
     assert memory.write("Tea  is good", user_id="ada").id == spaced
     assert memory.write("Tea  is  good", user_id="ada").id != spaced
-    assert memory.write("tea is good", user_id="ada").created, "letters count"
+    assert not memory.write("tea is good!", user_id="ada").created
+    assert memory.write("Tea is GOOD", user_id="ada").created, "letters inside count"
 
 
 def test_a_message_without_a_time_was_said_when_the_one_before_it_was(memory: Memory) -> None:
@@ -218,9 +219,9 @@ def test_what_was_written_is_there_after_a_restart_and_scopes_are_found_by_name(
         (lambda m: m.write("x", idempotency_key=""), "idempotency_key"),
         (lambda m: m.write("x", extractor="nosuch"), "nosuch"),
         (lambda m: m.write("x" * (2 << 20)), "limit"),
-        (lambda m: m.recall(""), "question"),
+        (lambda m: m.recall(""), "query"),
         (lambda m: m.recall("x", k=0), "k"),
-        (lambda m: m.recall("", user_id="nobody"), "question"),
+        (lambda m: m.recall("", user_id="nobody"), "query"),
         (lambda m: m.list(limit=0), "limit"),
         (lambda m: m.list(as_of="2026-01-01T00:00:00"), "as_of"),
         (lambda m: m.recall("x", known_at=7), "known_at"),
