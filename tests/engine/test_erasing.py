@@ -9,9 +9,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from blake3 import blake3
 
 import worlddb
 from worlddb import Memory, WorldDB
+from worlddb.model.address import edge_address, node_address
+from worlddb.model.inputs import Limits, encode_metadata, to_micros
+from worlddb.model.records import (
+    commit_hash,
+    edge_record,
+    node_record,
+    note_record,
+    state_digest,
+)
 
 WORDS = ("xylophone", "zebulon", "kumquat", "persimmon", "user:ada", "quarz", "marzipan")
 
@@ -281,3 +291,64 @@ def test_a_store_behind_a_link_is_cleaned_as_well(tmp_path: Path) -> None:
             secret = tx.create_node(type="Memory", content="the secret word").id
         assert db.erase(secret).cleaned
     assert b"the secret word" not in (tmp_path / "there" / "real.db").read_bytes()
+
+
+def test_what_was_erased_cannot_be_guessed_from_what_stays(path: Path) -> None:
+    """A guess is right if the hashes that stay follow from it: of nodes, of edges, of commits."""
+    pin, at = "My PIN is 4831.", "2026-01-01T00:00:00Z"
+    with worlddb.open(path) as db:
+        with db.transaction() as tx:
+            bank = tx.create_node(type="Entity", name="bank").id
+        with db.transaction() as tx:
+            memory = tx.create_node(type="Memory", content=pin, created_at=at).id
+            edge = tx.write_edge("refers_to", memory, bank, metadata={"said": pin})
+            tx.add_metadata(memory, {"said": pin})
+        said, micros = encode_metadata({"said": pin}, Limits()), to_micros(at, "at")
+        lines = [json.loads(line) for line in db.export()]
+        nodes = {
+            line["node"]: bytes.fromhex(line.get("blind", "")) for line in lines if "node" in line
+        }
+        blinds = [nodes[str(ident)] for ident in (memory, bank)]
+        commit = next(line for line in lines if line.get("commit") == 2)
+        secrets = [blinds[0], bytes.fromhex(commit["blind"])]
+
+        def node_of(blind: bytes) -> bytes:
+            return node_address("Memory", b"", pin.encode(), micros, blind=blind)
+
+        def edge_of(blind: bytes) -> bytes:
+            return edge_address("refers_to", memory, bank, micros, said.encode(), 0, blind)
+
+        def commit_of(blind: bytes) -> bytes:
+            digests = {
+                "nodes": blake3(node_record(memory, db.root_id, micros, None)).digest(),
+                "edges": blake3(edge_record(edge.id, None)).digest(),
+                "notes": blake3(note_record(memory, "metadata", said)).digest(),
+                "states": state_digest([(db.root_id, db.log()[2].root_state)]),
+            }
+            made = db.log()[2]
+            times = 2, to_micros(made.time, "time")
+            return commit_hash(
+                made.previous, *times, made.actor, made.root_state, digests, "[]", blind
+            )
+
+        # With the blinds the formulas are right. The erasure takes the blinds away.
+        assert node_of(secrets[0]) == memory
+        assert edge_of(blinds[0] + blinds[1]) == edge.id
+        assert commit_of(secrets[1]) == db.log()[2].hash
+        db.erase(memory)
+        assert all(
+            line.get("blind") not in [it.hex() for it in secrets]
+            for line in map(json.loads, db.export())
+        )
+        for known in (b"", blinds[1], secrets[1][:0]):
+            assert node_of(known) != memory
+            assert edge_of(known) != edge.id
+            assert commit_of(known) != db.log()[2].hash
+        assert db.check() == []
+        copy = list(db.export())
+    data = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert not [secret for secret in secrets if secret in data]
+    with worlddb.open(":memory:") as again:
+        again.replay(copy)
+        assert list(again.export()) == copy
+        assert again.check() == []

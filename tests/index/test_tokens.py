@@ -92,7 +92,7 @@ def test_a_store_that_may_only_be_read_is_searched_by_token_vectors_too(tmp_path
 
 
 def test_without_their_weight_token_vectors_change_nothing() -> None:
-    without = RecallSettings(weights={"vector": 1.0}, weighing=Weights(late=0))
+    without = RecallSettings(weights={"vector": 1.0}, weighing=Weights(late=0), recency=False)
     with written(":memory:", ReadingEmbedder()) as db:
         plain = db.recall("red bike", settings=without)
         read = db.recall("red bike", settings=BY_TOKENS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -265,3 +266,39 @@ def test_what_replaced_a_shared_memory_is_not_told_where_it_cannot_be_seen(memor
     assert len(shop.retire(old.id)) == 0
     with pytest.raises(worlddb.ConflictError, match=new.id.short):
         memory.retire(old.id)
+
+
+def test_what_others_have_changes_nothing_of_what_a_caller_gets(memory: Memory) -> None:
+    """Not the time, not `created`, and nothing that two equal texts have in common."""
+    said = {"text": "My PIN is 4831.", "at": "2026-01-01T00:00:00Z"}
+    ids = []
+    for scope in ({"user_id": "ada"}, {"user_id": "bob"}, {"app_id": "shop", "user_id": "bob"}):
+        bound = memory.bound(**scope)
+        written = bound.write(**said)  # type: ignore[arg-type]
+        node = memory.db.get(written.id)
+        assert node.created_at == node.valid_from == datetime(2026, 1, 1, tzinfo=UTC)
+        assert (written.created, bound.write(**said).id) == (True, written.id)  # type: ignore[arg-type]
+        ids.append(written.id)
+    assert len(set(ids)) == 3
+
+
+def test_the_same_text_at_the_same_time_is_written_any_number_of_times() -> None:
+    """By as many users, and by one who takes it back each time, at the same cost."""
+    options: dict[str, Any] = {"embedder": "none", "extractor": "verbatim", "recluster": "off"}
+    with Memory(":memory:", **options) as memory:
+        store = memory.db.engine.store
+
+        def cost(user: str) -> tuple[int, worlddb.Id]:
+            before = store.statements
+            written = memory.write("Tea is good.", at="2026-01-01T00:00:00Z", user_id=user)
+            assert written.created
+            return store.statements - before, written.id
+
+        by_others = [cost(f"user {number}")[0] for number in range(1_005)]
+        by_one = []
+        for _ in range(210):
+            statements, ident = cost("one")
+            memory.retire(ident)
+            by_one.append(statements)
+    for costs in (by_others, by_one):
+        assert max(costs[2:]) <= costs[2] + 5

@@ -96,17 +96,24 @@ def naive_node_address(
 
 
 def naive_edge_address(
-    type_: str, source: bytes, target: bytes, valid_from: int, metadata: str, generation: int
+    type_: str,
+    source: bytes,
+    target: bytes,
+    valid_from: int,
+    metadata: str,
+    generation: int,
+    blind: bytes = b"",
 ) -> Id:
-    """Return the address of an edge."""
+    """Return the address of an edge; `blind` are the blinds of both ends if it has metadata."""
     return _hash(
-        b"worlddb.edge.1",
+        b"worlddb.edge.2" if blind else b"worlddb.edge.1",
         type_.encode(),
         source,
         target,
         _int(valid_from),
         metadata.encode(),
         _int(generation),
+        *([blind] if blind else []),
     )
 
 
@@ -282,12 +289,14 @@ class World:
         metadata = metadata or {}
         text = json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         generation = 0
-        ident = naive_edge_address(type_, source, target, starts, text, generation)
+        said = type_, source, target, starts, text
+        blind = self.nodes[source].blind + self.nodes[target].blind if metadata else b""
+        ident = naive_edge_address(*said, generation, blind)
         while ident in self.edges:
             if not self.edges[ident].gone:
                 return ident
             generation += 1
-            ident = naive_edge_address(type_, source, target, starts, text, generation)
+            ident = naive_edge_address(*said, generation, blind)
         edge = NaiveEdge(
             id=ident,
             type=type_,

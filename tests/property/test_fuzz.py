@@ -369,7 +369,8 @@ class Fuzzer:
             word = node.content.split()[0] if node.content else ""
             if word.startswith("word"):
                 found = self.db.query().text(word).include_superseded().execute()
-                assert found.ids == {node.id}
+                assert node.id in found.ids
+                assert {other.content for other in found} == {node.content}
 
 
 def everything_of(db: WorldDB, as_of: AsOf) -> tuple[object, ...]:

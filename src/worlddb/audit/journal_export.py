@@ -343,7 +343,7 @@ def _replay_commit(store: Store, head: Record, records: _ExportRecords) -> int:
         _replay_edges(ledger, records.take(counts["edge"], "edge"))
         for record in records.take(counts["note"], "note"):
             ident = Id(record["note"])
-            row, _, _ = ledger.place(ident)
+            row = ledger.place(ident).row
             ledger.add_notes(ident, row, record["kind"], (record["text"],), fresh=True)
         for kind, ident, detail in head["changes"]:
             _replay_change(ledger, Change(kind=kind, id=Id(ident), detail=detail))
@@ -414,11 +414,12 @@ def _replay_edges(ledger: Ledger, records: Iterator[Record]) -> None:
             type_, generation = record["type"], record["generation"]
             valid_from, valid_to = record["valid_from"], record["valid_to"]
             metadata = encode_metadata(record["metadata"], NO_LIMITS)
-            ident = edge_address(type_, source, target, valid_from, metadata.encode(), generation)
+            source_row, world, _, blind = ledger.place(source)
+            target_row, _, _, target_blind = ledger.place(target)
+            said = valid_from, metadata.encode(), generation
+            ident = edge_address(type_, source, target, *said, blind + target_blind)
             if record.get("erased") is True:
                 ident = Id(record["edge"])
-            source_row, world, _ = ledger.place(source)
-            target_row, _, _ = ledger.place(target)
             ledger.edge_row += 1
             ledger.edges_put[world].append(ident)
             ledger.edges.update(edge_record(ident, valid_to))
@@ -438,14 +439,13 @@ def _replay_change(ledger: Ledger, change: Change) -> None:
     if kind == "undo":
         return  # It names commits; its effects are changes of their own.
     if kind in ("erase", "close_node", "place", "register"):
-        row, _, _ = ledger.place(change.id)
+        row = ledger.place(change.id).row
         if kind == "erase":
             scrub(ledger, [row])
         elif kind == "close_node":
             writer.set_valid_to("node", row, detail["valid_to"])
         elif kind == "place":
-            world, _, _ = ledger.place(Id(detail["world"]))
-            ledger.move(change.id, world)
+            ledger.move(change.id, ledger.place(Id(detail["world"])).row)
         else:
             writer.put_registration(row, detail["type"], detail["version"], detail["functional"])
         return

@@ -152,7 +152,8 @@ def _check_edges(reader: Reader, image: StoreImage) -> None:
             image.report(label, "its source or target does not exist")
             continue
         hashed = edge.valid_from, edge.metadata.encode(), edge.generation
-        address = edge_address(edge.type, source.id, target.id, *hashed)
+        blind = source.blind + target.blind
+        address = edge_address(edge.type, source.id, target.id, *hashed, blind)
         if edge.id in image.erasures.edges:
             address = edge.id  # Its metadata was erased, so it cannot be hashed again.
         if address != edge.id or short_key(edge.id) != edge.key:

@@ -28,6 +28,7 @@ class NodeImage(NamedTuple):
     valid_from: int
     valid_to: int | None
     born: int
+    blind: bytes
 
 
 class EdgeImage(NamedTuple):
@@ -74,7 +75,9 @@ class StoreImage:
             self.report(label_of("node", node.id), "it is stored twice")
         self.node_rows[node.id] = node.row
         times = node.created_at, node.valid_from, node.valid_to
-        self.nodes[node.row] = NodeImage(node.row, node.id, node.parent, *times, node.born)
+        self.nodes[node.row] = NodeImage(
+            node.row, node.id, node.parent, *times, node.born, node.blind
+        )
         if node.state is not None:
             self.states[node.row] = node.state
 

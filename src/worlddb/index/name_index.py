@@ -22,6 +22,7 @@ from itertools import pairwise
 from blake3 import blake3
 
 from worlddb.language.proper_names import ALSO_WORDS, is_given, is_name, read_name
+from worlddb.language.statement import frame_keys, statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
@@ -29,6 +30,10 @@ from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
 
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
+
+TURN = "Turn"
+STATED = frozenset({"Memory", TURN})
+"""Types of texts that are filed by their frames: the same words with the value left open."""
 
 NAME_WORDS_MAX = 6  # words of a question that are looked up as one name
 SAID_NAME_CHARS_MAX = 80  # a longer name is not said in a question
@@ -54,6 +59,18 @@ def key_number(key: str) -> int:
 def name_number(key: str, world: int = ROOT_ROW) -> int:
     """Return the key number of a name among the names of a world; of the root, among all names."""
     return key_number(f"name\0{key}" if world == ROOT_ROW else f"name\0{world}\0{key}")
+
+
+def speaker_name(type_: str, name: str) -> str:
+    """Return who states a text; a memory is the user's own."""
+    return name.casefold() if type_ == TURN and name.casefold() != "user" else ""
+
+
+def frame_numbers(text: str, speaker: str, world: int) -> list[int]:
+    """Return the key numbers under which what one speaker states in a world is filed, by frame."""
+    said = statement_of(text)
+    keys = frame_keys(said) if said is not None else []
+    return [key_number(f"frame\0{world}\0{speaker}\0{key}") for key in keys]
 
 
 class NameIndex:
@@ -124,8 +141,15 @@ class NameIndex:
         """Return the postings of some nodes, and how many named nodes each world has."""
         filed: Postings = []
         names: Counter[int] = Counter()
-        for body in reader.bodies(rows):
+        bodies = list(reader.bodies(rows))
+        chats = {body.parent for body in bodies if body.type == TURN and body.parent is not None}
+        around = reader.parents(chats) if chats else {}
+        for body in bodies:
             world = body.parent or ROOT_ROW
+            if body.type in STATED:
+                place = (around.get(world) or ROOT_ROW) if body.type == TURN else world
+                speaker = speaker_name(body.type, body.name)
+                filed += [(key, body.row) for key in frame_numbers(body.content, speaker, place)]
             if 0 < len(body.name) <= NAME_CHARS_MAX and body.type not in NOT_NAMED:
                 names.update({ROOT_ROW, world})
                 filed += _postings(self._keys(body.name), body.row, world)

@@ -188,10 +188,10 @@ class Ingestion:
     ) -> tuple[Draft, Waiting | None]:
         """Return what an extractor reads in messages that were said `at` a time, or now.
 
-        Now is never before the `last` commit. After a clock was set back, what is said next would
+        Now is always after the `last` commit. After a clock was set back, what is said next would
         otherwise count as the older statement.
         """
-        when = max(self.clock(), last) if at is None else to_micros(at, "at")
+        when = max(self.clock(), last + 1) if at is None else to_micros(at, "at")
         return draft_or_wait(extractor_of(extractor), messages, from_micros(when))
 
     def spelled_as_known(

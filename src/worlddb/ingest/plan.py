@@ -30,11 +30,12 @@ from worlddb.claims.claim_lookup import (
     standing_claims,
     supersessions,
 )
+from worlddb.claims.frames import REASON, Rivals, rivals
 from worlddb.claims.merged_claims import THROUGH
 from worlddb.errors import InvalidInputError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
-from worlddb.index.name_index import NameIndex
+from worlddb.index.name_index import STATED, NameIndex
 from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
 from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.idempotency import WriteKey
@@ -152,6 +153,7 @@ class WritePlan:
     guesses: Mapping[str, Sequence[Guess]]
     claims: Sequence[Claim]
     standing: Stood
+    rivals: Sequence[Rivals] = ()
 
 
 def prepare(
@@ -184,6 +186,8 @@ def prepare(
             claims = named_subjects(claims, request.draft)
         if claims and row is not None:
             stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
+    row = target.home_row
+    said = [node for node in request.draft.nodes if node.type in STATED]
     return WritePlan(
         request=request,
         commit=head.seq,
@@ -195,6 +199,7 @@ def prepare(
         guesses=guesses,
         claims=claims,
         standing=stood,
+        rivals=rivals(reader, said, known, row, now, resolver.said.keep) if row is not None else (),
     )
 
 
@@ -358,8 +363,10 @@ def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
         ]
         tx.write_edges(type_, [edge for edge in drafts if edge.source != edge.target])
     apart: dict[tuple[Id, str], Id] = {}
-    for ended in _superseded(plan, outcome):
+    ends = _superseded(plan, outcome)
+    for ended in ends:
         end_claim(tx, ended, apart)
+    _link_rivals(tx, plan, outcome, {ended.old.carrier for ended in ends})
     _join(tx, plan, outcome)
     memory = outcome.ids.get(request.memory)
     if memory is not None:
@@ -464,6 +471,14 @@ def _superseded(plan: WritePlan, outcome: Outcome) -> list[Supersession]:
         now=plan.moment.now,
         spared=plan.request.replaces,
     )
+
+
+def _link_rivals(tx: Transaction, plan: WritePlan, outcome: Outcome, ended: set[Id]) -> None:
+    """Link texts that say the same with another value, unless one of them has just ended."""
+    for pair in plan.rivals:
+        newer, older = (outcome.ids[end] if isinstance(end, str) else end for end in pair)
+        if newer != older and ended.isdisjoint((newer, older)) and older != plan.request.replaces:
+            tx.write_edge("contradicts", newer, older, metadata={"reason": REASON})
 
 
 def propose(tx: Transaction, ident: Id, guess: Guess, outcome: Outcome) -> None:

@@ -170,12 +170,13 @@ class MemoryWriter:
             destination = AmendDestination(old.id, self.scopes, reach)
             target = destination.locate(view.reader)
             names = scopes_of(view.reader, [row], view.moment)[row]
+            last = view.reader.head().time
         if same_text(text, old.content):
             return self._written(old.id, names)
         speaker = old.name if old.type == "Turn" else "user"
         draft, waiting = self.engine.ingestion.draft(
             [Message(text=text, speaker=speaker)],
-            self._beginning(old, at),
+            self._beginning(old, at, last),
             self.extractor if extractor is None else extractor,
         )
         parent = None if target.anchors[AROUND] == target.home else AROUND
@@ -208,15 +209,17 @@ class MemoryWriter:
         own = {scope for group in self.scopes.bounds for scope in group}
         return next((name for name in names if name in own), None)
 
-    def _beginning(self, old: Node, at: Instant | None) -> Instant:
+    def _beginning(self, old: Node, at: Instant | None, last: int) -> Instant:
         """Return when an amendment begins: never before the memory that it supersedes.
+
+        Now is always after the `last` commit, also after a clock was set back.
 
         Raises:
             InvalidInputError: `at` is earlier.
         """
         began = to_micros(old.valid_from, "valid_from")
         if at is None:
-            return from_micros(max(self.engine.clock(), began))
+            return from_micros(max(self.engine.clock(), began, last + 1))
         if to_micros(at, "at") < began:
             raise InvalidInputError(
                 f"at: memory {old.id.short} began at {old.valid_from.isoformat()}; give that time "

@@ -7,8 +7,9 @@ The layout is language-neutral and frozen (`tests/format` pins golden values):
     node       = blake3( field("worlddb.node.2") ‖ field(type) ‖ field(name) ‖ field(content)
                          ‖ field(children digest) ‖ field(edges digest) ‖ field(int(created_at))
                          ‖ field(blind) )
-    edge       = blake3( field("worlddb.edge.1") ‖ field(type) ‖ field(source) ‖ field(target)
-                         ‖ field(int(valid_from)) ‖ field(metadata) ‖ field(int(generation)) )
+    edge       = blake3( field("worlddb.edge.2") ‖ field(type) ‖ field(source) ‖ field(target)
+                         ‖ field(int(valid_from)) ‖ field(metadata) ‖ field(int(generation))
+                         ‖ field(the blinds of source and target) )
 
 Text is UTF-8, times are microseconds since 1970 UTC, metadata is JSON with sorted keys, no white
 space and no ASCII escapes. A node's *id* is this formula over the empty interior, its *state* the
@@ -17,7 +18,8 @@ same over the present one; so a leaf's state is its id.
 The *blind* is 16 random bytes, stored beside the node and destroyed when the node is erased.
 Without the blind, whoever knows an id could find the text by guessing. The root, scopes (whose ids
 follow from their names) and nodes of formats before 5 have no blind. Their first field is
-"worlddb.node.1", and the last one is left out.
+"worlddb.node.1", and the last one is left out. In the same way, the address of an edge without
+metadata, or whose ends have no blinds, begins with "worlddb.edge.1" and has no blinds.
 
 The digest of a set depends on the set alone, whatever the order of writes. A member is a
 fixed-width byte string that begins with a 32-byte address: `id ‖ state` for a child, `id` for an
@@ -187,6 +189,8 @@ def set_digest(members: Sequence[bytes], depth: int = 0) -> bytes:
 _NODE = encode_field(b"worlddb.node.1")
 _BLIND_NODE = encode_field(b"worlddb.node.2")
 _EDGE = encode_field(b"worlddb.edge.1")
+_BLIND_EDGE = encode_field(b"worlddb.edge.2")
+NO_METADATA = b"{}"
 _EMPTY_INTERIOR = encode_field(EMPTY) + encode_field(EMPTY)
 _INT_LENGTH = pack_length(8)
 _ID_LENGTH = pack_length(32)
@@ -261,12 +265,12 @@ def erased_state(ident: bytes, children: bytes, edges: bytes) -> bytes:
     return blake3(_ERASED + b"".join(map(encode_field, (ident, children, edges)))).digest()
 
 
-def edge_head(type_: str) -> bytes:
+def edge_head(type_: str, blind: bytes = b"") -> bytes:
     """Return the part of an edge's address that all edges of a type share."""
-    return _head(_EDGE, type_) + _ID_LENGTH
+    return _head(_BLIND_EDGE if blind else _EDGE, type_) + _ID_LENGTH
 
 
-def edge_tail(valid_from: int, metadata: bytes, generation: int = 0) -> bytes:
+def edge_tail(valid_from: int, metadata: bytes, generation: int = 0, blind: bytes = b"") -> bytes:
     """Return the part of an edge's address that follows its two ends."""
     return b"".join(
         (
@@ -276,6 +280,7 @@ def edge_tail(valid_from: int, metadata: bytes, generation: int = 0) -> bytes:
             metadata,
             _INT_LENGTH,
             pack_int(generation),
+            encode_field(blind) if blind else b"",
         )
     )
 
@@ -286,15 +291,24 @@ def edge_address_of(head: bytes, source: bytes, target: bytes, tail: bytes) -> b
 
 
 def edge_address(
-    type_: str, source: bytes, target: bytes, valid_from: int, metadata: bytes, generation: int = 0
+    type_: str,
+    source: bytes,
+    target: bytes,
+    valid_from: int,
+    metadata: bytes,
+    generation: int = 0,
+    blind: bytes = b"",
 ) -> bytes:
     """Return the address of an edge.
 
     `generation` counts the deleted edges that said the same before, so that a fact that was
-    withdrawn and stated again is a new edge.
+    withdrawn and stated again is a new edge. `blind` are the blinds of the two ends; without
+    metadata there is nothing to guess, and they are not used.
     """
-    tail = edge_tail(valid_from, metadata, generation)
-    return edge_address_of(edge_head(type_), source, target, tail)
+    if metadata == NO_METADATA:
+        blind = b""
+    tail = edge_tail(valid_from, metadata, generation, blind)
+    return edge_address_of(edge_head(type_, blind), source, target, tail)
 
 
 def short_key(address: bytes) -> int:

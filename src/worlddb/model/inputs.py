@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from worlddb.errors import CorruptionError, InvalidInputError
+from worlddb.errors import CorruptionError, InvalidInputError, StorageError
 from worlddb.model.address import ID_BYTES, Id
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,6 +22,12 @@ METADATA_DEPTH_MAX = 50
 """Far below Python's own limit: whatever was written can be read from any depth of calls."""
 MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
+
+CLOCK_KNOWN = (datetime(2026, 11, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
+"""No clock that is right shows an earlier time: this version was not written before."""
+YEAR = timedelta(days=365) // MICROSECOND
+CLOCK_AHEAD_MAX = 20 * YEAR
+"""Longer than stores rest; clocks that lost their time or their century are further off."""
 
 Instant = datetime | str
 
@@ -51,6 +57,27 @@ def to_micros(value: datetime | str, field: str) -> int:
     if not MICROS_MIN <= micros <= MICROS_MAX:
         raise InvalidInputError(f"{field}: {value.isoformat()} is outside the years 1 to 9999 UTC")
     return micros
+
+
+def commit_time(clock: int, last: int) -> int:
+    """Return the time of the commit after the one at `last`, when the clock shows `clock`.
+
+    Commit times increase, also when the clock was set back. So one commit far in the future would
+    put all later ones there, and what was known today could not be asked until then. A clock that
+    is too slow does no harm: it may be set right at any time, by any number of years.
+
+    Raises:
+        StorageError: the clock is years ahead of the last commit, and of this version of WorldDB.
+    """
+    latest = max(last, CLOCK_KNOWN) + CLOCK_AHEAD_MAX
+    if clock > latest:
+        shown = from_micros(min(clock, MICROS_MAX)).date()
+        raise StorageError(
+            f"the clock shows {shown}, more than {CLOCK_AHEAD_MAX // YEAR} years after the last "
+            f"commit ({from_micros(last).date()}); nothing was written. Set the machine's clock; "
+            "if it is right, install a newer worlddb"
+        )
+    return max(clock, last + 1)
 
 
 def from_micros(micros: int) -> datetime:

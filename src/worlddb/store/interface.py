@@ -328,7 +328,7 @@ class Writer(Reader, Protocol):
         """
 
     def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
-        """Remove the metadata texts of edges at nodes; return the edges that had some, by row."""
+        """Remove the metadata texts of edges at nodes; return the edges with metadata, by row."""
 
     def erase_staged(self, rows: list[int]) -> set[int]:
         """Remove evidence and reasons at nodes, also in the journal; return those commits.
@@ -368,7 +368,8 @@ class Store(Protocol):
         """Yield the write transaction; it commits when the block ends, or leaves nothing.
 
         Raises:
-            StorageError: the store is read-only, or the disk or server refused.
+            StorageError: the store is read-only, the clock is years ahead (`commit_time`), or the
+                disk or server refused.
             ConflictError: another writer took longer than the time-out.
             InvalidInputError: this thread has a transaction open, or the store is closed.
         """

@@ -127,11 +127,12 @@ class World(NamedTuple):
 
 
 class NodePlace(NamedTuple):
-    """Where a node is: its row, the row of the world it lives in, and when its validity begins."""
+    """Where a node is: its row, the row of its world; when its validity begins, and its blind."""
 
     row: int
     world: int
     valid_from: int
+    blind: bytes = b""
 
 
 class StateChange(NamedTuple):

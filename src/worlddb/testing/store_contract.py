@@ -26,6 +26,7 @@ from worlddb.store.rows import (
     ROOT_ROW,
     ConflictRow,
     Head,
+    NodePlace,
     ProposalRow,
     SetChange,
     SetPage,
@@ -298,7 +299,10 @@ class StoreContract(DerivedContract):
             ada = tx.node("Ada", parent=home, aliases=["A."])
             ident, root = node_id(ada, "Ada"), tx.writer.world(ROOT_ROW).id
             places = tx.writer.lookup([ident, root, hashed("nobody")])
-            assert places == {ident: (ada, home, BEGAN), root: (ROOT_ROW, ROOT_ROW, 0)}
+            assert places == {
+                ident: NodePlace(ada, home, BEGAN),
+                root: NodePlace(ROOT_ROW, ROOT_ROW, 0),
+            }
             assert tx.writer.lookup([ident])[ident].world == home
             assert tx.writer.has_note(ada, "alias", "A.")
             assert not tx.writer.has_note(ada, "source", "A.")

@@ -178,8 +178,7 @@ def _same_node(
         placed = draft.parent is None or body.parent == ready.world
         ended = body.valid_to is not None and body.valid_to <= now
         if said and placed and (not ended or body.valid_to == ready.valid_to):
-            place = NodePlace(body.row, body.parent or body.row, body.valid_from)
-            ledger.places.setdefault(body.id, place)
+            ledger.place(trusted_id(body.id))
             return body.id
     return None
 
@@ -196,7 +195,7 @@ def _insert(ledger: Ledger, checked: Sequence[_ReadyNode]) -> None:
         if ident in places:
             raise CorruptionError(f"node {Id(ident).short} is there twice: its blind is not random")
         ledger.node_row = row = ledger.node_row + 1
-        places[ident] = make_row(NodePlace, (row, world, valid_from))
+        places[ident] = make_row(NodePlace, (row, world, valid_from, blind))
         children[world].append(ident)
         if draft.created_at is not None:
             ledger.dated[key, created_at, name] = row
@@ -359,6 +358,7 @@ def scrub(ledger: Ledger, rows: Sequence[int]) -> tuple[list[int], list[str]]:
     commits = writer.erase_nodes(chosen) | writer.erase_staged(chosen)
     writer.erase_derived(chosen)
     for row, world in writer.worlds(chosen).items():
+        ledger.places.pop(world.id, None)  # It had the blind.
         if world.state is not None:
             ledger.touched.add(row)
     return sorted(commits), sorted(edges)

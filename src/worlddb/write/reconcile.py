@@ -18,6 +18,7 @@ from typing import overload
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.address import (
     ID_BYTES,
+    NO_METADATA,
     ROOT_ID,
     Id,
     edge_address,
@@ -157,23 +158,25 @@ class Reconciler:
                 source_id = ledger.resolve(source_id)
             if type(target_id) is not Id:
                 target_id = ledger.resolve(target_id)
-            source, world, begins = places.get(source_id) or ledger.place(source_id)
-            target, _, _ = places.get(target_id) or ledger.place(target_id)
+            source, world, begins, blind = places.get(source_id) or ledger.place(source_id)
+            target, _, _, target_blind = places.get(target_id) or ledger.place(target_id)
             if draft.valid_from is None and draft.valid_to is None and draft.metadata is None:
                 valid_from, valid_to, metadata = begins, None, "{}"
                 tail = tails.get(valid_from)
                 if tail is None:
-                    tail = tails[valid_from] = edge_tail(valid_from, b"{}")
+                    tail = tails[valid_from] = edge_tail(valid_from, NO_METADATA)
+                ident = edge_address_of(head, source_id, target_id, tail)
             else:
                 valid_from, valid_to, metadata = self._details(draft, begins)
-                tail = edge_tail(valid_from, metadata.encode())
-            ident = edge_address_of(head, source_id, target_id, tail)
+                fields = (type_, source_id, target_id, valid_from, metadata.encode())
+                ident = edge_address(*fields, blind=blind + target_blind)
             key = short_key(ident)
             generation = 0
             if key in seen or source <= old_nodes:
                 self._flush(rows)
                 fields = (type_, source_id, target_id, valid_from, metadata.encode())
-                ident, generation, known = self._next_generation(fields, ident)
+                blinds = blind + target_blind
+                ident, generation, known = self._next_generation(fields, blinds, ident)
                 if known is not None:
                     row = known
                     continue
@@ -224,7 +227,7 @@ class Reconciler:
             rows.clear()
 
     def _next_generation(
-        self, fields: tuple[str, bytes, bytes, int, bytes], ident: bytes
+        self, fields: tuple[str, bytes, bytes, int, bytes], blind: bytes, ident: bytes
     ) -> tuple[bytes, int, int | None]:
         """Return the address, generation and, if it is alive, the row of an equal edge."""
         generation = 0
@@ -241,7 +244,7 @@ class Reconciler:
             if found.known_to is None:
                 return ident, generation, row
             generation += 1
-            ident = edge_address(*fields, generation)
+            ident = edge_address(*fields, generation, blind)
 
     # -- deleting ----------------------------------------------------------------------------------
 

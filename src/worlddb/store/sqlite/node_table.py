@@ -162,7 +162,7 @@ class NodeTable:
     def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
         """Return where the nodes with these ids are; ids of no node are left out."""
         self._session.need_index("nodes_key")
-        sql = "SELECT id, row, parent, valid_from FROM nodes WHERE key "
+        sql = "SELECT id, row, parent, valid_from, blind FROM nodes WHERE key "
         wanted = set(idents)
         if len(idents) == 1:
             found = self._session.execute(sql + "= ?", (short_key(idents[0]),))
@@ -171,8 +171,8 @@ class NodeTable:
             found = self._session.execute(sql + IN, (keys,))
         # The root has no parent; its outgoing edges are interior to itself.
         return {
-            ident: NodePlace(row, parent or row, valid_from)
-            for ident, row, parent, valid_from in found
+            ident: NodePlace(row, parent or row, valid_from, blind)
+            for ident, row, parent, valid_from, blind in found
             if ident in wanted
         }
 

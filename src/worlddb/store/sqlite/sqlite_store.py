@@ -21,6 +21,7 @@ from pathlib import Path
 import apsw
 
 from worlddb.errors import StorageError
+from worlddb.model.inputs import commit_time
 from worlddb.store.rows import CommitRow, NewText
 from worlddb.store.sqlite.backup import copy_pages, copy_to_new, refuse_bad_target
 from worlddb.store.sqlite.database_file import (
@@ -83,8 +84,7 @@ class SqliteReader:
         self.worlds = nodes.worlds
         self.children = nodes.children
         self.children_of = nodes.children_of
-        self.parents = nodes.parents
-        self.closed_by = nodes.closed_by
+        self.parents, self.closed_by = nodes.parents, nodes.closed_by
         self.alike = nodes.alike
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
@@ -198,7 +198,7 @@ class SqliteWriter(SqliteReader):
         session.deferred = None
         head = self.head()  # Nobody else can commit meanwhile.
         self.seq = session.seq = head.seq + 1
-        self.time = session.time = max(clock(), head.time + 1)
+        self.time = session.time = commit_time(clock(), head.time)
         self._cache.begin(head)
 
     def insert_commit(self, row: CommitRow) -> None:

@@ -56,7 +56,10 @@ class TextErasure:
         self._session.execute(sql, (among(list(commits)),))
 
     def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
-        """Remove the metadata texts of edges at nodes; return the edges that had some, by row."""
+        """Remove the metadata texts of edges at nodes; return the edges with metadata, by row.
+
+        None of them can be hashed again: with its end, an edge loses the blind of that end.
+        """
         found: list[Any] = self._session.execute(
             f"SELECT row, id, metadata FROM edges WHERE (source {IN} OR target {IN}) "
             "AND metadata != '{}' ORDER BY row",
@@ -67,7 +70,7 @@ class TextErasure:
             less = _without_texts(metadata)
             if less != metadata:
                 self._session.execute("UPDATE edges SET metadata = ? WHERE row = ?", (less, row))
-                changed.append(ErasedEdge(row, ident))
+            changed.append(ErasedEdge(row, ident))
         return changed
 
     def erase_staged(self, rows: list[int]) -> set[int]:
