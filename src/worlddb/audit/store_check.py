@@ -4,7 +4,7 @@ Four questions, in this order:
     1. Do the rows hash to their addresses?
     2. Does the hash of each commit follow from the rows it wrote and the commit before it?
     3. Do validity, parents, deletions, proposals and conflicts follow from the journal's changes?
-    4. Do states, set pages, the text index, embeddings and keys of names follow from nodes and edges?
+    4. Do states, set pages, words, embeddings and keys of names follow from nodes and edges?
 A flipped bit in any row fails at least one of them. In a vector it is found if it changes the
 vector by more than a rounding error.
 """
