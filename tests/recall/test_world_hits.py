@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import worlddb
+from recall.search_stage import hold_at_most
 from worlddb import Id, Memory, RecallSettings, WorldDB
 
 TRIP = (
@@ -21,10 +22,10 @@ TAXES = (
 )
 
 
-@pytest.fixture
-def db() -> Iterator[WorldDB]:
+@pytest.fixture(params=[1 << 20, 0], ids=["held", "wide"])
+def db(request: pytest.FixtureRequest) -> Iterator[WorldDB]:
     with worlddb.open(":memory:") as db:
-        yield db
+        yield hold_at_most(db, request.param)
 
 
 def topic(db: WorldDB, name: str, texts: tuple[str, ...]) -> Id:

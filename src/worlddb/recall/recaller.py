@@ -64,7 +64,7 @@ from worlddb.recall.ranker import (
     with_retention,
 )
 from worlddb.recall.token_reader import TokenReader
-from worlddb.recall.world_hits import with_worlds
+from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import (
@@ -210,9 +210,8 @@ class Recaller:
                 lanes=found.explained,
                 parts=parts,
             )
-            if interior is not None and vector is not None and settings.worlds and not view.types:
-                matrix = interior.vectors(self.reader, self.search.vectors())
-                ranking = with_worlds(ranking, interior, view, matrix, vector, self.question.k)
+            if vector is not None and settings.worlds and view.types is None:
+                ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector)
         question = self.question
         hits = hits_of(
             ranking,
@@ -224,6 +223,14 @@ class Recaller:
             with_conflicts=self.query.shows_conflicts,
         )
         return Recall(question=question.text, hits=hits)
+
+    def _worlds_around(self, interior: HeldWorld | None, ranking: Ranking) -> WorldMembers:
+        """Return the worlds that hold the first hits."""
+        rows = [ranking.rows[at] for at in ranking.order[: self.question.k]]
+        vectors = self.search.vectors()
+        if interior is None:
+            return stored_members(self.view, vectors, rows)
+        return held_members(interior, self.view, interior.vectors(self.reader, vectors), rows)
 
     def _ordered(
         self,

@@ -8,80 +8,114 @@ of what it holds. The hit brings the summary of the world along, if it has one t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.held_world import HeldWorld, VectorRows
+from worlddb.index.vectors import Vectors
 from worlddb.recall.hits import Ranking
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.stale_summaries import SUMMARY
-from worlddb.view.visibility import MEMBERSHIP, View
+from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 
 WORLDS_MAX = 2
 """Worlds among the hits of one recall: each takes the place of a text, and the rest is inside."""
+MEMBERS_MAX = 1_000
+"""Nodes inside a world that is read from the store: a larger one is too much to be one hit."""
 INSIDE_MIN = 2  # A world of one text says no more than the text.
 NEVER_HITS = frozenset({"Scope", "Date", "Key"})
 """Types that hold or mark other nodes, and that nobody asks for."""
 
 
-def with_worlds(
-    ranking: Ranking,
-    interior: HeldWorld,
-    view: View,
-    matrix: NDArray[np.float32],
-    vector: NDArray[np.float32],
-    k: int,
-) -> Ranking:
+class WorldMembers(NamedTuple):
+    """What is inside the worlds that hold the first hits, and how vectors of rows are read.
+
+    Only worlds that are only a name: others are hits by themselves.
+    """
+
+    inside: Mapping[int, Sequence[int]]
+    vectors: Callable[[list[int]], NDArray[np.float32]]
+
+
+def with_worlds(ranking: Ranking, worlds: WorldMembers, vector: NDArray[np.float32]) -> Ranking:
     """Return a ranking with the worlds that match better than anything inside them."""
-    first = list(ranking.order[:k])
-    inside = _inside(interior, view, [ranking.rows[at] for at in first])
-    if not inside:
-        return ranking
     better = []
-    for row, members in inside.items():
-        places = np.array([interior.place[one] for one in (row, *members)], dtype=np.intp)
-        vectors = VectorRows(matrix, places)
-        whole, *parts = vectors.of(vector).tolist()
-        mean = vectors.mean(range(1, len(places)))
+    for row, members in sorted(worlds.inside.items()):
+        matrix = worlds.vectors([row, *members])
+        whole, *parts = VectorRows(matrix, np.arange(len(matrix))).of(vector).tolist()
+        mean = matrix[1:].mean(axis=0)
         length = float(np.linalg.norm(mean))
         near = max(whole, float(mean @ vector) / length if length else 0.0)
         if near > max(0.0, *parts):
-            better.append((-near, interior.ids[places[0]], row))
-    for _, _, row in sorted(better)[:WORLDS_MAX]:
-        ranking = _with_world(ranking, row, inside[row])
+            better.append((-near, row))
+    for _, row in sorted(better)[:WORLDS_MAX]:
+        ranking = _with_world(ranking, row, worlds.inside[row])
     return ranking
 
 
-def _inside(interior: HeldWorld, view: View, rows: Sequence[int]) -> dict[int, list[int]]:
-    """Return what is inside the worlds that hold some rows; only worlds that are only a name."""
-    parents = view.reader.parents(rows, view.moment.known)
-    holders = {up for up in parents.values() if up in interior.place}
-    for item in view.reader.edges_at(rows, "in", MEMBERSHIP, view.moment.known):
-        if view.moment.holds(item.edge) and item.source in interior.place:
-            holders.add(item.source)
-    places = {row: interior.place[row] for row in holders}
-    named = [
-        row
-        for row, at in places.items()
-        if interior.doors[at] and interior.types[at] not in NEVER_HITS
-    ]
-    seen = view.keep_time_of(named)
-    found: dict[int, list[int]] = {row: [] for row in named if row in seen}
-    if not found:
-        return {}
-    live = interior.seen(view.moment, ended=view.include_ended) & interior.are_answers()
-    every = np.frombuffer(interior.parents, dtype=np.int64)
+def held_members(
+    interior: HeldWorld, view: View, matrix: NDArray[np.float32], rows: Sequence[int]
+) -> WorldMembers:
+    """Return the worlds that hold some rows of an interior that is held in memory."""
+    found: dict[int, list[int]] = {row: [] for row in _named_worlds(view, rows)}
+    if found:
+        live = interior.seen(view.moment, ended=view.include_ended) & interior.are_answers()
+        every = np.frombuffer(interior.parents, dtype=np.int64)
+        for row in found:
+            held = np.flatnonzero((every == row) & live).tolist()
+            found[row] = [interior.rows[at] for at in held if interior.types[at] != SUMMARY]
+        for row, member in _members(view, found):
+            at = interior.place.get(member)
+            if at is not None and live[at] and member not in found[row]:
+                found[row].append(member)
+    inside = {row: it for row, it in found.items() if row in interior.place}
+    return WorldMembers(
+        _large_enough(inside), lambda some: matrix[[interior.place[row] for row in some]]
+    )
+
+
+def stored_members(view: View, vectors: Vectors, rows: Sequence[int]) -> WorldMembers:
+    """Return the worlds that hold some rows, read from the store."""
+    found: dict[int, list[int]] = {row: [] for row in _named_worlds(view, rows)}
+    reader, known = view.reader, view.moment.known
     for row in found:
-        held = np.flatnonzero((every == row) & live).tolist()
-        found[row] = [interior.rows[at] for at in held if interior.types[at] != SUMMARY]
-    for item in view.reader.edges_at(sorted(found), "out", MEMBERSHIP, view.moment.known):
-        at = interior.place.get(item.target)
-        if at is not None and live[at] and view.moment.holds(item.edge):
-            if item.target not in found[item.source]:
-                found[item.source].append(item.target)
-    return {row: members for row, members in found.items() if len(members) >= INSIDE_MIN}
+        found[row] = reader.children(row, known, limit=MEMBERS_MAX + 1)
+    for row, member in _members(view, found):
+        found[row].append(member)
+    small = {row: set(it) for row, it in found.items() if len(it) <= MEMBERS_MAX}
+    kept = view.keep(set().union(*small.values())) if small else set()
+    bodies = reader.bodies(sorted(kept), known)
+    said = {body.row for body in bodies if body.type != SUMMARY}
+    inside = {row: sorted(it & said) for row, it in small.items()}
+    return WorldMembers(_large_enough(inside), lambda some: vectors.load(reader, some))
+
+
+def _large_enough(inside: Mapping[int, list[int]]) -> dict[int, list[int]]:
+    return {row: members for row, members in inside.items() if len(members) >= INSIDE_MIN}
+
+
+def _members(view: View, worlds: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the worlds and their members at the moment."""
+    rows = sorted(worlds)
+    for item in view.reader.edges_at(rows, "out", MEMBERSHIP, view.moment.known) if rows else ():
+        if view.moment.holds(item.edge):
+            yield item.source, item.target
+
+
+def _named_worlds(view: View, rows: Sequence[int]) -> set[int]:
+    """Return the worlds around some rows that are only a name and can be seen."""
+    reader, moment = view.reader, view.moment
+    holders = {up for up in reader.parents(rows, moment.known).values() if up is not None}
+    for item in reader.edges_at(rows, "in", MEMBERSHIP, moment.known):
+        if moment.holds(item.edge):
+            holders.add(item.source)
+    bodies = reader.bodies(sorted(holders - {ROOT_ROW}), moment.known)
+    named = {body.row for body in bodies if is_name_only(body) and body.type not in NEVER_HITS}
+    return view.keep_time_of(named) if named else named
 
 
 def _with_world(ranking: Ranking, row: int, inside: Iterable[int]) -> Ranking:
