@@ -45,10 +45,13 @@ if TYPE_CHECKING:
     from worlddb.memory.results import (
         CommitPage,
         ConflictPage,
+        EdgeTypeEntry,
+        EdgeTypes,
         Linked,
         MemoryPage,
         MergeProposal,
         ProposalPage,
+        Proven,
         Remembered,
         Retired,
         Scope,
@@ -130,6 +133,8 @@ __all__ = [
     "EdgeDeclaration",
     "EdgeDraft",
     "EdgeHandler",
+    "EdgeTypeEntry",
+    "EdgeTypes",
     "Embedder",
     "Extracted",
     "ExtractiveSummarizer",
@@ -166,6 +171,7 @@ __all__ = [
     "Proof",
     "Proposal",
     "ProposalPage",
+    "Proven",
     "ProviderError",
     "Query",
     "QueryBuilder",
@@ -228,8 +234,8 @@ _NAMES_OF = {
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.results": (
-        "CommitPage ConflictPage Linked MemoryPage MergeProposal ProposalPage Remembered Retired "
-        "Scope ScopePage Soundness ToldConflict Written"
+        "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
+        "ProposalPage Proven Remembered Retired Scope ScopePage Soundness ToldConflict Written"
     ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
