@@ -2,20 +2,17 @@
 
 Writing conversations takes minutes, ranking them takes seconds. So each question is asked once, and
 what the ranker was given is kept as plain arrays in a folder, one file per conversation. A file is
-named `FORMAT:PATH`; FORMAT is one of those of `worlddb eval`, or `beam` or `memdaily` (read here).
+named `FORMAT:PATH`; FORMAT is one of those of `worlddb eval`.
 `+rules` after the format has the rules extractor read each session (facts, entities, claims), and
 `+memories` writes each turn as a memory of its own.
 """
 
 from __future__ import annotations
 
-import json
-import lzma
 import pickle
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,10 +22,10 @@ from numpy.typing import NDArray
 import worlddb.index.held_world as held_world
 import worlddb.recall.recaller as recaller
 from worlddb import NodeDraft, WorldDB
-from worlddb.evaluate.benchmark_cases import Case, CaseSession, CaseTurn, GoldQuestion
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
 from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.case_recall import SAID, session_figures, turn_figures, write_case
-from worlddb.evaluate.data_sets import FORMATS, load_cases
+from worlddb.evaluate.data_sets import load_cases
 from worlddb.index.held_world import VectorRows
 from worlddb.index.ranking_numbers import SCALARS, RankingScalars
 from worlddb.recall.ranker import Candidates, Scores, Weights, weigh
@@ -38,7 +35,6 @@ FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@5", "recall@10")
 LANE_SCALARS = ("frame_weight", "rarity_power")
 """Scalars that change the scores of lanes: each question is asked with and without each of them."""
 OFF = {"frame_weight": 1.0, "rarity_power": 0.0}
-MEMDAILY_TIME = re.compile(r"(\d+)年(\d+)月(\d+)日 \S+ (\d+):(\d+)")
 ARRAYS = ("parents", "starts", "spoken", "before", "forms", "claims")
 
 
@@ -94,7 +90,7 @@ def load_questions(given: str, cache: Path, embedder: str | None = None) -> list
     folder.mkdir(parents=True, exist_ok=True)
     kept: list[RankedQuestion] = []
     name, _, how = form.partition("+")
-    for number, case in enumerate(_cases(name, path)):
+    for number, case in enumerate(load_cases(path, name)):
         if not any(one.is_measured for one in case.questions):
             continue
         file = folder / f"{number:05}.pickle"
@@ -227,66 +223,3 @@ def _memories(db: WorldDB, case: Case) -> list[tuple[int, int]]:
                 tx.create_nodes([NodeDraft(type="Memory", content=said, created_at=at)])
                 places.append((place, number))
     return places
-
-
-# Data sets that `worlddb eval` does not read.
-
-
-def _cases(form: str, path: str) -> Iterator[Case]:
-    if form in FORMATS:
-        return load_cases(path, form)
-    readers: dict[str, Callable[[Any], Iterator[Case]]] = {"beam": _beam, "memdaily": _memdaily}
-    with lzma.open(path) as file:
-        return readers[form](json.load(file))
-
-
-def _gold(name: str, item: dict[str, Any], at: datetime | None, gold: Any) -> GoldQuestion:
-    turns = frozenset(gold)
-    return GoldQuestion(
-        id=name,
-        category=str(item.get("category", "")),
-        text=item["question"],
-        at=at,
-        sessions=frozenset(session for session, _ in turns),
-        turns=turns,
-        has_answer=bool(turns),
-    )
-
-
-def _beam(items: Any) -> Iterator[Case]:
-    for item in items:
-        where: dict[Any, tuple[int, int]] = {}
-        sessions = []
-        for place, session in enumerate(item["sessions"]):
-            where |= {turn["id"]: (place, n) for n, turn in enumerate(session["turns"])}
-            turns = tuple(CaseTurn(turn["role"], turn["content"]) for turn in session["turns"])
-            sessions.append(CaseSession(datetime.fromisoformat(session["at"]), turns))
-        questions = (
-            _gold(one["id"], one, None, [where[turn] for turn in one["evidence"] if turn in where])
-            for one in item["questions"]
-        )
-        yield Case(tuple(sessions), tuple(questions))
-
-
-def _memdaily(groups: Any) -> Iterator[Case]:
-    def at(text: str) -> datetime:
-        year, month, day, hour, minute = map(int, MEMDAILY_TIME.match(text).groups())  # type: ignore[union-attr]
-        return datetime(year, month, day, hour, minute, tzinfo=UTC)
-
-    for name, items in groups.items():
-        for item in items:
-            said = item["message_list"]
-            places = {one["mid"]: (place, 0) for place, one in enumerate(said)}
-            sessions = (
-                CaseSession(at(one["time"]), (CaseTurn("user", one["message"]),)) for one in said
-            )
-            questions = (
-                _gold(
-                    f"{name}-{item['tid']}-{one['qid']}",
-                    one,
-                    at(one["time"]),
-                    [places[step] for step in one["target_step_id"] if step in places],
-                )
-                for one in item["question_list"]
-            )
-            yield Case(tuple(sessions), tuple(questions))

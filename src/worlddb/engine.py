@@ -52,6 +52,7 @@ def open_engine(
     durability: str,
     busy_timeout_s: float,
     verify_reads: bool,
+    migrate: bool,
     limits: Limits | None,
     handlers: Iterable[EdgeHandler],
     embedder: Embedder | str | None,
@@ -73,6 +74,7 @@ def open_engine(
         durability=durability,
         busy_timeout_s=busy_timeout_s,
         verify_reads=verify_reads,
+        migration="copy" if migrate else "never",
     )
     try:
         search = Search(store, embedder, pooling, models_dir)
@@ -111,6 +113,7 @@ class OpenStore:
         durability: str = "full",
         busy_timeout_s: float = 30.0,
         verify_reads: bool = True,
+        migrate: bool = True,
         limits: Limits | None = None,
         handlers: Iterable[EdgeHandler] = (),
         embedder: Embedder | str | None = None,
@@ -126,6 +129,7 @@ class OpenStore:
             durability=durability,
             busy_timeout_s=busy_timeout_s,
             verify_reads=verify_reads,
+            migrate=migrate,
             limits=limits,
             handlers=handlers,
             embedder=embedder,

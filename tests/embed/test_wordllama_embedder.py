@@ -100,14 +100,14 @@ PIECES = st.text(st.characters(codec="utf-8"), max_size=6) | st.sampled_from(
 @settings(derandomize=True, deadline=None, database=None, max_examples=500)
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_token_ids_are_those_of_the_tokenizers_library(text: str) -> None:
-    assert wordllama._model().tokenizer.encode(text) == library_ids(text)
+    assert wordllama.loaded_model().tokenizer.encode(text) == library_ids(text)
 
 
 @pytest.mark.parametrize(
     "text", [*TEXTS, "", "我昨天搬到了巴黎。" * 50, "abc" * 5_000, " " * 3_000]
 )
 def test_token_ids_of_long_and_foreign_texts_are_the_librarys(text: str) -> None:
-    assert wordllama._model().tokenizer.encode(text) == library_ids(text)
+    assert wordllama.loaded_model().tokenizer.encode(text) == library_ids(text)
 
 
 def library_ids(text: str) -> list[int]:
@@ -160,7 +160,7 @@ def test_threads_share_one_model_that_is_loaded_once(monkeypatch: pytest.MonkeyP
     load = wordllama._load
     begun = threading.Barrier(8)
 
-    def counted() -> wordllama._Model:
+    def counted() -> wordllama.StaticModel:
         loads.append(1)
         return load()
 

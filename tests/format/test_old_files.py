@@ -16,10 +16,13 @@ import apsw
 import pytest
 
 import worlddb
-from worlddb import AsOf, WorldDB
-from worlddb.store.sqlite.schema import from_1_to_2
+from worlddb import AsOf, FormatError, StorageError, WorldDB
+from worlddb.faces.cli import run
+from worlddb.store.sqlite import database_file
+from worlddb.store.sqlite.schema import FORMAT_VERSION, MIGRATIONS, from_1_to_2
 
 HERE = Path(__file__).parent
+HEADER_BYTES = 100  # SQLite counts changes there, also in a copy.
 EXPECTED: dict[str, Any] = json.loads((HERE / "golden.json").read_text(encoding="utf-8"))["v1"]
 
 
@@ -122,3 +125,109 @@ def test_the_same_script_makes_the_same_journal(tmp_path: Path) -> None:
         with worlddb.open(tmp_path / name, create=False) as db:
             exports.append(list(db.export()))
     assert exports[0] == exports[1]
+
+
+# -- migrating -------------------------------------------------------------------------------------
+
+
+def file_of(path: Path, version: int) -> bytes:
+    """Make a store of an older format; return its bytes."""
+    shutil.copyfile(HERE / "v1.db", path)
+    con = apsw.Connection(str(path))
+    con.create_scalar_function("worlddb_write", lambda *_: 1, 0)
+    with con:
+        for migration in MIGRATIONS[: version - 1]:
+            migration(con)
+        con.pragma("user_version", version)
+    con.close()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("version", range(1, FORMAT_VERSION))
+def test_a_store_of_every_older_format_is_migrated_and_a_copy_is_kept(
+    tmp_path: Path, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, copy = tmp_path / "m.db", tmp_path / f"m.db.format-{version}"
+    before = file_of(path, version)
+    with worlddb.open(path, create=False, durability="normal") as db:
+        assert db.check() == []
+        assert [str(commit.hash) for commit in db.log()] == EXPECTED["commits"]
+        again = list(db.export())
+    assert copy.read_bytes()[HEADER_BYTES:] == before[HEADER_BYTES:]
+    assert f"from format {version} to format {FORMAT_VERSION}" in caplog.text
+    assert str(copy) in caplog.text
+    with worlddb.open(":memory:") as new:
+        new.replay(again)
+        assert new.check() == []
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["m.db", copy.name]
+
+
+@pytest.mark.parametrize("version", range(1, FORMAT_VERSION))
+def test_who_only_reads_leaves_a_store_of_an_older_format_as_it_is(
+    tmp_path: Path, version: int
+) -> None:
+    path = tmp_path / "m.db"
+    before = file_of(path, version)
+    for options in ({"read_only": True}, {"create": False, "migrate": False}):
+        with pytest.raises(FormatError, match=rf"has format {version}.*worlddb migrate"):
+            worlddb.open(path, **options)  # type: ignore[arg-type]
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["m.db"]
+
+
+def test_a_migration_that_fails_changes_nothing_and_leaves_no_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.db"
+    before = file_of(path, 4)
+
+    def fails(con: apsw.Connection) -> None:
+        con.execute("CREATE TABLE half (done)")
+        raise apsw.FullError("no space")
+
+    monkeypatch.setattr(database_file, "MIGRATIONS", (fails,) * 4)
+    with pytest.raises(StorageError, match="full"):
+        worlddb.open(path, create=False)
+    assert [file.name for file in tmp_path.iterdir() if file.suffix != ".db-wal"] == ["m.db"]
+    monkeypatch.undo()
+    with worlddb.open(path, create=False) as db:
+        assert db.check() == []
+    copy = (tmp_path / "m.db.format-4").read_bytes()
+    assert copy[HEADER_BYTES:] == before[HEADER_BYTES:]
+
+
+def test_an_equal_text_of_an_older_format_is_found_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    file_of(path, 4)
+    with worlddb.open(path, create=False) as db:
+        tesla = next(node for node in db.children() if node.name == "Tesla")
+        fact = next(node for node in db.children(tesla.id) if node.content == "fact h")
+        with db.transaction() as tx:
+            again = tx.create_node(
+                type=fact.type,
+                name=fact.name,
+                content=fact.content,
+                created_at=fact.created_at,
+                parent=tesla.id,
+            )
+        assert again.id == fact.id
+
+
+def test_commands_that_read_say_what_to_do_with_a_store_of_an_older_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.db"
+    before = file_of(path, 4)
+    reading = [["check"], ["log"], ["list"], ["recall", "x"], ["export"], ["doctor"]]
+    for command in (*reading, ["backup", str(tmp_path / "copy.db")], ["children"], ["scopes"]):
+        assert run([*command, "--db", str(path)]) != 0
+        said = capsys.readouterr()
+        assert "worlddb migrate" in said.out + said.err, command
+    assert path.read_bytes() == before
+    assert run(["migrate", "--db", str(path)]) == 0
+    assert "from format 4 to format 5" in capsys.readouterr().out
+    copy = (tmp_path / "m.db.format-4").read_bytes()
+    assert copy[HEADER_BYTES:] == before[HEADER_BYTES:]
+    assert run(["migrate", "--db", str(path)]) == 0
+    assert "has format 5 already" in capsys.readouterr().out
+    assert run(["check", "--db", str(path)]) == 0

@@ -11,7 +11,7 @@ from worlddb.audit.history import log
 from worlddb.audit.store_check import check
 from worlddb.errors import CorruptionError, StorageError
 from worlddb.model.records import Commit
-from worlddb.store.backends import FILE_ENDS, open_store
+from worlddb.store.backends import FILE_ENDS, format_of, open_store
 from worlddb.store.sqlite.backup import copy_into, copy_out
 from worlddb.store.sqlite.database_file import MEMORY, refuse_bad_path
 
@@ -62,6 +62,22 @@ def restore(
     return last
 
 
+def migrate(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Bring a store to the present format; return the format it had, and the present one.
+
+    A copy of the store as it was is kept beside it, and a warning in the log says where.
+
+    Raises:
+        StorageError, ConflictError: the store cannot be read or written now.
+        FormatError: the file is not a store, or has a newer format.
+    """
+    before, present = format_of(os.fspath(path))
+    if before < present:
+        # Nothing is committed, so no time is needed.
+        open_store(os.fspath(path), clock=lambda: 0, create=False).close()
+    return before, present
+
+
 def remove_abandoned_copies(folder: str, name: str) -> None:
     """Remove unfinished files of killed programs: nobody would ever erase texts from them."""
     pattern = re.compile(rf"{re.escape('.' + name)}\.(\d+)\.part({'|'.join(FILE_ENDS)})")
@@ -87,7 +103,13 @@ def _last_commit_if_sound(copy: str, backup: str) -> Commit:
     """Return the last commit of the copy of a backup, once everything in it was checked."""
     try:
         # Nothing is committed, so no time is needed.
-        store = open_store(copy, clock=lambda: 0, create=False, busy_timeout_s=BUSY_TIMEOUT_S)
+        store = open_store(
+            copy,
+            clock=lambda: 0,
+            create=False,
+            busy_timeout_s=BUSY_TIMEOUT_S,
+            migration="plain",
+        )
         with closing(store):
             problems = check(store)
             if not problems:

@@ -56,10 +56,12 @@ _WORD = re.compile(f"{SPACE}*[^{SPACE}\n]+|{SPACE}+|\n")
 _CONTROL = re.compile("(<unk>|</?s>)")
 
 _loading = threading.Lock()
-_loaded: _Model | None = None
+_loaded: StaticModel | None = None
 
 
-class _Model(NamedTuple):
+class StaticModel(NamedTuple):
+    """A tokenizer and one row of the table per token."""
+
     tokenizer: BytePairTokenizer
     table: Vectors
 
@@ -77,7 +79,7 @@ class WordLlamaEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per text."""
-        model = _model()
+        model = loaded_model()
         sums = np.zeros((len(texts), DIM), dtype=np.float32)
         for place, text in enumerate(texts):
             ids = model.tokenizer.encode(text)
@@ -94,7 +96,7 @@ class WordLlamaEmbedder:
         Raises:
             ProviderError: the files of the model are missing or not the pinned ones.
         """
-        model = _model()
+        model = loaded_model()
         total = np.zeros((1, DIM), dtype=np.float32)
         for word, weight in zip(words, weights, strict=True):
             ids = model.tokenizer.encode(word)
@@ -111,7 +113,7 @@ def package_folder() -> Path | None:
     return Path(spec.submodule_search_locations[0])
 
 
-def _model() -> _Model:
+def loaded_model() -> StaticModel:
     """Return the model, loaded once per process."""
     global _loaded
     if _loaded is None:
@@ -121,13 +123,13 @@ def _model() -> _Model:
     return _loaded
 
 
-def _load() -> _Model:
+def _load() -> StaticModel:
     folder = package_folder()
     if folder is None:
         raise ProviderError(f'{MODEL_ID}: not installed; run: pip install "wordllama>=0.4"')
     model = json.loads(_pinned(folder, TOKENIZER))["model"]
     tokenizer = BytePairTokenizer(model["vocab"], model["merges"])
-    return _Model(tokenizer, _tensor(_pinned(folder, WEIGHTS), TENSOR).astype(np.float32))
+    return StaticModel(tokenizer, _tensor(_pinned(folder, WEIGHTS), TENSOR).astype(np.float32))
 
 
 def _tensor(data: bytes, name: str) -> np.ndarray[Any, np.dtype[np.float16]]:

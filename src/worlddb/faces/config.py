@@ -254,7 +254,9 @@ def _file(path: str) -> dict[str, Any]:
 # -- the store and its models ----------------------------------------------------------------------
 
 
-def open_memory(settings: Settings, *, create: bool = True, actor: str) -> Memory:
+def open_memory(
+    settings: Settings, *, create: bool = True, migrate: bool = True, actor: str
+) -> Memory:
     """Open the store as `worlddb.Memory`; without `create` it must exist."""
     from worlddb.memory.memory import Memory
 
@@ -265,6 +267,7 @@ def open_memory(settings: Settings, *, create: bool = True, actor: str) -> Memor
         embedder=embedder_of(settings),
         models_dir=settings.models_dir,
         verify_reads=settings.verify_reads,
+        migrate=migrate,
         extractor=extractor_of(settings),
         user_id=settings.user_id,
         actor=actor,

@@ -103,7 +103,7 @@ def examine_store(settings: Settings) -> Iterator[DoctorFinding]:
         return
     try:
         # Without an embedder: a wrong one has a finding of its own.
-        with open_store(path, create=False, embedder="none") as db:
+        with open_store(path, create=False, migrate=False, embedder="none") as db:
             yield from _examine_open_store(db, path)
     except CorruptionError as error:
         advice = "worlddb restore BACKUP --force, or give another --db"
@@ -254,7 +254,7 @@ def _recorded_model(settings: Settings) -> str | None:
     from worlddb.world_db import open as open_store
 
     try:
-        with open_store(settings.path, create=False, embedder="none") as db:
+        with open_store(settings.path, create=False, migrate=False, embedder="none") as db:
             return _vector_index(db).model_id
     except (WorldDBError, OSError):
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.inputs import Limits
-from worlddb.store.interface import Store
+from worlddb.store.interface import Migration, Store
 
 DURABILITIES = ("full", "normal")
 """Wait for the disk at each commit, or let a power cut take the last ones."""
@@ -57,6 +57,18 @@ def check_options(
         )
 
 
+def format_of(path: str) -> tuple[int, int]:
+    """Return the format of a store's file, and the present one; the file is not changed.
+
+    Raises:
+        StorageError, FormatError: it cannot be read, is no store, or has a newer format.
+    """
+    from worlddb.store.sqlite.backup import format_of_file
+    from worlddb.store.sqlite.schema import FORMAT_VERSION
+
+    return format_of_file(path), FORMAT_VERSION
+
+
 def open_store(
     address: str,
     *,
@@ -67,10 +79,13 @@ def open_store(
     durability: str = "full",
     busy_timeout_s: float = 30.0,
     verify_reads: bool = True,
+    migration: Migration = "copy",
 ) -> Store:
     """Open the store at an address: the path of a file, or ":memory:".
 
-    `verify_reads` has each node that is read hashed again and compared with its id.
+    `verify_reads` has each node that is read hashed again and compared with its id. `migration`
+    says what becomes of a store of an older format: it is migrated after a copy was made ("copy"),
+    migrated at once ("plain"), or refused ("never").
 
     Raises:
         StorageError: it cannot be opened.
@@ -88,4 +103,5 @@ def open_store(
         durability=durability,
         busy_timeout_s=busy_timeout_s,
         verify_reads=verify_reads,
+        migration=migration,
     )

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
 from worlddb.model.address import Id
 from worlddb.model.records import Direction, Node
@@ -52,6 +52,9 @@ from worlddb.store.rows import (
     StateChange,
     World,
 )
+
+Migration = Literal["copy", "plain", "never"]
+"""What becomes of a store of an older format: see `backends.open_store`."""
 
 
 class Journal(Protocol):

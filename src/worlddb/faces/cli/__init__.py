@@ -38,6 +38,7 @@ COMMANDS = {
     "check": "check",
     "backup": "backup",
     "restore": "backup",
+    "migrate": "backup",
     "export": "export",
     "import": "export",
     "proposals": "proposals",

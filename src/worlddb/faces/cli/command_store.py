@@ -19,7 +19,7 @@ def store_path(args: argparse.Namespace) -> str:
 
 
 def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = None) -> WorldDB:
-    """Open an existing store; a typo in its path makes no file.
+    """Open an existing store; a typo in its path makes no file, and an old format stays.
 
     Not read-only in SQLite's sense: such a connection leaves its `-wal` and `-shm` files behind.
     """
@@ -35,6 +35,7 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
         embedder=embedder,
         models_dir=settings.models_dir,
         verify_reads=settings.verify_reads,
+        migrate=False,
     )
 
 
@@ -51,6 +52,7 @@ def open_memories(
 ) -> Memory:
     """Open a store by its memories, as `worlddb.Memory`; with `create` it may be new.
 
+    Only a command that `reads` texts, to write them, migrates a store of an older format.
     The embedder is that of the settings only for a command that `asks` questions or `reads` texts,
     the extractor only for one that `reads` texts: no other has to mind what is wrong with them.
     """
@@ -63,7 +65,7 @@ def open_memories(
         settings = replace(settings, embedder=None)
     if not reads:
         settings = replace(settings, extractor="rules")
-    return open_memory(settings, create=create, actor="cli")
+    return open_memory(settings, create=create, migrate=reads, actor="cli")
 
 
 def chosen_embedder(args: argparse.Namespace) -> Embedder | str | None:

@@ -6,23 +6,31 @@ logs that a crash left behind are dealt with, and what does not come to its end 
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 import apsw
 
 from worlddb.errors import ConflictError, FormatError, StorageError
+from worlddb.store.interface import Migration
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     check_format,
     connect_somehow,
+    migrate,
     refuse_bad_path,
+    refuse_old_format,
     translated,
 )
 from worlddb.store.sqlite.file_watch import PartialFile, make_private
-from worlddb.store.sqlite.schema import APPLICATION_ID
+from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION
+
+log = logging.getLogger(__name__)
 
 PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and an interrupt does not wait long.
 BUSY_S = 5.0  # How long to wait for a store that another program is just writing.
@@ -71,6 +79,60 @@ def _land(partial: str, path: str) -> None:
         if isinstance(error, FileExistsError) or os.path.exists(path):
             raise StorageError(f"{path}: exists already; choose a new path") from None
         os.rename(partial, path)
+
+
+@dataclass(frozen=True, slots=True)
+class OldStore:
+    """The copy of a store of an older format, which is kept when the store is migrated."""
+
+    path: str
+    version: int
+    copy: str
+
+    @classmethod
+    def kept(cls, con: apsw.Connection, path: str, file: str, version: int) -> OldStore:
+        """Copy a snapshot to a new file beside the store."""
+        name = f"{file}.format-{version}"
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        copy = next(name for name in names if not os.path.exists(name))
+        copy_to_new(con, copy, file)
+        return cls(path, version, copy)
+
+    def tell(self) -> None:
+        """Say that the store was migrated, and where the copy is."""
+        log.warning(
+            "%s: brought from format %d to format %d; the store as it was is kept in %s",
+            *(self.path, self.version, FORMAT_VERSION, self.copy),
+        )
+
+    def drop(self) -> None:
+        """Remove the copy: somebody else has migrated the store, or nobody."""
+        Path(self.copy).unlink(missing_ok=True)
+
+
+def migrate_store(
+    con: apsw.Connection, path: str, file: str, timeout_s: float, migration: Migration
+) -> None:
+    """Bring a store to the present format as `migration` says, or make a new one.
+
+    Raises:
+        FormatError: it has an older format and is not to be migrated, or a newer one.
+    """
+
+    def keep(snapshot: apsw.Connection, version: int) -> OldStore | None:
+        return OldStore.kept(snapshot, path, file, version) if migration == "copy" else None
+
+    if migration == "never" and check_format(con, path):
+        refuse_old_format(con, path)
+    migrate(con, path, timeout_s, keep)
+
+
+def format_of_file(path: str) -> int:
+    """Return the format of a store; 0 for a new, empty file."""
+    with translated(path):
+        con, _ = connect_somehow(path, os.path.abspath(path), busy_timeout_s=BUSY_S, create=False)
+        with closing(con):
+            return check_format(con, path)
 
 
 def copy_out(path: str, target: str) -> None:

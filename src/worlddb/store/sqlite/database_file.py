@@ -232,17 +232,33 @@ def refuse_old_format(con: apsw.Connection, path: str) -> None:
     version = check_format(con, path)
     if version < FORMAT_VERSION:
         raise FormatError(
-            f"{path}: has format {version}; open it once to write, which brings it to format "
-            f"{FORMAT_VERSION}, or work on a copy"
+            f"{path}: has format {version}, and this version reads format {FORMAT_VERSION}; run "
+            "'worlddb migrate', which keeps a copy of the store as it is"
         )
 
 
-def migrate(con: apsw.Connection, path: str, timeout_s: float) -> None:
-    """Bring the file to the present format; all or nothing, also when two processes try at once."""
+def migrate(
+    con: apsw.Connection,
+    path: str,
+    timeout_s: float,
+    keep: Callable[[apsw.Connection, int], KeptCopy | None],
+) -> None:
+    """Bring the file to the present format; all or nothing, also when two processes try at once.
+
+    `keep` gets a snapshot of a store of an older format and its number. It makes a copy, or raises
+    if the store is not to be migrated. Nothing was changed before.
+    """
+    kept = None
+    if 0 < check_format(con, path) < FORMAT_VERSION:
+        with con:
+            version = check_format(con, path)
+            kept = keep(con, version) if version < FORMAT_VERSION else None
     mode = "memory" if path == MEMORY else "wal"
     if con.pragma("journal_mode") != mode:
         _set_journal_mode(con, path, mode, timeout_s)
     if check_format(con, path) == FORMAT_VERSION:
+        if kept is not None:
+            kept.drop()
         return
     con.execute("BEGIN IMMEDIATE")
     try:
@@ -256,8 +272,12 @@ def migrate(con: apsw.Connection, path: str, timeout_s: float) -> None:
         con.pragma("user_version", FORMAT_VERSION)
     except BaseException:
         con.execute("ROLLBACK")
+        if kept is not None:
+            kept.drop()
         raise
     con.execute("COMMIT")
+    if kept is not None:
+        kept.tell()
 
 
 def _set_journal_mode(con: apsw.Connection, path: str, mode: str, timeout_s: float) -> None:
@@ -305,6 +325,13 @@ class SessionContext:
         self.random_bytes = random_bytes
         self.statements = 0
         self.verifies = verifies
+
+
+class KeptCopy(Protocol):
+    """The copy of a store that is being migrated."""
+
+    def tell(self) -> None: ...  # noqa: D102
+    def drop(self) -> None: ...  # noqa: D102
 
 
 class DeferredIndexes(Protocol):

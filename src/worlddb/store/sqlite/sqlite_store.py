@@ -22,8 +22,9 @@ import apsw
 
 from worlddb.errors import StorageError
 from worlddb.model.inputs import commit_time
+from worlddb.store.interface import Migration
 from worlddb.store.rows import CommitRow, NewText
-from worlddb.store.sqlite.backup import copy_pages, copy_to_new, refuse_bad_target
+from worlddb.store.sqlite.backup import copy_pages, copy_to_new, migrate_store, refuse_bad_target
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
@@ -34,7 +35,6 @@ from worlddb.store.sqlite.database_file import (
     connect,
     connect_immutable,
     connect_somehow,
-    migrate,
     refuse_bad_path,
     refuse_old_format,
     teach_writer,
@@ -76,8 +76,7 @@ class SqliteReader:
         self.head, self.commit_at, self.commits = journal.head, journal.commit_at, journal.commits
         self.state_count = journal.state_count
         self._nodes = nodes = NodeTable(session, journal)
-        self.node_row = nodes.node_row
-        self.ids_like = nodes.ids_like
+        self.node_row, self.ids_like = nodes.node_row, nodes.ids_like
         self.nodes = nodes.nodes
         self.bodies = nodes.bodies
         self.world = nodes.world
@@ -250,6 +249,7 @@ class SqliteStore:
         durability: str,
         busy_timeout_s: float,
         verify_reads: bool = True,
+        migration: Migration = "copy",
     ) -> None:
         self.path = path
         self._clock = clock
@@ -271,7 +271,7 @@ class SqliteStore:
         with LOCKED_FILES.opening(), translated(path):
             refuse_second_name(path, self._file)
             LOCKED_FILES.refuse_two_logs(self._file)
-            self._writer = self._open_writer(read_only, create, durability)
+            self._writer = self._open_writer(read_only, create, migration)
             in_file = path != MEMORY and not self._immutable
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
@@ -284,7 +284,7 @@ class SqliteStore:
             Checkpointer(self._file, self._writer, self._gate, self._watch) if keeps_log else None
         )
 
-    def _open_writer(self, read_only: bool, create: bool, durability: str) -> apsw.Connection:
+    def _open_writer(self, read_only: bool, create: bool, kind: Migration) -> apsw.Connection:
         if (read_only or not create) and self.path != MEMORY:
             if not os.path.exists(self.path):
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
@@ -309,7 +309,7 @@ class SqliteStore:
                 refuse_old_format(con, self.path)
                 con.execute("PRAGMA query_only = ON")
             else:
-                migrate(con, self.path, self._busy_timeout_s)
+                migrate_store(con, self.path, self._file, self._busy_timeout_s, kind)
                 teach_writer(con)
         except BaseException:
             con.close()

@@ -1,4 +1,4 @@
-"""`worlddb backup` and `worlddb restore`: a copy of the store, and back again."""
+"""`worlddb backup`, `restore` and `migrate`: a copy of the store, and back; the present format."""
 
 from __future__ import annotations
 
@@ -86,3 +86,25 @@ def run_restore(args: argparse.Namespace) -> int:
     root = str(last.root_state)
     done = f"restored {one_line(path)} up to commit {last.seq}, root state {root}"
     return report(args, {"path": path, "commit": last.seq, "root_state": root}, done)
+
+
+@command("migrate")
+def run_migrate(args: argparse.Namespace) -> int:
+    """Bring a store to the present format; keep a copy.
+
+    Bring a store that an older version wrote to the format of this version. A copy of
+    the store as it was is kept beside it. Ids, hashes and the journal stay. Commands that
+    only read never do this. 'worlddb write' and the servers do, and say so.
+
+    Examples:
+      worlddb migrate               # your store
+      worlddb migrate --db work.db  # another one
+    """
+    from worlddb.audit.backup_restore import migrate
+
+    path = existing_store(store_path(args))
+    before, present = migrate(path)
+    done = f"brought from format {before} to format {present}"
+    said = done if before < present else f"has format {present} already"
+    facts = {"path": path, "was": before, "format": present}
+    return report(args, facts, f"{one_line(path)}: {said}")
