@@ -88,3 +88,19 @@ def test_who_quit_and_joined_ends_the_sentence_about_the_old_work() -> None:
 def test_an_address_is_one_word() -> None:
     assert value_key("A@x.com") == ("a@x.com",)
     assert value_key("A Café") == ("cafe",)
+
+
+def test_an_end_mark_or_a_first_capital_makes_no_other_memory() -> None:
+    memory = worlddb.Memory(":memory:", embedder="none")
+    first = memory.write("I like green tea.")
+    for text in (
+        "I like green tea",
+        "i like green tea.",
+        "I like green tea!",
+        " I like  green tea",
+    ):
+        again = memory.write(text)
+        assert (again.id, again.created) == (first.id, False)
+    assert memory.write("I like green tea?").created
+    assert memory.write("The code is abC.").created
+    assert memory.write("The code is abc.").created

@@ -104,7 +104,8 @@ def test_of_two_memories_that_say_the_same_the_very_text_is_taken(memory: Memory
         spaced = tx.create_node(type="Memory", content="Tea  is good", parent=scope).id
     assert memory.write("Tea  is good", user_id="ada").id == spaced
     assert memory.write("Tea  is  good", user_id="ada").id != spaced
-    assert memory.write("tea is good", user_id="ada").created, "letters count"
+    assert not memory.write("tea is good!", user_id="ada").created
+    assert memory.write("Tea is GOOD", user_id="ada").created, "letters inside count"
 
 
 def test_a_message_without_a_time_was_said_when_the_one_before_it_was(memory: Memory) -> None:

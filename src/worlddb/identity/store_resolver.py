@@ -263,7 +263,7 @@ class StoreResolver:
 
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node in `parent` with the same type, name and content."""
-        rows = self.alike((node.type, node.name, node.content), parent)
+        rows = self.alike([(node.type, node.name, node.content)], parent)
         if not rows:
             return None
         wanted = (parent, node.type, node.name, node.content)
@@ -272,12 +272,12 @@ class StoreResolver:
                 return body.row
         return None
 
-    def alike(self, text: tuple[str, str, str], parent: int) -> list[int]:
-        """Return the rows that the content index has for a (type, name, content) in a world.
+    def alike(self, texts: Iterable[tuple[str, str, str]], parent: int) -> list[int]:
+        """Return the rows that the content index has for any (type, name, content) in a world.
 
         A node that was born in the root world may live in this one by now.
         """
-        keys = [content_key(*text, world) for world in {parent, ROOT_ROW}]
+        keys = [content_key(*text, world) for text in texts for world in {parent, ROOT_ROW}]
         now = to_micros(self.view.moment.now, "now")
         return self.reader.alike(keys, now, EQUAL_TEXTS_MAX)
 

@@ -135,6 +135,10 @@ def dated(messages: Sequence[Message], at: datetime) -> list[Message]:
     return found
 
 
+END_MARKS = ".!"
+"""Signs at the end of a text that do not change what it says; a question mark does."""
+
+
 def same_text(one: str, other: str) -> bool:
     """Return whether two texts say the same to the letter.
 
@@ -142,6 +146,20 @@ def same_text(one: str, other: str) -> bool:
     composed.
     """
     return _plain(one) == _plain(other)
+
+
+def spellings(text: str) -> set[str]:
+    """Return the spellings that say the same: with another first letter, end mark, or accents.
+
+    Only the first letter may differ in case: in a password, each letter counts.
+    """
+    plain = _plain(text)
+    bare = plain.rstrip(END_MARKS).rstrip() or plain
+    starts = {bare, bare[:1].lower() + bare[1:], bare[:1].upper() + bare[1:]}
+    forms = {text, plain, *(start + end for start in starts for end in ("", *END_MARKS))}
+    if text.isascii():
+        return forms
+    return forms | {unicodedata.normalize("NFD", form) for form in forms}
 
 
 def _plain(text: str) -> str:

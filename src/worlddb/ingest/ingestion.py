@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
-from unicodedata import normalize
 
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker
@@ -32,7 +31,7 @@ from worlddb.ingest.extraction_queue import (
     remove_from_queue,
     waiting_text,
 )
-from worlddb.ingest.extractors import dated, same_text
+from worlddb.ingest.extractors import dated, spellings
 from worlddb.ingest.plan import Outcome, Target, WorldDestination, WriteRequest, apply, prepare
 from worlddb.ingest.recluster import Reclusterer
 from worlddb.model.address import ROOT_ID, Id
@@ -206,16 +205,17 @@ class Ingestion:
         if len(messages) != 1 or row is None:
             return messages
         text = messages[0].text
-        # The index ignores white space but not how accents are composed: ask for either spelling.
-        forms = {text, *(normalize(form, text) for form in ("NFC", "NFD"))}
+        # The index ignores white space and nothing else: ask for every spelling.
+        forms = spellings(text)
         resolver = resolver_in(reader, row, self.clock(), within=target.within)
-        rows = [one for form in sorted(forms) for one in resolver.alike((MEMORY, "", form), row)]
+        rows = resolver.alike([(MEMORY, "", form) for form in sorted(forms)], row)
         if not rows:
             return messages
         there = [
             body.content
             for body in reader.bodies(sorted(resolver.said.keep(rows)))
-            if (body.parent, body.type) == (row, MEMORY) and same_text(body.content, text)
+            if (body.parent, body.type) == (row, MEMORY)
+            and not forms.isdisjoint({body.content, " ".join(body.content.split())})
         ]
         spelled = there[0] if there and text not in there else text
         return [replace(messages[0], text=spelled)]
