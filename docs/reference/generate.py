@@ -26,7 +26,7 @@ GROUPS = {
         *("Memory", "Written", "Linked", "Remembered", "MemoryPage", "Retired"),
         *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept", "Split"),
         *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
-        "Soundness",
+        *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [

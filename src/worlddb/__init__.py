@@ -45,10 +45,13 @@ if TYPE_CHECKING:
     from worlddb.memory.results import (
         CommitPage,
         ConflictPage,
+        EdgeTypeEntry,
+        EdgeTypes,
         Linked,
         MemoryPage,
         MergeProposal,
         ProposalPage,
+        Proven,
         Remembered,
         Retired,
         Scope,
@@ -97,6 +100,7 @@ if TYPE_CHECKING:
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
     from worlddb.query.subgraph import Subgraph
+    from worlddb.recall.hit_path import PathStep
     from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
@@ -129,6 +133,8 @@ __all__ = [
     "EdgeDeclaration",
     "EdgeDraft",
     "EdgeHandler",
+    "EdgeTypeEntry",
+    "EdgeTypes",
     "Embedder",
     "Extracted",
     "ExtractiveSummarizer",
@@ -158,12 +164,14 @@ __all__ = [
     "NotFoundError",
     "Ontology",
     "Outdated",
+    "PathStep",
     "Pending",
     "Plan",
     "Problem",
     "Proof",
     "Proposal",
     "ProposalPage",
+    "Proven",
     "ProviderError",
     "Query",
     "QueryBuilder",
@@ -226,8 +234,8 @@ _NAMES_OF = {
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.results": (
-        "CommitPage ConflictPage Linked MemoryPage MergeProposal ProposalPage Remembered Retired "
-        "Scope ScopePage Soundness ToldConflict Written"
+        "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
+        "ProposalPage Proven Remembered Retired Scope ScopePage Soundness ToldConflict Written"
     ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
@@ -247,6 +255,7 @@ _NAMES_OF = {
     "worlddb.query.query_builder": "Plan QueryBuilder",
     "worlddb.query.query_spec": "QuerySpec",
     "worlddb.query.subgraph": "Subgraph",
+    "worlddb.recall.hit_path": "PathStep",
     "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",

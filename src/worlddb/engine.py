@@ -14,7 +14,7 @@ from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, package_handlers
-from worlddb.recall.hits import RecallCounter
+from worlddb.recall.recall_counter import RecallCounter
 from worlddb.store.backends import check_options, open_store
 from worlddb.store.interface import Store
 from worlddb.view.visibility import wall_clock

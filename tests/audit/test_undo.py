@@ -253,22 +253,36 @@ def test_the_successor_of_an_erased_text_is_erased_with_it(memory: Memory) -> No
 
 
 def test_a_bound_caller_undoes_only_what_is_its_own(memory: Memory) -> None:
-    mine = memory.write("I live in Rome.", user_id="ada", at=JAN)
-    theirs = memory.write("I live in Rome.", user_id="bob", at=FEB)
-    bound = memory.bound(user_id="ada")
-    for foreign in (seq(theirs), 99):
-        with pytest.raises(RejectedError, match="not yours"):
+    memory.write("I live in Rome.", user_id="bob", at=FEB)
+    bound = memory.bound(user_id="ada", writes_into=["app_id"])
+    mine = bound.write("I live in Rome.", at=JAN)
+    theirs = memory.write("I moved to Oslo.", user_id="bob", at=MAR)
+    assert theirs.commit is not None
+    for foreign in (seq(theirs), 99, theirs.commit, [seq(mine), 99]):
+        with pytest.raises(RejectedError, match="yours alone"):
             bound.undo(foreign)
-    with pytest.raises(RejectedError):
-        bound.undo([seq(mine), seq(theirs)])
     with pytest.raises(RejectedError):
         memory.undo(seq(theirs), user_id="ada")
     assert len(memory.list(user_id="bob")) == 1
     shared = bound.write("We meet in the shop.", app_id="shop")
-    bound.undo(seq(shared))
+    assert (seq(mine), seq(shared)) == (1, 2)  # Its own numbers, not those of the store.
+    undone = bound.undo(seq(shared))
+    assert undone.commits == (2,)
+    assert undone.root_state != memory.db.root_state
+    bound.undo(undone.commit)  # type: ignore[arg-type]
+    assert {one.text for one in bound.list()} == {"I live in Rome.", "We meet in the shop."}
+    ended = bound.retire(mine.id)
+    bound.undo(ended.commit)  # type: ignore[arg-type]
+    assert len(bound.list()) == 2
+    with pytest.raises(ConflictError, match="undone already"):
+        bound.undo(ended.commit)  # type: ignore[arg-type]
     bound.undo(seq(mine))
-    assert not memory.list(user_id="ada")
+    assert {one.text for one in bound.list()} == {"We meet in the shop."}
     assert memory.db.log()[-1].actor == "memory"
+    assert [one.seq for one in bound.log()] == sorted(
+        (one.seq for one in bound.log()), reverse=True
+    )
+    assert max(one.seq for one in bound.log()) < memory.db.log()[-1].seq
 
 
 def test_known_time_before_an_undo_is_untouched(memory: Memory) -> None:

@@ -141,7 +141,7 @@ def test_a_name_is_itself(name: str, type: str) -> None:
 @given(names)
 def test_keys_are_few_and_blind_to_case(name: str) -> None:
     keys = block_keys(name)
-    assert len(keys) <= 16
-    assert all(key[0] in "=wpbis" for key in keys)
+    assert len(keys) <= 18
+    assert all(key[0] in "=nwpbis" for key in keys)
     if name.isascii():
         assert block_keys(name.upper()) & keys or not keys

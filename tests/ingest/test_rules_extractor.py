@@ -74,7 +74,55 @@ def test_a_word_at_the_start_of_a_sentence_is_a_name_if_it_is_one_elsewhere() ->
     assert items(drafted("Zubrowka is cold.")) == set()
     assert items(drafted("Zubrowka is cold. I moved to Zubrowka.")) == {("name", "Zubrowka")}
     later = drafted(("Tom", "Zubrowka is cold."), ("Ann", "I love to be in Zubrowka."))
-    assert [edge.source for edge in later.edges] == ["turn:0", "turn:1"]
+    place = node(later, "Zubrowka").key
+    assert [edge.source for edge in later.edges if edge.target == place] == ["turn:0", "turn:1"]
+
+
+def test_a_word_that_may_be_a_name_is_left_to_the_store() -> None:
+    zubrowka = node(drafted("Zubrowka is cold."), "Zubrowka")
+    assert zubrowka.known_only
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("Sarah Chen drinks tea.", "Sarah Chen"),
+        ("Lucía prefers tea", "Lucía"),
+        ("The author of Oliver Twist is Charles Dickens.", "Oliver Twist"),
+        ("Oslo Airport: the main airport of Norway.", "Oslo Airport"),
+        ("# Oslo Airport\n\nThe main airport of Norway.", "Oslo Airport"),
+        ("Tesla (company): a maker of cars from Texas.", "Tesla (company)"),
+        ("White panther: A white panther is a white cat from Africa.", "White panther"),
+        ("東京: 日本の首都。", "東京"),
+    ],
+)
+def test_a_text_is_about_its_title_or_the_name_it_opens_with(text: str, subject: str) -> None:
+    draft = drafted(text)
+    about = [edge.target for edge in draft.edges if edge.metadata.get("role") == "about"]
+    assert about == [node(draft, subject).key]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Note: call Sarah back.",
+        "I met Sarah.",
+        "Here is the list: milk and eggs.",
+        "Shopping List: milk and eggs",
+        "It was Sarah who called.",
+    ],
+)
+def test_a_text_without_title_and_opening_name_is_about_nobody(text: str) -> None:
+    assert not any(edge.metadata.get("role") for edge in drafted(text).edges)
+
+
+def test_a_turn_is_about_its_speaker() -> None:
+    draft = drafted(("Caroline", "I moved."), ("user", "Where to?"), ("Caroline", "To Oslo."))
+    spoken = [edge for edge in draft.edges if edge.target == node(draft, "Caroline").key]
+    assert [(edge.source, edge.metadata["role"]) for edge in spoken] == [
+        ("turn:0", "about"),
+        ("turn:2", "about"),
+    ]
 
 
 def test_part_of_what_is_meant_is_no_name() -> None:
@@ -171,7 +219,8 @@ def test_a_speaker_s_own_name_leads_to_the_speaker() -> None:
 def test_a_speaker_who_is_named_by_another_is_one_node() -> None:
     draft = drafted(("Caroline Hayes", "My cat Bo is ill."), ("Joe", "Sorry to hear, Caroline!"))
     assert node(draft, "Caroline Hayes").aliases == ("Caroline",)
-    assert [each.name for each in draft.nodes if each.type == "Entity"] == ["Caroline Hayes", "Bo"]
+    names = [each.name for each in draft.nodes if each.type == "Entity"]
+    assert names == ["Caroline Hayes", "Joe", "Bo"]
 
 
 def test_speakers_without_a_name_are_not_looked_for() -> None:

@@ -130,16 +130,21 @@ def test_history_is_told_as_far_as_it_is_the_callers(memory: Memory, bob: Memory
     assert [one.seq for one in (*page, *older)] == [one.seq for one in whole]
     assert older.next_cursor is None
     assert {one.seq for one in page} == {last, last - 1}
-    mine = {one.seq for one in memory.log(user_id="ada")}
-    theirs = {one.seq for one in bob.log()}
+    mine = {one.time for one in memory.log(user_id="ada")}
+    theirs = {one.time for one in bob.log()}
     assert mine
     assert theirs
     assert not mine & theirs
+    assert [one.seq for one in bob.log()] == [1]  # Its own number, not that of the store.
+    assert memory.db.root_state not in {one.root_state for one in bob.log()}
     assert [change.id for change in memory.log(user_id="ada")[0].changes] == [tea.id]
     assert tea.id in {node.id for node in memory.diff(0, last).nodes}
     assert tea.id not in {node.id for node in bob.diff(0, last).nodes}
-    assert not bob.diff(last - 1, last).changes
-    assert worlddb.verify_proof(memory.prove(tea.id), memory.db.root_state)
+    assert len(bob.diff(0, 1).nodes) >= 1
+    assert not bob.diff(1, 1).nodes
+    proven = memory.prove(tea.id)
+    assert proven.root_state == memory.db.root_state
+    assert worlddb.verify_proof(proven.proof, proven.root_state)
     assert memory.check().sound
     for call in (lambda: bob.prove(tea.id), bob.check):
         with pytest.raises(RejectedError, match="whole store"):
@@ -167,6 +172,22 @@ def test_a_scope_is_consolidated_and_its_summaries_come_first(memory: Memory, bo
         memory.recall("Apollo", summaries="last")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="one scope"):
         memory.consolidate(user_id=["ada", "bob"])
+
+
+def test_an_edge_type_is_declared_for_a_scope(memory: Memory, bob: Memory) -> None:
+    one, two = (memory.write(f"Node {number} of the org chart.") for number in range(2))
+    declared = memory.declare("manages", acyclic=True, inverse="managed_by", user_id="ada")
+    assert (declared.type, declared.acyclic) == ("manages", True)
+    memory.link("manages", one.id, two.id)
+    assert memory.query(f"seeds {two.id} | traverse managed_by").ids == {one.id}
+    with pytest.raises(RejectedError):
+        memory.link("manages", two.id, one.id)
+    mine = {kind.type: kind for kind in memory.edge_types(user_id="ada")}
+    assert mine["manages"].declaration == declared
+    assert mine["causes"].ships
+    assert "manages" not in {kind.type for kind in bob.edge_types()}
+    bob.declare("likes", symmetric=True)
+    assert "likes" not in {kind.type for kind in memory.edge_types()}
 
 
 def test_the_list_can_be_of_some_types(memory: Memory) -> None:

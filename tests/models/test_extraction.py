@@ -79,8 +79,8 @@ def test_facts_and_turns_refer_to_entities_by_one_key_for_all_their_names() -> N
     moved, agent, _, marry = of_type(draft, "Fact")
     assert edges(draft, "refers_to", moved.key).keys() == {"entity:user", "entity:oslo"}
     said = edges(draft, "refers_to", agent.key)
-    assert said["entity:rachel adams"] == {"role": "subject", "kind": "person"}
-    assert said["entity:user"] == {"role": "about", "kind": "person"}
+    assert said["entity:rachel adams"] == {"role": "about", "kind": "person"}
+    assert said["entity:user"] == {"kind": "person"}
     assert edges(draft, "refers_to", marry.key) == {}
     assert edges(draft, "refers_to", "turn:1")["entity:rachel adams"]["text"] == "Rachel"
 

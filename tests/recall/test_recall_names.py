@@ -19,8 +19,11 @@ from recall.search_stage import (
     open_store,
 )
 from worlddb import AsOf, Id, WorldDB
+from worlddb.index.ranking_numbers import SCALARS
 
 BY_NAME = lanes("graph")
+MENTION = SCALARS.mention_share
+"""What a text gets that only mentions a name of the question."""
 
 
 @pytest.fixture(params=[1 << 20, 0], ids=["held", "wide"])
@@ -131,8 +134,8 @@ def test_several_names_count_together_and_a_rare_one_more(db: WorldDB) -> None:
     scores = {hit.node.id: hit.lanes["graph"].score for hit in answer}
     assert found(answer)[0] == of_ada
     assert len(answer) == 7
-    assert scores[of_ada] == pytest.approx(1.0 + scores[of_bob])
-    assert hit_of(db.recall("Ada", settings=BY_NAME), of_ada).lanes["graph"].score == 1.0
+    assert scores[of_ada] == pytest.approx(MENTION + scores[of_bob])
+    assert hit_of(db.recall("Ada", settings=BY_NAME), of_ada).lanes["graph"].score == MENTION
     assert ada
 
 
@@ -204,7 +207,7 @@ def test_what_ended_or_is_of_another_kind_is_not_led_to_and_not_counted(db: Worl
     assert leads_to(db, "Ada") == sorted([said, note])
     (hit,) = db.recall("Ada", settings=BY_NAME, types=["Fact"])
     assert hit.node.id == said
-    assert hit.lanes["graph"].score == 1.0
+    assert hit.lanes["graph"].score == MENTION
     assert set(leads_to(db, "Ada", include_superseded=True)) == {said, note, gone}
 
 

@@ -25,6 +25,7 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import (
     NOW,
+    SCOPE,
     Change,
     Commit,
     Node,
@@ -224,6 +225,8 @@ def _plan_retirements(
 ) -> None:
     """Choose which of the written nodes are retired, and what ends with them."""
     nodes = reader.nodes(written)
+    # A scope is a place for whoever writes next, and may be another's: it stays, if only empty.
+    written = {row for row in written if nodes[row].type != SCOPE}
     names = {body.row for body in reader.bodies(sorted(written)) if is_name_only(body)}
     gone = {row for row in written if row not in names}
     # Inner worlds first: a session whose turns all go has nothing left inside.

@@ -183,14 +183,6 @@ def _members(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, l
     return found
 
 
-def claiming(
-    reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
-) -> set[int]:
-    """Return the rows of nodes that claim, at a moment, a value of one of some relations."""
-    claims = stated(reader, subjects, relations, moment)
-    return {item.source for item, claim in claims if claim.value}
-
-
 def stated(
     reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
 ) -> list[tuple[EdgeRow, Claimed]]:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 BASE = "as asked for"
 K_VALUES = ("10", "20", "50", "100")
-RANK_COLUMNS = ("all@5", "all@10", "ndcg@10", "turns@10", "turns@50", "tokens@10")
+RANK_COLUMNS = (
+    *("all@5", "all@10", "ndcg@10", "recall@1", "recall@5", "recall@10", "turns@5", "turns@10"),
+    *("turns@50", "last@10", "outdated@gold", "tokens@10"),
+)
 ANSWER_COLUMNS = ("correct", "match", "f1", "evidence", "tokens")
 STAR_QUESTIONS_MIN = 20  # with fewer, a bootstrap's interval is too narrow to be believed
 MODEL_ROLES = ("answerer", "judge", "extractor")
@@ -99,6 +102,7 @@ def _embedder(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
 KNOBS: Mapping[str, Knob] = {
     "lanes": Knob(_lanes),
     "facts": Knob(_facts, "reading"),
+    "classes": Knob(_fixed("no accepted classes", classes=False)),
     "summaries": Knob(_fixed("no summaries", summaries=False), "model"),
     "k": Knob(_k, "answers"),
     "embedder": Knob(_embedder),

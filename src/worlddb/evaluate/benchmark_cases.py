@@ -46,7 +46,8 @@ class GoldQuestion:
     """A question about a conversation, with the places of its evidence.
 
     `has_answer` is False where the right answer is that there is none. `gold_missing` counts the
-    evidence that the file names and does not contain.
+    evidence that the file names and does not contain. `last` is the end of a chain of evidence.
+    `outdated` is what a gold turn has replaced.
     """
 
     id: str
@@ -58,6 +59,8 @@ class GoldQuestion:
     reference: str = ""
     has_answer: bool = True
     gold_missing: int = 0
+    last: tuple[int, int] | None = None
+    outdated: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def is_measured(self) -> bool:

@@ -41,6 +41,7 @@ class RunSettings:
     context_tokens: int | None = None
     lanes: tuple[str, ...] = LANES
     weighed: bool = True
+    classes: bool = True
     embedder: str | None = None
     pooling: Literal["attention", "mean"] = "attention"
     adversarial: bool = False
@@ -74,10 +75,10 @@ class RunSettings:
 
     def recall_settings(self) -> RecallSettings:
         """Return how questions are recalled."""
-        settings = RecallSettings(weights=dict.fromkeys(self.lanes, 1.0))
+        weights = dict.fromkeys(self.lanes, 1.0)
         if self.weighed:
-            return settings
-        return RecallSettings(weights=settings.weights, weighing=None)
+            return RecallSettings(weights=weights, classes=self.classes)
+        return RecallSettings(weights=weights, classes=self.classes, weighing=None)
 
     def make_embedder(self) -> Embedder | str | None:
         """Return the embedder that is meant; None for the default."""

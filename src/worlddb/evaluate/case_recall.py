@@ -41,6 +41,8 @@ RANK_DEFINITIONS = {
     "ndcg@10, mrr": "of the sessions, with gains of 0 and 1",
     "turns@k": "all gold turns among the first k turns, over the questions with marked turns",
     "recall@k": "the share of gold turns among the first k turns, over the same questions",
+    "last@10": "the last fact of a chain is among the first 10 turns",
+    "outdated@gold": "something that a gold turn has replaced ranks above every gold turn",
     "tokens@k": "what the first k turns take in a prompt, a token being four characters",
 }
 
@@ -211,6 +213,7 @@ def ask(
         "figures": {
             **session_figures(sessions, question.sessions),
             **turn_figures(turns, question.turns),
+            **chain_figures(turns, question),
             **{f"tokens@{k}": float(sum(hit.tokens for hit in found.hits[:k])) for k in TURNS_AT},
         },
         "recall_s": seconds,
@@ -266,4 +269,17 @@ def turn_figures(ranked: Sequence[TurnPlace], gold: frozenset[TurnPlace]) -> dic
         among = gold & set(ranked[:k])
         figures[f"turns@{k}"] = float(among == gold)
         figures[f"recall@{k}"] = len(among) / len(gold)
+    return figures
+
+
+def chain_figures(ranked: Sequence[TurnPlace], question: GoldQuestion) -> dict[str, float]:
+    """Return whether the end of a chain is found, and whether anything outdated is above gold."""
+    figures: dict[str, float] = {}
+    if question.last is not None:
+        figures["last@10"] = float(question.last in ranked[:10])
+    if question.outdated:
+        first = next(
+            (rank for rank, one in enumerate(ranked) if one in question.turns), len(ranked)
+        )
+        figures["outdated@gold"] = float(bool(question.outdated & set(ranked[:first])))
     return figures

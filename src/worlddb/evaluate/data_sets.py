@@ -24,6 +24,7 @@ from worlddb.errors import FormatError, InvalidInputError
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, LayoutError, check_case, object_in
 from worlddb.evaluate.conversation_sets import dmr_cases, locomo_cases, longmemeval_cases
 from worlddb.evaluate.further_sets import beam_cases, memdaily_cases, timeqa_cases
+from worlddb.evaluate.linked_sets import facts_cases, multihop_cases
 
 CHUNK_BYTES = 1 << 20  # read at once; larger chunks are no faster
 SLACK = 64
@@ -50,7 +51,9 @@ class DataSet:
 
     `sign` is a key that items of this format have and items of the others have not. `gold_rule`
     says what counts as gold where the file marks none, and `without_gold` why a question cannot be
-    measured then. `headline` names the figures by which the set is usually reported.
+    measured then. `reading` is what reads the texts unless a run says otherwise: where they are
+    memories by themselves, as the engine reads them by default. `headline` names the figures by
+    which the set is usually reported.
     """
 
     name: str
@@ -59,6 +62,7 @@ class DataSet:
     headline: tuple[str, ...]
     gold_rule: str = ""
     without_gold: str = "without marked evidence"
+    reading: str = "verbatim"
 
 
 DATA_SETS = {
@@ -103,6 +107,23 @@ DATA_SETS = {
             sign="01_simple_events",
             cases=memdaily_cases,
             headline=("recall@5", "recall@10"),
+        ),
+        DataSet(
+            name="multihop",
+            sign="2wiki",
+            cases=multihop_cases,
+            headline=("recall@5", "turns@5"),
+            reading="rules",
+        ),
+        DataSet(
+            name="facts",
+            sign="context",
+            cases=facts_cases,
+            headline=("recall@1", "outdated@gold", "last@10", "turns@10"),
+            gold_rule="questions whose fact, or chain of facts, a rule of ours finds. The file "
+            "marks only the answers",
+            without_gold="without a fact that ends with an accepted answer",
+            reading="rules",
         ),
     )
 }

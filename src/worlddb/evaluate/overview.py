@@ -43,6 +43,9 @@ def variants(base: RunSettings) -> Iterator[tuple[str, RunSettings]]:
     """Yield the run as asked for, and the simpler ones beside it."""
     yield BASE, base
     yield "without the graph lane", replace(base, lanes=("text", "vector"))
+    if base.reading != "verbatim":
+        yield "no facts and entities", replace(base, facts=False)
+        yield "no accepted classes", replace(base, classes=False)
     yield "plain rank fusion", replace(base, weighed=False)
     yield "text lane alone", replace(base, lanes=("text",), weighed=False)
     yield "vector lane alone", replace(base, lanes=("vector",), weighed=False)

@@ -46,7 +46,7 @@ BRACKETS = (
 )
 WIDTH, BAR, GAP, LABEL, RIGHT = 640, 18, 10, 190, 70
 """Of a drawing, its bars, the space between them, and what stands left and right of them."""
-_TURN_FIGURES = ("turns@", "recall@", "tokens@")
+_TURN_FIGURES = ("turns@", "recall@", "last@", "outdated@", "tokens@")
 _ANSWER_FIGURES = ("correct", "match", "numeric", "exact", "f1", "evidence", "tokens")
 _INTERVAL = re.compile(r"(\S+) (\[.*\])")
 

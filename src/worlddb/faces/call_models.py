@@ -118,6 +118,12 @@ def _text_or_messages(given: Any) -> Any:
     return given
 
 
+def _line_or_object(given: Any) -> Any:
+    if not isinstance(given, str | dict):
+        raise PydanticCustomError("line_or_object", "give a line of steps or a JSON object")
+    return given
+
+
 def _whole(given: Any) -> Any:
     # JSON has one kind of number: 10.0 is a whole one.
     return int(given) if isinstance(given, float) and given.is_integer() else given
@@ -194,6 +200,13 @@ def _hint(one: Parameter, for_model: bool) -> Any:
             single = Annotated[str, Field(json_schema_extra=SAYS_SOMETHING)]
             several = Annotated[list[single], Field(max_length=one.most, fail_fast=True)]
             return str if for_model else single | several
+        case "query":
+            return Annotated[text | dict[str, Any], BeforeValidator(_line_or_object)]
+        case "numbers":
+            number = Annotated[int, Field(ge=one.least), BeforeValidator(_whole)]
+            if for_model:
+                return number
+            return number | Annotated[list[number], Field(min_length=1, max_length=one.most)]
         case "scope":
             # For a model, Memory itself refuses a bad value: its message says more.
             extra: Any = {"pattern": r"^[^\s\u0000-\u001f]([^\u0000-\u001f]*[^\s\u0000-\u001f])?$"}

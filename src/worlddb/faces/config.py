@@ -40,6 +40,7 @@ FILE_VARIABLE = "WORLDDB_CONFIG"
 FILE_BYTES_MAX = 1 << 20  # A settings file is a page; a larger one is the wrong file.
 LOG_LEVELS = ("debug", "info", "warning", "error")
 EXTRACTORS = ("rules", "verbatim", "llm")
+TOOLSETS = ("memory", "graph")
 HIDDEN = "(hidden)"
 DEFAULT = "default"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
@@ -156,6 +157,7 @@ class Settings:
     extractor: str = _setting("WORLDDB_EXTRACTOR", _one_of(*EXTRACTORS), default="rules")
     verify_reads: bool = _setting("WORLDDB_VERIFY_READS", _flag, default=True)
     consolidate_every_s: float | None = _setting("WORLDDB_CONSOLIDATE_EVERY_S", _seconds)
+    tools: str = _setting("WORLDDB_TOOLS", _one_of(*TOOLSETS), default="memory")
 
 
 KINDS: Mapping[str, _SettingKind] = {one.name: one.metadata["kind"] for one in fields(Settings)}
@@ -255,9 +257,17 @@ def _file(path: str) -> dict[str, Any]:
 
 
 def open_memory(
-    settings: Settings, *, create: bool = True, migrate: bool = True, actor: str
+    settings: Settings,
+    *,
+    create: bool = True,
+    migrate: bool = True,
+    actor: str,
+    consolidates: bool = False,
 ) -> Memory:
-    """Open the store as `worlddb.Memory`; without `create` it must exist."""
+    """Open the store as `worlddb.Memory`; without `create` it must exist.
+
+    With `consolidates` it is consolidated in the background, if the settings say how often.
+    """
     from worlddb.memory.memory import Memory
 
     path = creatable_store(settings.path) if create else existing_store(settings.path)
@@ -271,6 +281,7 @@ def open_memory(
         extractor=extractor_of(settings),
         user_id=settings.user_id,
         actor=actor,
+        consolidate_every_s=settings.consolidate_every_s if consolidates else None,
     )
 
 

@@ -210,21 +210,25 @@ def _kind_and_score(one: str, other: str, least: float) -> tuple[str, float] | N
     if is_nickname(one, other):
         return "nickname", KIND_SCORES["nickname"]
     sounds_same = spoken(one) == spoken(other)
+    likeness = jaro_winkler()(one, other)
+    code = sound_code(one)
+    sound = len(code) >= SOUND_CODE_MIN and code == sound_code(other)
+    if likeness < least and not sounds_same and not sound and sorted(one) != sorted(other):
+        # Two unlike words, as most pairs are.
+        return ("cousins", KIND_SCORES["cousins"]) if are_cousins(one, other) else None
     if are_cousins(one, other) and not sounds_same:
         return "cousins", KIND_SCORES["cousins"]
     if are_two(one, other) or max(one + other) >= ALPHABETS_END:
         return None
     if changes_gender(shorter, longer) or _is_derived(shorter, longer):
         return None
-    likeness = jaro_winkler()(one, other)
     if sorted(one) == sorted(other):
         likeness = max(likeness, SWAPPED_SCORE_MIN)
     if likeness >= least and _is_slip(shorter, longer):
         return "typo", max(likeness, KIND_SCORES["spoken"]) if sounds_same else likeness
     if sounds_same:
         return "spoken", KIND_SCORES["spoken"]
-    code = sound_code(one)
-    if len(code) >= SOUND_CODE_MIN and code == sound_code(other):
+    if sound:
         return "sound", min(likeness, SOUND_SCORE_MAX)
     return None
 

@@ -13,6 +13,7 @@ Names are filed under keys, which find the few possible names among a million. A
 in pairs, so that a common word hides no name.
 
     =john smith    the folded name
+    n:john smith   the name as a text says it, where that differs: without signs and qualifier
     w:john         the longest words, and the last two joined: rare words, whatever is beside them
     p:j5 s53       the sounds of the first and the last word: slips in both, in either order
     b:joh smi      their first letters: slips further on that change the sound
@@ -26,6 +27,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -46,10 +48,10 @@ from worlddb.identity.match_values import (
 )
 from worlddb.identity.resolver import Resolver
 from worlddb.index.held_world import VectorRows, ranked
-from worlddb.index.name_index import NameIndex, name_number
+from worlddb.index.name_index import NameIndex, name_key, name_number, unqualified
 from worlddb.index.search import Search, loaded
 from worlddb.index.vectors import EMBED_BATCH, Vectors
-from worlddb.language.proper_names import formal_names, read_name, sound_code
+from worlddb.language.proper_names import Name, formal_names, read_name, sound_code
 from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import DraftNode
 from worlddb.model.inputs import to_micros
@@ -58,6 +60,7 @@ from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import NOWHERE, View, moment_of
 
+NAMES_CACHED = 1 << 12  # a text's names are looked up, compared and filed in turn
 KEY_WORDS_MAX = 3  # the longest words of a name are the rarest; more keys make the index larger
 KEY_PREFIX_CHARS = 3  # a slip in the first three letters is rare
 BEHIND_MAX = EMBED_BATCH
@@ -73,12 +76,17 @@ NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 _ROLE = re.compile(r"(?:my|our|your|his|her|its|their)\s|\S.*['’]s?\s", re.IGNORECASE)
 
 
-def block_keys(name: str) -> set[str]:
+@lru_cache(maxsize=NAMES_CACHED)
+def block_keys(name: str) -> frozenset[str]:
     """Return the keys under which a name is filed."""
     parts = read_name(name)
-    if not parts.key:
-        return set()
+    return frozenset(_block_keys(name, parts)) if parts.key else frozenset()
+
+
+def _block_keys(name: str, parts: Name) -> set[str]:
     keys = {f"={parts.key}"}
+    said = {name_key(name), name_key(unqualified(name))} - {"", parts.key}
+    keys.update(f"n:{key}" for key in said)
     words = parts.words
     if not words:
         return keys
@@ -178,6 +186,7 @@ class StoreResolver:
         self._aliases: dict[int, list[str]] = {}
         self._attributes: dict[int, list[Mapping[str, str]]] = {}
         self._counts: dict[str, int] = {}
+        self._shared: dict[frozenset[str], list[int]] = {}
         self._new_rows: list[int] | None = None
         self._population: Population | None = None
 
@@ -185,6 +194,10 @@ class StoreResolver:
         """Return the verdict on a drafted node."""
         named = _named(node)
         return self._exact(named) or self.of(named, set())
+
+    def exact(self, node: DraftNode) -> Verdict:
+        """Return the only visible node with exactly the drafted node's name and type, if any."""
+        return self._exact(_named(node)) or New()
 
     def _exact(self, named: NamedNode) -> Verdict | None:
         """Resolve without the tiers: the only visible node with exactly this name and type.
@@ -295,6 +308,12 @@ class StoreResolver:
     def _candidates(self, named: NamedNode) -> list[int]:
         """Return the rows that share keys with a candidate, those with most shared keys first."""
         keys = self._keys(named)
+        known = frozenset(keys)
+        if known not in self._shared:
+            self._shared[known] = self._sharing(keys)
+        return self._shared[known]
+
+    def _sharing(self, keys: set[str]) -> list[int]:
         self._file(keys)
         here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
         telling = self._settings.key_names_max

@@ -24,14 +24,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.name_index import first_name, name_key
+from worlddb.index.name_index import first_name, name_key, opening_key, unqualified
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, words
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import Change, Edge, decode_changes
+from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
@@ -297,7 +297,9 @@ class HeldWorld:
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
         self.text.add(words(f"{body.name} {body.content}"))
-        self._name(body.name, place)
+        if body.type not in NOT_NAMED:
+            for name in {body.name, unqualified(body.name), opening_key(body)}:
+                self._name(name, place)
         if first := first_name(body.type, body.name):
             self.firsts.setdefault(first, []).append(body.row)
 

@@ -23,11 +23,12 @@ from blake3 import blake3
 
 from worlddb.language.proper_names import ALSO_WORDS, is_given, is_name, read_name
 from worlddb.language.statement import frame_keys, statement_of
+from worlddb.language.text_title import opening_of
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import ROOT_ROW
+from worlddb.store.rows import ROOT_ROW, BodyRow
 
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 
@@ -40,8 +41,12 @@ SAID_NAME_CHARS_MAX = 80  # a longer name is not said in a question
 FULL_NAME_WORDS_MAX = 4  # a longer name is hardly that of a person
 FIRST_NAMED = frozenset({"Entity", "Person"})
 
+STATING = frozenset({"Memory", "Fact"})
+"""Types whose nodes state something of what they open with. A turn of a chat answers another."""
+
 _WORD = re.compile(r"[^\W_](?:[\w.'’&+#-]*[\w+#])?")
 _POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
+_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
 _SENTENCE_END = re.compile(r"[.!?:;\n\"“”(]")
 
 Postings = list[tuple[int, int]]
@@ -146,6 +151,8 @@ class NameIndex:
         around = reader.parents(chats) if chats else {}
         for body in bodies:
             world = body.parent or ROOT_ROW
+            if opening := opening_key(body):
+                filed += _postings([f"o:{opening}"], body.row, world)
             if body.type in STATED:
                 place = (around.get(world) or ROOT_ROW) if body.type == TURN else world
                 speaker = speaker_name(body.type, body.name)
@@ -206,9 +213,19 @@ def said_words(text: str) -> list[str]:
     return [_POSSESSIVE.sub("", match.group()) for match in _WORD.finditer(text)]
 
 
+def unqualified(name: str) -> str:
+    """Return a name without what stands in brackets behind it: Tesla, for "Tesla (company)"."""
+    return _QUALIFIER.sub("", name) or name
+
+
 def name_key(name: str) -> str:
     """Return the key under which a question finds a name; empty if the text is too long."""
     return folded(" ".join(said_words(name))) if len(name) <= SAID_NAME_CHARS_MAX else ""
+
+
+def opening_key(body: BodyRow) -> str:
+    """Return the key of the words that a memory opens with; empty for anything else."""
+    return name_key(opening_of(body.content)) if body.type in STATING else ""
 
 
 def first_name(type_: str, name: str) -> str:

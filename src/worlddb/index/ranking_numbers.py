@@ -38,6 +38,12 @@ class RankingScalars:
     brevity_max: float
     relative_day: float
     only_asks_penalty: float
+    mention_share: float
+    spread_texts: int
+    spread_hops: int
+    spread_decay: float
+    hub_max: int
+    references_max: int
 
 
 def values_of(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

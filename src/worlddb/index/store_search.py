@@ -39,7 +39,6 @@ DEPTH_GROWTH = 4  # factor by which a search that kept too few nodes looks deepe
 COUNTS_MAX = 100_000  # words whose counts are remembered: some megabytes
 REMEMBERED_FROM = 200  # a rarer word is counted each time: one more node changes its weight
 GROWTH = 1.1  # counts are read again when the store has grown by a tenth
-LINKED_NODES_MAX = 1_000  # nodes that one named node leads to: the newest of more are taken
 
 SUFFIX = "-vectors"
 Keep = Callable[[Sequence[int]], set[int]]
@@ -195,6 +194,12 @@ class StoreSearch:
                 lambda deep: _newest(reader, common, deep), keep, most, deep, with_ties=False
             )
         return self._weighed(reader, sorted(row for row, _ in found), there, counts)[:most]
+
+    def scored(self, reader: Reader, rows: Sequence[int], asked: Sequence[str]) -> dict[int, float]:
+        """Return the BM25 score of some nodes."""
+        counts = self.counts_of(reader, asked) if rows else {}
+        there = [word for word in asked if counts.get(word)]
+        return dict(self._weighed(reader, sorted(rows), there, counts))
 
     def every(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found | None:
         """Return (row, score) of all visible nodes with any of the words, best first.

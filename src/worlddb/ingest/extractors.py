@@ -10,28 +10,30 @@ The rules collect over all messages in a `DraftBuilder`: one node for one name, 
 pair, each with the spans it was read from. There is no model, store or clock here.
 
 X1  An extractor never makes up what the text does not say: everything it reads out of a text has
-    the spans it was read from, and where a rule is unsure it gives nothing.
+    the spans it was read from, and where a rule is unsure it gives nothing, or a name that counts
+    only if the store knows it. That a turn is about its speaker is not read out of the text.
 X2  Equal messages and an equal `at` give an equal draft.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from typing import Any
 
 from blake3 import blake3
 
 from worlddb.claims.claim import claim_metadata, without_clashes
 from worlddb.errors import InvalidInputError
+from worlddb.ingest.draft_builder import DraftBuilder, Entity, ReadMessage, name_key
 from worlddb.language.english.english_reader import EnglishReader
 from worlddb.language.language_reader import (
     LISTENER,
     SPEAKER,
     Alias,
-    Dated,
     LanguageReader,
     Mention,
     Naming,
@@ -39,17 +41,19 @@ from worlddb.language.language_reader import (
     Same,
     StatedClaim,
 )
-from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor, Message, Span
-from worlddb.model.inputs import EPOCH, from_micros, to_micros
+from worlddb.language.text_title import Title, title_of
+from worlddb.model.drafts import Draft, DraftNode, Extractor, Message
+from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.visible_text import said_by
 
 Chat = Sequence[Message | Mapping[str, Any]]
 Input = str | Message | Chat
-Spans = dict[tuple[int, int, int], Span]
-"""Spans by message, start and end: a stretch of text is evidence once."""
 
 DEFAULT = "rules"
 CHOICES = ("verbatim", "rules")
+# What may stand before the name that a text is about: "The name of the current head of the".
+_DESCRIBED = re.compile(r"The(?: [a-z][\w'’-]*){1,8} (?:of|in|for|at|where|that)(?: the)?")
+_ARTICLES = ("", "The", "A", "An")
 MEMORY = "memory"
 SESSION = "session"
 USER = "user"
@@ -166,203 +170,6 @@ def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-class ReadMessage(NamedTuple):
-    """A message that is read: its number, its text with what is no prose masked, its node's key."""
-
-    number: int
-    message: Message
-    plain: str
-    source: str
-
-    def span(self, start: int, end: int) -> Span:
-        """Return a stretch of the message as evidence."""
-        return Span(message=self.number, start=start, end=end, text=self.message.text[start:end])
-
-
-@dataclass(slots=True, eq=False)
-class Entity:
-    """Somebody or something the draft names."""
-
-    key: str
-    name: str
-    person: bool
-    aliases: dict[str, str] = field(default_factory=dict)
-    spans: Spans = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Edge:
-    metadata: dict[str, Any]
-    spans: Spans = field(default_factory=dict)
-
-
-def name_key(name: str) -> str:
-    """Return what two spellings of one name have in common."""
-    return name.replace("’", "'").casefold()
-
-
-def _place(span: Span) -> tuple[int, int, int]:
-    return span.message, span.start, span.end
-
-
-class DraftBuilder:
-    """What the messages of one draft speak of, collected in the order they were read."""
-
-    def __init__(self, speakers: Sequence[str], titles: Set[str]) -> None:
-        self._titles = titles  # words before a name that are no part of it, in lower case
-        self._speakers = list(dict.fromkeys(speakers))
-        self._entities: dict[str, Entity] = {}  # by the key of each name
-        self._dates: dict[str, Spans] = {}
-        self._edges: dict[tuple[str, str, str], _Edge] = {}
-        self._shared: dict[str, set[str]] = {}
-        self._parts: dict[str, dict[str, Entity]] = {}
-        for name in self._speakers:
-            self._new(name_key(name), name, True)
-
-    def named(self, mention: Mention) -> Entity:
-        """Return the entity that a mention names: one that is there already, or a new one."""
-        key = name_key(mention.text)
-        entity = self._entities.get(key)
-        if entity is not None:
-            entity.person |= mention.person
-            return entity
-        fuller = self._fuller(key)
-        if fuller is not None:
-            fuller.aliases.setdefault(key, mention.text)
-            return fuller
-        return self._new(key, mention.text, mention.person)
-
-    def speaker(self, name: str) -> Entity:
-        """Return the entity of somebody who speaks."""
-        return self._entities[name_key(name)]
-
-    def other(self, message: Message) -> str | None:
-        """Return who a message is spoken to, if it can only be one."""
-        others = [name for name in self._speakers if name != message.speaker]
-        return others[0] if len(others) == 1 else None
-
-    def add_alias(self, entity: Entity, alias: str, *, shared: bool = False) -> None:
-        """Give an entity another name; a `shared` one can be borne by several ("my sister")."""
-        key = name_key(alias)
-        if key == name_key(entity.name):
-            return
-        entity.aliases.setdefault(key, alias)
-        if shared:
-            self._shared.setdefault(key, set()).add(entity.key)
-        else:
-            self._entities.setdefault(key, entity)
-            self._known_by(entity, alias)
-
-    def refer(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> None:
-        """Record that a message speaks of an entity."""
-        self._edge(turn.source, entity.key, "", self.note(turn, entity, start, end), {})
-
-    def note(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> Span:
-        """Record where the text speaks of an entity, by a mention or otherwise."""
-        span = turn.span(start, end)
-        entity.spans[_place(span)] = span
-        return span
-
-    def relate(
-        self, turn: ReadMessage, entity: Entity, owner: Entity, role: str, start: int, end: int
-    ) -> None:
-        """Record that an entity is its owner's sister, dog or company."""
-        self.note(turn, entity, start, end)
-        span = self.note(turn, owner, start, end)
-        self._edge(entity.key, owner.key, role, span, {"relation": role})
-
-    def claim(
-        self, turn: ReadMessage, subject: Entity, said: dict[str, Any], start: int, end: int
-    ) -> None:
-        """Record that a message states something of somebody that a later one may replace."""
-        span = self.note(turn, subject, start, end)
-        self._edge(turn.source, subject.key, f"{said['relation']}={said.get('value')}", span, said)
-
-    def add_date(self, turn: ReadMessage, dated: Dated) -> None:
-        """Record that a message speaks of a date."""
-        span = turn.span(dated.start, dated.end)
-        self._dates.setdefault(dated.name, {})[_place(span)] = span
-        days = {"from": dated.first.isoformat(), "to": dated.last.isoformat()}
-        self._edge(turn.source, f"date:{dated.name}", "", span, days)
-
-    def drafts(self) -> tuple[tuple[DraftNode, ...], tuple[DraftEdge, ...]]:
-        """Return what was gathered as nodes and edges of a draft."""
-        entities = dict.fromkeys(self._entities.values())
-        nodes = [self._node(entity) for entity in entities if entity.spans]
-        nodes += [
-            DraftNode(
-                key=f"date:{name}",
-                type="Date",
-                name=name,
-                created_at=EPOCH,  # a date is there before anybody speaks of it
-                resolvable=True,
-                spans=tuple(spans.values()),
-            )
-            for name, spans in self._dates.items()
-        ]
-        edges = [
-            DraftEdge(
-                type="refers_to",
-                source=source,
-                target=target,
-                metadata=edge.metadata,
-                spans=tuple(edge.spans.values()),
-            )
-            for (source, target, _), edge in self._edges.items()
-        ]
-        return tuple(nodes), tuple(edges)
-
-    def _new(self, key: str, name: str, person: bool) -> Entity:
-        entity = self._entities[key] = Entity(f"entity:{key}", name, person)
-        self._known_by(entity, name)
-        return entity
-
-    def _known_by(self, entity: Entity, name: str) -> None:
-        """Note the first and the last part of a full name, without a title."""
-        parts = [name_key(part) for part in name.split()]
-        if parts and parts[0].rstrip(".") in self._titles:
-            parts = parts[1:]
-        for part in {*parts[:1], *parts[-1:]}:
-            self._parts.setdefault(part, {})[entity.key] = entity
-
-    def _fuller(self, key: str) -> Entity | None:
-        """Return the one person of whose full name `key` is the first or the last part."""
-        title, _, last = key.partition(" ")
-        titled = title.rstrip(".") in self._titles
-        part = last if titled else key
-        if not part or " " in part:
-            return None
-        found = [
-            entity
-            for entity in self._parts.get(part, {}).values()
-            if entity.person and not (titled and (name_key(entity.name).partition(" ")[0] != title))
-        ]
-        return found[0] if len(found) == 1 else None
-
-    def _edge(
-        self, source: str, target: str, role: str, span: Span, metadata: dict[str, Any]
-    ) -> None:
-        edge = self._edges.get((source, target, role))
-        if edge is None:
-            said = {**metadata, "span": [span.start, span.end], "text": span.text}
-            edge = self._edges[source, target, role] = _Edge(said)
-        edge.spans[_place(span)] = span
-
-    def _node(self, entity: Entity) -> DraftNode:
-        # What two entities are called ("my sister") tells neither from the other.
-        aliases = tuple(
-            alias for key, alias in entity.aliases.items() if len(self._shared.get(key, ())) < 2
-        )
-        return DraftNode(
-            key=entity.key,
-            type="Entity",
-            name=entity.name,
-            aliases=aliases,
-            resolvable=True,
-            spans=tuple(entity.spans.values()),
-        )
-
-
 def extractor_named(name: str) -> Extractor:
     """Return the extractor that `name` stands for.
 
@@ -455,12 +262,14 @@ class RulesExtractor:
     R1  Precision over recall: where a text can be read in two ways, nothing is read.
     R2  A name is one node of the draft, whatever the number of mentions. A mention that is the
         first or the last part of one person's full name is that person.
-    R3  Text in a language that no reader reads stays verbatim.
+    R3  Text in a language that no reader reads stays verbatim, but for its title and its speaker.
     R4  In a note, a single text of the user, "the user" is the one who says "I".
-    R5  What a message claims of somebody is on an edge to them, with the sentence as its span.
-    R6  Two claims of one message that exclude each other are none; what a message says to be over
+    R5  A message is about what it is filed under (a title, a heading), about the name it opens with
+        and about its speaker; it mentions every other name.
+    R6  What a message claims of somebody is on an edge to them, with the sentence as its span.
+    R7  Two claims of one message that exclude each other are none; what a message says to be over
         by its end is over, and no more.
-    R7  The time is linear in the text, so `chars_max` bounds the time that a write may take.
+    R8  The time is linear in the text, so `chars_max` bounds the time that a write may take.
     """
 
     name = "rules"
@@ -474,13 +283,13 @@ class RulesExtractor:
         reader = self._reader
         verbatim = VerbatimExtractor().extract(messages, at)
         note = len(messages) == 1 and name_key(messages[0].speaker) in _USERS
-        read = [
+        turns = [
             ReadMessage(
                 index, message, reader.plain(message.text, note=note), source_key(messages, index)
             )
             for index, message in enumerate(messages)
-            if reader.reads(message.text)
         ]
+        read = [turn for turn in turns if reader.reads(turn.message.text)]
         speakers = _names_of(messages)
         found = [reader.mentions(turn.message.text, turn.plain, speakers) for turn in read]
         certain = {name_key(each.text) for mentions in found for each in mentions if each.sure}
@@ -489,22 +298,84 @@ class RulesExtractor:
         if len(messages) == 1:
             spoken -= {USER}
         builder = DraftBuilder([message.speaker for message in messages], reader.titles)
+        titles = {turn.number: self._filed(builder, turn, speakers) for turn in turns}
         for turn, mentions in zip(read, found, strict=True):
-            sure = [each for each in mentions if each.sure or name_key(each.text) in certain]
-            namings = reader.namings(turn.plain, sure, spoken) if sure else []
-            entities = _read_names(builder, turn, sure, namings)
-            said = (turn.message.at or at).date()
-            dates = reader.dates(turn.plain, said)
-            for dated in dates:
-                builder.add_date(turn, dated)
-            claims = reader.claims(turn.message.text, turn.plain, sure, dates, note=note)
-            # "I work at Tern as of next month" says nothing of now.
-            ahead = {dated.last for dated in dates if dated.first > said}
-            for claim in without_clashes(claims):
-                if claim.since not in ahead:
-                    _read_claim(builder, turn, entities, claim)
+            is_sure = [each.sure or name_key(each.text) in certain for each in mentions]
+            sure = [each for each, known in zip(mentions, is_sure, strict=True) if known]
+            self._read(
+                builder,
+                turn,
+                sure,
+                titles[turn.number],
+                (turn.message.at or at).date(),
+                spoken,
+                note,
+            )
+            unsure = [each for each, known in zip(mentions, is_sure, strict=True) if not known]
+            opening = _subject(turn, unsure, titles[turn.number])
+            for number, each in enumerate(unsure):
+                builder.perhaps(turn, each, about=number == opening)
         nodes, edges = builder.drafts()
         return Draft(nodes=verbatim.nodes + nodes, edges=edges)
+
+    def _filed(self, builder: DraftBuilder, turn: ReadMessage, speakers: Set[str]) -> Title | None:
+        """Add what a message is filed under: its title, whatever its language, and its speaker."""
+        speaker, text = turn.message.speaker, turn.message.text
+        if name_key(speaker) in speakers and turn.source != MEMORY:
+            builder.spoken(turn, builder.speaker(speaker))
+        title = title_of(text, self._reader.is_ordinary)
+        if title is not None:
+            name = Mention(title.start, title.end, text[title.start : title.end], True, False)
+            builder.refer(turn, builder.named(name), title.start, title.end, about=True)
+        return title
+
+    def _read(
+        self,
+        builder: DraftBuilder,
+        turn: ReadMessage,
+        mentions: Sequence[Mention],
+        title: Title | None,
+        said: date,
+        spoken: Set[str],
+        note: bool,
+    ) -> None:
+        """Add what one message says to the draft."""
+        reader, text = self._reader, turn.message.text
+        if title is not None:
+            mentions = [each for each in mentions if each.start >= title.end]
+        namings = reader.namings(turn.plain, mentions, spoken) if mentions else []
+        entities = _read_names(builder, turn, mentions, namings)
+        opening = _subject(turn, mentions, title)
+        if opening is not None:
+            first = mentions[opening]
+            builder.refer(turn, entities[opening], first.start, first.end, about=True)
+        dates = reader.dates(turn.plain, said)
+        for dated in dates:
+            builder.add_date(turn, dated)
+        claims = reader.claims(text, turn.plain, mentions, dates, note=note)
+        # "I work at Tern as of next month" says nothing of now.
+        ahead = {dated.last for dated in dates if dated.first > said}
+        for claim in without_clashes(claims):
+            if claim.since not in ahead:
+                _read_claim(builder, turn, entities, claim)
+
+
+def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None) -> int | None:
+    """Return the number of the mention that a message is about: the name that it opens with.
+
+    A text may also open with what it says of a name: "The author of Our Mutual Friend is …". A turn
+    of a conversation that opens with a name and a comma ("Melanie, look!") speaks to somebody.
+    """
+    body = 0 if title is None else title.body
+    first = next((n for n, each in enumerate(mentions) if each.start >= body), None)
+    if first is None:
+        return None
+    start, end = mentions[first].start, mentions[first].end
+    before = turn.plain[body:start].strip(" \"“'‘*(")
+    opens = before in _ARTICLES or (title is None and _DESCRIBED.fullmatch(before) is not None)
+    if not opens:
+        return None
+    return first if turn.source == MEMORY or turn.plain[end : end + 1] != "," else None
 
 
 def _names_of(messages: Sequence[Message]) -> frozenset[str]:

@@ -41,7 +41,7 @@ from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.visibility import find, moment_of, proposals
+from worlddb.view.visibility import find, moment_of, proposal_value
 from worlddb.write.transaction import Transaction, transact
 
 EXTRACT_ACTOR = "extract"
@@ -317,11 +317,18 @@ class Ingestion:
         """Return the merge proposals that a write staged."""
         if not outcome.proposed:
             return ()
-        wanted = set(outcome.proposed)
         with self.store.read() as reader:
-            moment = moment_of(reader, NOW, self.clock())
-            found = proposals(reader, None, moment)
-        return tuple(proposal for proposal in found if proposal.edge in wanted)
+            rows = (reader.edge_row(ident) for ident in outcome.proposed)
+            edges = {
+                item.row: item for item in reader.edges(row for row in rows if row is not None)
+            }
+            found = reader.proposals(None, {item.source for item in edges.values()}, None)
+        return tuple(
+            proposal_value(row, edge.id, edge.source, edge.target)
+            for row in found
+            if row.edge in edges
+            for edge in (edges[row.edge].edge,)
+        )
 
     # -- the extraction queue ----------------------------------------------------------------------
 

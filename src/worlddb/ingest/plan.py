@@ -172,6 +172,7 @@ def prepare(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
     known, guesses, tiers = resolved(resolver, request.draft, target.home_row)
+    request = replace(request, draft=without_unknown(request.draft, known))
     if before is not None:
         seen = resolver.seen(before.known.values())
         known |= {key: ident for key, ident in before.known.items() if ident in seen}
@@ -266,12 +267,12 @@ def resolved(
     resolver.fetch([node for node in draft.nodes if node.resolvable])
     for node in draft.nodes:
         if node.resolvable:
-            verdict = resolver.verdict(node)
+            verdict = resolver.exact(node) if node.known_only else resolver.verdict(node)
             same, maybe = judged(resolver, verdict, home=row)
             if same is not None:
                 known[node.key] = same
                 tiers[node.key] = next(match.tier for match in verdict.matches if match.reuses)
-            else:
+            elif not node.known_only:
                 guesses[node.key] = maybe
         elif node.parent is None:
             found = resolver.same_content(node, row)
@@ -279,6 +280,19 @@ def resolved(
                 known[node.key] = resolver.ident(found)
                 known.update(_same_parts(resolver, draft, node.key, found))
     return known, guesses, tiers
+
+
+def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
+    """Return a draft without the words that may be names and are none the store knows."""
+    left_out = {node.key for node in draft.nodes if node.known_only and node.key not in known}
+    if not left_out:
+        return draft
+    return replace(
+        draft,
+        nodes=tuple(node for node in draft.nodes if node.key not in left_out),
+        edges=tuple(edge for edge in draft.edges if not {edge.source, edge.target} & left_out),
+        aliases={key: names for key, names in draft.aliases.items() if key not in left_out},
+    )
 
 
 def _same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dict[str, Id]:

@@ -113,6 +113,9 @@ class LanguageReader(Protocol):
     titles: Set[str]
     """Words that stand before a person's name ("Dr"), in lower case and without a full stop."""
 
+    def is_ordinary(self, word: str) -> bool:
+        """Return whether a word, in lower case, is an ordinary one and no name by itself."""
+
     def reads(self, text: str) -> bool:
         """Return whether a text is surely enough in this language."""
 

@@ -17,6 +17,7 @@ from worlddb.model.records import (
     ScopeKind,
     ScopeName,
 )
+from worlddb.ontology.declared_types import EdgeDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,3 +232,39 @@ class Soundness(Plain):
 
     def __bool__(self) -> bool:
         return self.sound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven(Plain):
+    """A proof that a node stands under a root state; `worlddb.verify_proof` checks it."""
+
+    id: Id
+    root_state: Id
+    proof: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeTypeEntry(Plain):
+    """An edge type that holds in a scope: one that ships, a declared one, or a program's.
+
+    `world` is the world it was declared or registered for; None if it ships.
+    """
+
+    type: str
+    ships: bool
+    world: Id | None
+    functional: bool
+    declaration: EdgeDeclaration | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeTypes(Plain):
+    """The edge types that hold in a scope, by name."""
+
+    types: tuple[EdgeTypeEntry, ...]
+
+    def __iter__(self) -> Iterator[EdgeTypeEntry]:
+        return iter(self.types)
+
+    def __len__(self) -> int:
+        return len(self.types)

@@ -8,38 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
-from worlddb.audit.history import commit_row, log
-from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits
-from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits, undone_by
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.ingest.identity_change import Split
+from worlddb.memory.own_history import OwnHistory, not_yours
 from worlddb.memory.results import (
     CommitPage,
     ConflictPage,
+    EdgeTypeEntry,
+    EdgeTypes,
     MergeProposal,
     ProposalPage,
+    Proven,
     Soundness,
-    ToldConflict,
+)
+from worlddb.memory.scope_sight import (
+    inside_scopes,
+    merge_proposal,
+    owns,
+    pairs_inside,
+    sees,
+    sees_change,
+    told_conflict,
+    visible_commit,
+    whole_commit,
 )
 from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory
-from worlddb.model.inputs import Instant, check_whole
-from worlddb.model.proof import Proof
+from worlddb.model.address import Id
+from worlddb.model.inputs import Instant, check_whole, to_micros
 from worlddb.model.records import (
     NOW,
-    SCOPE,
-    Change,
     Commit,
-    Conflict,
     Diff,
     Edge,
     Groups,
     Identity,
     Node,
-    Proposal,
     ProposalStatus,
     ScopeIds,
 )
+from worlddb.ontology.declared_types import EdgeDeclaration
+from worlddb.ontology.edge_types import default_handlers
 from worlddb.query.query_builder import Plan, QueryBuilder
 from worlddb.query.query_spec import QuerySpec
 from worlddb.query.subgraph import Subgraph
@@ -59,7 +71,7 @@ STATUS_AFTER: dict[Decision, ProposalStatus] = {
     "undo": "pending",
 }
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
-COMMITS_LOOKED_AT = 10_000  # By one page for a bound caller, most of which may be of others.
+T = TypeVar("T", Split, Undone)
 QueryInput = QuerySpec | Mapping[str, Any] | str
 """A query: a line such as `text apple | limit 5`, or the same as JSON data."""
 
@@ -115,7 +127,7 @@ class ScopedGraph:
         with self._scopes.viewing(self._scopes.bounds, ended=True) as view:
             for node in nodes:
                 row = None if node.parent is None else view.reader.node_row(node.parent)
-                seen = not self._scopes.bounds or row is None or _inside(view, {row})
+                seen = not self._scopes.bounds or row is None or inside_scopes(view, {row})
                 yield node if seen else replace(node, parent=None)
 
     # -- edges -------------------------------------------------------------------------------------
@@ -165,7 +177,7 @@ class ScopedGraph:
         """Return an edge whose ends can be seen."""
         item = view.reader.edges([lookup.find(view.reader, given, "edges")])[0]
         ends = {item.source, item.target}
-        if view.worlds != [ROOT_ROW] and _inside(view, ends) != ends:
+        if view.worlds != [ROOT_ROW] and inside_scopes(view, ends) != ends:
             raise NotFoundError(f"no edge here has the id {item.edge.id}")
         return item
 
@@ -188,11 +200,11 @@ class ScopedGraph:
         with self._scopes.viewing(self._scopes.groups(scope), ended=True) as view:
             wanted: Any = None if status == "all" else status
             found = lookup.proposals(view.reader, wanted, view.moment)
-            kept = _pairs_inside(view, [(one.left, one.right) for one in found])
+            kept = pairs_inside(view, [(one.left, one.right) for one in found])
             mine = [one for one, keep in zip(found, kept, strict=True) if keep]
             mine.sort(key=lambda one: (-one.score, one.edge))
             return ProposalPage(
-                proposals=tuple(_proposed(view.reader, one) for one in mine[:limit]),
+                proposals=tuple(merge_proposal(view.reader, one) for one in mine[:limit]),
                 left=len(mine[limit:]),
             )
 
@@ -214,7 +226,7 @@ class ScopedGraph:
             edge = self._edge(view, id).edge.id
         done = self.db.decide_merges([edge], STATUS_AFTER[decision], actor=self._actor)[0]
         with self.db.engine.store.read() as reader:
-            return _proposed(reader, done)
+            return merge_proposal(reader, done)
 
     def accept_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
         """Accept a merge proposal; see `decide_merge`."""
@@ -243,7 +255,7 @@ class ScopedGraph:
         with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
             entity = find_inside(view, id)[1].id
             mine = [find_memory(view, one)[1].id for one in given]
-        return self.db.split(entity, mine, actor=self._actor)
+        return self._own(self.db.split(entity, mine, actor=self._actor))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
         """Return everything that was accepted as the same as a name: names, sources, merges.
@@ -256,7 +268,7 @@ class ScopedGraph:
             row, _ = find_inside(view, id)
             found = lookup.export_identity(view.reader, row, view.moment)
             rows = {node.id: view.reader.node_row(node.id) or 0 for node in found.nodes}
-            seen = _inside(view, set(rows.values()))
+            seen = inside_scopes(view, set(rows.values()))
             nodes = tuple(node for node in found.nodes if rows[node.id] in seen)
             ids = {node.id for node in nodes}
         nodes = tuple(self._without_strangers(nodes))
@@ -282,10 +294,10 @@ class ScopedGraph:
         check_whole(limit, "limit", 1, PAGE_MAX)
         with self._scopes.viewing(self._scopes.groups(scope)) as view:
             found = lookup.conflicts(view.reader, view.moment, include_settled)[::-1]
-            kept = _pairs_inside(view, [(one.left, one.right) for one in found])
+            kept = pairs_inside(view, [(one.left, one.right) for one in found])
             mine = [one for one, keep in zip(found, kept, strict=True) if keep]
             return ConflictPage(
-                conflicts=tuple(_told(view.reader, one) for one in mine[:limit]),
+                conflicts=tuple(told_conflict(view.reader, one) for one in mine[:limit]),
                 left=len(mine[limit:]),
             )
 
@@ -309,19 +321,37 @@ class ScopedGraph:
         reach = self._scopes.reach(scope)
 
         def check(reader: Reader, effects: CommitEffects) -> None:
-            if reach and not _owns(self._view(reader, reach), effects):
-                raise _not_yours(effects.seqs)
+            if reach and not owns(self._view(reader, reach), effects):
+                raise not_yours()
 
         engine, transaction = self.db.engine, self.db.transaction(self._actor)
-        try:
+        if not self._scopes.bounds:
             return undo_commits(
                 engine.store, engine.clock, transaction, commit, dry_run=dry_run, check=check
             )
-        except NotFoundError:
-            if not reach:
-                raise
-            # A bound caller learns nothing of how many commits there are.
-            raise _not_yours(()) from None
+        given = [commit] if isinstance(commit, int | Commit) else commit
+        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+            raise InvalidInputError(f"undo: give a commit number or several, not {given!r:.80}")
+        own = list(given)
+        with engine.store.read() as reader:
+            undone = set(undone_by(reader, range(1, reader.head().seq + 1)))
+            history = OwnHistory(self._scopes, reader, self._view(reader, reach))
+            seqs = history.numbers(own, undone)
+            if any(seq in undone for seq in seqs):
+                raise ConflictError("this commit was undone already; undo the undo")
+        done = undo_commits(
+            engine.store, engine.clock, transaction, seqs, dry_run=dry_run, check=check
+        )
+        numbers = tuple(sorted(one.seq if isinstance(one, Commit) else one for one in own))
+        return replace(self._own(done), commits=numbers)
+
+    def _own(self, done: T) -> T:
+        """Return a result with the number and the state that the caller may know."""
+        if not self._scopes.bounds:
+            return done
+        with self.db.engine.store.read() as reader:
+            commit, root = self._scopes.own_commit(reader, done.commit)
+        return replace(done, commit=commit, root_state=root)
 
     def log(
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
@@ -337,16 +367,24 @@ class ScopedGraph:
         check_whole(limit, "limit", 1, PAGE_MAX)
         reach = self._scopes.reach(scope)
         with self.db.engine.store.read() as reader:
-            view = self._view(reader, reach)
-            seq = reader.head().seq if cursor is None else _seq(cursor) - 1
-            last = max(seq - COMMITS_LOOKED_AT, -1)
-            found: list[Commit] = []
-            while seq > last and len(found) < limit:
-                commit = _commit(view, seq) if reach else _whole_commit(reader, seq)
-                found += [commit] if commit is not None else []
-                seq -= 1
-        more = found[-1].seq if seq >= 0 and found else seq + 1
-        return CommitPage(commits=tuple(found), next_cursor=str(more) if seq >= 0 else None)
+            head = reader.head().seq
+            last = head if cursor is None else _before(reader, cursor)
+            if self._scopes.bounds:
+                walk = OwnHistory(self._scopes, reader, self._view(reader, reach)).walk(last)
+            else:
+                walk = self._walk(reader, reach, last)
+            found = [commit for _, commit in islice(walk, limit)]
+            more = next(walk, None) if len(found) == limit else None
+        # The time of a commit names it, and tells nothing of others.
+        cursor = str(to_micros(found[-1].time, "time")) if more is not None else None
+        return CommitPage(commits=tuple(found), next_cursor=cursor)
+
+    def _walk(self, reader: Reader, reach: Groups, last: int) -> Iterator[tuple[int, Commit]]:
+        view = self._view(reader, reach)
+        for seq in range(last, -1, -1):
+            commit = visible_commit(view, seq) if reach else whole_commit(reader, seq)
+            if commit is not None:
+                yield seq, commit
 
     def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff:
         """Return what the commits after `first` up to `last` did, inside the scope or the bounds.
@@ -357,21 +395,25 @@ class ScopedGraph:
             RejectedError: the scope is outside the bounds of this memory.
         """
         reach = self._scopes.reach(scope)
+        if self._scopes.bounds:
+            for number in (first, last):
+                check_whole(number, "diff", 0)
+            with self.db.engine.store.read() as reader:
+                history = OwnHistory(self._scopes, reader, self._view(reader, reach))
+                first, last = history.upper(first), history.upper(last)
         found = self.db.diff(first, last)
         if not reach:
             return found
         with self.db.engine.store.read() as reader:
             view = self._view(reader, reach)
-            nodes = [node for node in found.nodes if _sees(view, [node.id])]
+            nodes = [node for node in found.nodes if sees(view, [node.id])]
             return Diff(
                 nodes=tuple(self._without_strangers(nodes)),
-                edges=tuple(
-                    edge for edge in found.edges if _sees(view, [edge.source, edge.target])
-                ),
-                changes=tuple(one for one in found.changes if _sees_change(view, one)),
+                edges=tuple(edge for edge in found.edges if sees(view, [edge.source, edge.target])),
+                changes=tuple(one for one in found.changes if sees_change(view, one)),
             )
 
-    def prove(self, id: bytes | str) -> Proof:
+    def prove(self, id: bytes | str) -> Proven:
         """Return a proof that a node is in the store; `worlddb.verify_proof` checks it.
 
         Raises:
@@ -379,7 +421,10 @@ class ScopedGraph:
             RejectedError: this memory is bound; a proof names nodes of others.
         """
         self._refuse_bound("a proof")
-        return self.db.prove(id)
+        with self.db.engine.store.read() as reader:
+            proof = self.db.prove(id)
+            root = Id(reader.head().root_state)
+        return Proven(id=Id(proof.id), root_state=root, proof=proof.to_dict())
 
     def check(self) -> Soundness:
         """Hash everything and compare it with every index.
@@ -407,19 +452,88 @@ class ScopedGraph:
 
         Raises:
             InvalidInputError: an option is wrong, or several scopes are named.
+            NotFoundError: there is no such scope yet.
             RejectedError: the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
         """
+        world = self._one_world(scope, "consolidate")
+        chosen = None if world == self.db.root_id else world
+        report = self.db.consolidate(chosen, min_age=min_age, dry_run=dry_run)
+        return replace(report, commits=()) if self._scopes.bounds else report
+
+    # -- ontology ----------------------------------------------------------------------------------
+
+    def edge_types(self, **scope: Unpack[ScopeIds]) -> EdgeTypes:
+        """Return the edge types: those that ship, and those of the scope or the whole store.
+
+        Raises:
+            InvalidInputError, NotFoundError: several scopes are named, or there is none.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        worlds = dict.fromkeys([self._one_world(scope, "edge_types"), self.db.root_id])
+        found = {
+            one.type: EdgeTypeEntry(
+                type=one.type,
+                ships=False,
+                world=world,
+                functional=one.functional,
+                declaration=one.declaration,
+            )
+            for world in reversed(worlds)  # Those of the inner world win.
+            for one in self.db.ontology(world).types()
+        }
+        shipped = {
+            one.type: EdgeTypeEntry(
+                type=one.type, ships=True, world=None, functional=False, declaration=None
+            )
+            for one in default_handlers()
+        }
+        return EdgeTypes(types=tuple(one for _, one in sorted((shipped | found).items())))
+
+    def declare(
+        self,
+        type: str,
+        *,
+        functional: bool = False,
+        newer_ends_older: bool = False,
+        symmetric: bool = False,
+        transitive: bool = False,
+        acyclic: bool = False,
+        pierces: bool = False,
+        inverse: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> EdgeDeclaration:
+        """Declare an edge type for the scope, or for the whole store; see `EdgeDeclaration`.
+
+        Raises:
+            InvalidInputError: a trait is wrong, the type ships, or several scopes are named.
+            NotFoundError: there is no such scope yet.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self.db.ontology(self._one_world(scope, "declare")).declare(
+            type,
+            actor=self._actor,
+            functional=functional,
+            newer_ends_older=newer_ends_older,
+            symmetric=symmetric,
+            transitive=transitive,
+            acyclic=acyclic,
+            pierces=pierces,
+            inverse=inverse,
+        )
+
+    def _one_world(self, scope: Mapping[str, Any], what: str) -> Id:
+        """Return the world of the one scope that is meant; without any, the root world."""
         reach = self._scopes.reach(scope)
-        world = None
-        if reach:
-            if len(reach) > 1 or len(reach[0]) > 1:
-                raise InvalidInputError("consolidate: name one scope, or none for the whole store")
-            with self._scopes.viewing(reach) as view:
-                if view.worlds == [lookup.NOWHERE]:
-                    raise NotFoundError(f"there is no scope {reach[0][0]}; write to it first")
-                world = view.reader.world(view.worlds[0]).id
-        return self.db.consolidate(world, min_age=min_age, dry_run=dry_run)
+        if not reach:
+            return self.db.root_id
+        if len(reach) > 1 or len(reach[0]) > 1:
+            raise InvalidInputError(f"{what}: name one scope, or none for the whole store")
+        with self._scopes.viewing(reach) as view:
+            if view.worlds == [lookup.NOWHERE]:
+                raise NotFoundError(f"there is no scope {reach[0][0]}; write to it first")
+            return Id(view.reader.world(view.worlds[0]).id)
 
     def _refuse_bound(self, what: str) -> None:
         if self._scopes.bounds:
@@ -430,113 +544,9 @@ class ScopedGraph:
         return self._scopes.view(reader, groups, moment, ended=True)
 
 
-# -- what a caller may see -------------------------------------------------------------------------
-
-
-def _inside(view: View, rows: set[int]) -> set[int]:
-    """Return those rows that are inside scopes, or are one of these scopes."""
-    own = {row for group in (view.worlds, *view.within) for row in group}
-    return view.keep_world(rows) | (rows & own)
-
-
-def _rows(view: View, ids: Iterable[bytes]) -> set[int]:
-    return {view.reader.node_row(one) or lookup.NOWHERE for one in ids}
-
-
-def _sees(view: View, ids: Sequence[bytes]) -> bool:
-    rows = _rows(view, ids)
-    return _inside(view, rows) == rows
-
-
-def _sees_change(view: View, change: Change) -> bool:
-    if change.kind in ("close_node", "place", "erase", "register", "undo"):
-        return _sees(view, [change.id])
-    row = view.reader.edge_row(change.id)
-    edge = None if row is None else view.reader.edges([row])[0].edge
-    return edge is not None and _sees(view, [edge.source, edge.target])
-
-
-def _pairs_inside(view: View, pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]:
-    """Return of each pair of nodes whether both can be seen."""
-    rows = {one: view.reader.node_row(one) or 0 for pair in pairs for one in pair}
-    seen = view.keep_world(set(rows.values()))
-    return [rows[left] in seen and rows[right] in seen for left, right in pairs]
-
-
-def _owns(view: View, effects: CommitEffects) -> bool:
-    """Return whether everything that commits did is inside scopes."""
-    nodes, edges = effects.touched()
-    inside = _inside(view, nodes | {end for item in edges for end in (item.source, item.target)})
-    # A write may have begun scopes that it names; they go only if nothing else is in them.
-    bodies = view.reader.bodies(sorted(effects.nodes))
-    begun = {body.row for body in bodies if body.type == SCOPE}
-    if nodes - inside - begun:
-        return False
-    return all(
-        item.source in inside
-        or (item.target in inside and (item.edge.type == "contains" or item.source == ROOT_ROW))
-        for item in edges
-    )
-
-
-def _not_yours(seqs: tuple[int, ...]) -> RejectedError:
-    named = f"commit {seqs[0]} is" if len(seqs) == 1 else "these commits are"
-    return RejectedError(f"{named} not yours alone; undo only what changed your own scope")
-
-
-def _whole_commit(reader: Reader, seq: int) -> Commit:
-    return log(reader, seq - 1, 1, False)[0]
-
-
-def _commit(view: View, seq: int) -> Commit | None:
-    """Return the part of a commit that can be seen; None if that is nothing."""
-    if seq == 0:
-        return None
-    commit = _whole_commit(view.reader, seq)
-    before, row = commit_row(view.reader, seq - 1), commit_row(view.reader, seq)
-    nodes = _inside(view, set(range(before.nodes + 1, row.nodes + 1)))
-    edges = view.reader.edges_between(before.edges + 1, row.edges)
-    ends = _inside(view, {end for item in edges for end in (item.source, item.target)})
-    seen = [item for item in edges if {item.source, item.target} <= ends]
-    changes = tuple(one for one in commit.changes if _sees_change(view, one))
-    if not nodes and not seen and not changes:
-        return None
-    return replace(commit, nodes=len(nodes), edges=len(seen), changes=changes)
-
-
-def _seq(cursor: str) -> int:
+def _before(reader: Reader, cursor: str) -> int:
+    """Return the number of the commit before the last one of a page."""
     if not isinstance(cursor, str) or not cursor.isdecimal():
         raise InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
-    return int(cursor)
-
-
-def _text_of(reader: Reader, ident: bytes) -> str:
-    row = reader.node_row(ident)
-    node = None if row is None else reader.nodes([row])[row]
-    return "" if node is None else node.content or node.name
-
-
-def _proposed(reader: Reader, one: Proposal) -> MergeProposal:
-    return MergeProposal(
-        edge=one.edge,
-        left=one.left,
-        right=one.right,
-        left_name=_text_of(reader, one.left),
-        right_name=_text_of(reader, one.right),
-        status=one.status,
-        tier=one.tier,
-        score=one.score,
-        evidence=one.evidence,
-    )
-
-
-def _told(reader: Reader, one: Conflict) -> ToldConflict:
-    return ToldConflict(
-        edge=one.edge,
-        left=one.left,
-        right=one.right,
-        left_text=_text_of(reader, one.left),
-        right_text=_text_of(reader, one.right),
-        reason=one.reason,
-        settled=one.settled,
-    )
+    found = reader.commit_at(int(cursor) - 1)
+    return -1 if found is None else found

@@ -247,7 +247,8 @@ class MemoryWriter:
         """Return what a write did; without a draft and its outcome, nothing."""
         outcome = outcome or Outcome()
         created = set(outcome.created)
-        linked = [node for node in draft.nodes if node.resolvable] if draft is not None else []
+        drafted = draft.nodes if draft is not None else ()
+        linked = [node for node in drafted if node.resolvable and node.key in outcome.ids]
         with self.engine.store.read() as reader:
             shown, root = self.scopes.own_commit(reader, commit, self._home(names))
         return Written(

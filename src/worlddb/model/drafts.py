@@ -44,7 +44,8 @@ class DraftNode(Plain):
     """A node to write. A `resolvable` one may turn out to be a node that exists already.
 
     `attributes` (a birth date, a city) help to tell namesakes apart. They are kept in the node's
-    metadata, as `attribute:city`, and compared when the name comes up again.
+    metadata, as `attribute:city`, and compared when the name comes up again. One that is
+    `known_only` may be no name at all: it counts only if the store has a node of exactly that name.
     """
 
     key: str
@@ -57,6 +58,7 @@ class DraftNode(Plain):
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     resolvable: bool = False
+    known_only: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict, hash=False)
     spans: tuple[Span, ...] = ()
 

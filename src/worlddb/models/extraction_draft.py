@@ -226,7 +226,7 @@ class ExtractionDraft:
         subject = self._entities.get(_key(fact.subject))
         others = (self._entities.get(_key(name)) for name in (*fact.about, fact.value))
         for entity in dict.fromkeys(item for item in (subject, *others) if item is not None):
-            metadata: dict[str, Any] = {"role": "subject" if entity is subject else "about"}
+            metadata: dict[str, Any] = {"role": "about"} if entity is subject else {}
             if entity.kind:
                 metadata["kind"] = entity.kind
             if entity is subject and fact.relation and fact.value:

@@ -12,25 +12,24 @@ O2  A hit names what says it now as its replacement, if that can be seen from he
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, Claimed, claimed, value_key
 from worlddb.claims.claim_lookup import stated
-from worlddb.errors import WorldDBError
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
+from worlddb.recall.hit_path import PathStep, paths_of
 from worlddb.recall.recency import newer_first
-from worlddb.store.interface import Reader, Store
+from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import FACT, stale_summaries, world_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
+    from worlddb.recall.activation import Way
     from worlddb.recall.ranker import Scores
 
 
@@ -95,9 +94,10 @@ class Hit(Plain):
     `score` is what hits are ordered by, with two exceptions: what replaced a sentence of a hit
     (`outdated`), or may have replaced the hit (`maybe_outdated`), comes before the hit. `weighed`
     has the parts that `score` is the sum of, by the names of `Weights`; `fused` is the reciprocal
-    rank fusion of the lanes alone. `order` are the `precedes` and `causes` edges that lead to the
-    node. `summary` is that of a node that is only a name: a session, a topic, a person. The
-    validity and the provenance of a hit are those of its node.
+    rank fusion of the lanes alone. `path` says how the graph lane came here, from a name in the
+    question or from another hit; empty if it did not. `order` are the `precedes` and `causes` edges
+    that lead to the node. `summary` is that of a node that is only a name: a session, a topic, a
+    person. The validity and the provenance of a hit are those of its node.
     """
 
     node: Node
@@ -107,6 +107,7 @@ class Hit(Plain):
     weighed: Mapping[str, float] = field(default_factory=dict, hash=False)
     conflicts: tuple[Conflict, ...] = ()
     outdated: tuple[Outdated, ...] = ()
+    path: tuple[PathStep, ...] = ()
     maybe_outdated: tuple[MaybeOutdated, ...] = ()
     order: tuple[Edge, ...] = ()
     summary: Node | None = None
@@ -199,7 +200,8 @@ class Ranking:
     """Candidates in their order, and what explains it; by position in `rows` where not said.
 
     `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
-    positions that each lane found, best first, and `lanes` the scores of each lane.
+    positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
+    the graph lane came to a node, by row.
     """
 
     order: Sequence[int]
@@ -209,6 +211,7 @@ class Ranking:
     ranks: Mapping[str, Sequence[int]]
     lanes: Mapping[str, Scores]
     parts: Mapping[str, Scores]
+    ways: Mapping[int, Way] = field(default_factory=dict)
 
 
 def hits_of(
@@ -240,16 +243,7 @@ def hits_of(
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
     }
-    chosen: list[int] = []
-    left = max_tokens
-    for at in best:
-        if rows[at] not in nodes or len(chosen) == k:
-            continue
-        if left is not None:
-            if tokens[rows[at]] > left:
-                continue
-            left -= tokens[rows[at]]
-        chosen.append(at)
+    chosen = _fitting([at for at in best if rows[at] in nodes], rows, tokens, k, max_tokens)
     ranks = {
         lane: {at: rank for rank, at in enumerate(found, 1)}
         for lane, found in ranking.ranks.items()
@@ -257,6 +251,7 @@ def hits_of(
     }
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
+    paths = paths_of(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
     earlier = _order(view, [rows[at] for at in chosen])
     return tuple(
         Hit(
@@ -273,6 +268,7 @@ def hits_of(
             },
             conflicts=tuple(conflicts.get(rows[at], ())),
             outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
+            path=paths.get(rows[at], ()),
             maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
             summary=told.get(rows[at]),
@@ -280,6 +276,27 @@ def hits_of(
         )
         for at in chosen
     )
+
+
+def _fitting(
+    best: Sequence[int],
+    rows: Sequence[int],
+    tokens: Mapping[int, int],
+    k: int,
+    max_tokens: int | None,
+) -> list[int]:
+    """Return the first `k` positions; with `max_tokens`, of those that fit into them together."""
+    chosen: list[int] = []
+    left = max_tokens
+    for at in best:
+        if len(chosen) == k:
+            break
+        if left is not None:
+            if tokens[rows[at]] > left:
+                continue
+            left -= tokens[rows[at]]
+        chosen.append(at)
+    return chosen
 
 
 def _maybe_outdated(nodes: Mapping[int, Node], by: int | None) -> tuple[MaybeOutdated, ...]:
@@ -475,98 +492,3 @@ def in_order(
                     kept.remove(better)
                 kept.insert(before, better)
     return kept
-
-
-# -- how often a memory was a hit ------------------------------------------------------------------
-
-UNSAVED_MAX = 1_000
-"""Memories with unsaved counts that trigger a save. Bounds memory and the loss after a kill."""
-SAVE_EVERY_MICROS = 30_000_000
-"""Counts only rank; to lose half a minute of them in a kill is no harm."""
-SAVE_TIMEOUT_S = 1.0
-"""How long a save waits for the write lock. It may fail: the counts are kept."""
-CLOSE_TIMEOUT_S = 0.2
-"""How long the last save may delay `close`."""
-
-
-class RecallCounter:
-    """How often each memory of one open store was recalled, counted in memory and saved in batches.
-
-    A thread saves the counts, without a commit: when there are many, when some time has passed, and
-    when the store closes. Counts that cannot be saved are kept for the next time. A read-only store
-    counts nothing.
-    """
-
-    def __init__(self, store: Store, clock: Callable[[], int]) -> None:
-        self._store = store
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._unsaved: dict[bytes, tuple[int, int]] = {}
-        self._since = 0
-        self._saver: threading.Thread | None = None
-        self._is_off = store.read_only
-
-    def note(self, ids: Iterable[bytes]) -> None:
-        """Count memories as recalled now. Never waits for the disk, and never raises."""
-        if self._is_off:
-            return
-        now = self._clock()
-        with self._lock:
-            unsaved = self._unsaved
-            if not unsaved:
-                self._since = now
-            for ident in ids:
-                count, _ = unsaved.get(ident, (0, 0))
-                unsaved[ident] = count + 1, now
-            is_due = len(unsaved) >= UNSAVED_MAX or now - self._since >= SAVE_EVERY_MICROS
-            if not is_due or self._saver is not None:
-                return
-            saver = threading.Thread(target=self._save, name="worlddb-recalls", daemon=True)
-            self._saver = saver
-        try:
-            saver.start()
-        except RuntimeError:  # No more threads, or the interpreter is ending.
-            with self._lock:
-                self._saver = None
-
-    def _save(self) -> None:
-        try:
-            self.flush()
-        finally:
-            with self._lock:
-                self._saver = None
-
-    def flush(self, timeout_s: float = SAVE_TIMEOUT_S) -> bool:
-        """Save the counts; return whether none is left."""
-        with self._lock:
-            taken, self._unsaved = self._unsaved, {}
-        if not taken or self._is_off:
-            return True
-        try:
-            with self._store.derive(timeout_s) as session:
-                rows = ((session.node_row(ident), *counted) for ident, counted in taken.items())
-                known = [(row, count, last) for row, count, last in rows if row is not None]
-                session.sweep.add_recalls(known)
-        except WorldDBError:
-            with self._lock:
-                for ident, (count, last) in self._unsaved.items():
-                    more, _ = taken.get(ident, (0, 0))
-                    taken[ident] = count + more, last
-                self._unsaved = taken
-                self._since = self._clock()
-            return False
-        return True
-
-    def close(self) -> None:
-        """Save the rest, if that is quick, and count no more."""
-        self.wait()
-        self.flush(CLOSE_TIMEOUT_S)
-        self._is_off = True
-
-    def wait(self) -> None:
-        """Wait for a save that is under way."""
-        with self._lock:
-            saver = self._saver
-        if saver is not None:
-            with suppress(RuntimeError):
-                saver.join()

@@ -36,6 +36,7 @@ from worlddb.language.ranking_features import (
 )
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
+from worlddb.recall.activation import Way
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
@@ -55,6 +56,8 @@ class Weights:
     late: float = WEIGHTS["late"]
     text: float = WEIGHTS["text"]
     graph: float = WEIGHTS["graph"]
+    spread: float = WEIGHTS["spread"]
+    """The share of its score that a good text passes on to the texts about what it mentions."""
     speaker: float = WEIGHTS["speaker"]
     world: float = WEIGHTS["world"]
     opening: float = WEIGHTS["opening"]
@@ -113,6 +116,17 @@ class WordReader(Protocol):
         """Return how well each of some candidates answers the question."""
 
 
+class TextGraph(Protocol):
+    """Leads from texts to the texts about what these mention."""
+
+    @property
+    def ways(self) -> Mapping[int, Way]:
+        """How each text was reached, by row."""
+
+    def passed_on(self, given: Mapping[int, float]) -> Mapping[int, float]:
+        """Return what each candidate gets if some candidates give; both by place."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """What is ranked. Each array has one entry per candidate, in the order of writing.
@@ -134,6 +148,12 @@ class Candidates:
     forms: NDArray[np.int64]
     claims: NDArray[np.bool_] | None = None
     retained: Scores | None = None
+    graph: TextGraph | None = None
+
+    def with_graph(self, lanes: Mapping[str, Scores]) -> Candidates:
+        """Return the candidates with the last scores of the graph lane, if there is one."""
+        last = {name: scores for name, scores in lanes.items() if name == "graph"}
+        return replace(self, lanes={**self.lanes, **last})
 
     @property
     def explained(self) -> Mapping[str, Scores]:
@@ -160,6 +180,13 @@ class Weighed(NamedTuple):
     scores: Scores
     parts: Mapping[str, Scores]
     lanes: Mapping[str, Scores]
+
+    def with_spread(self, gained: Scores, weight: float) -> Weighed:
+        """Return the scores with what candidates gained; the graph lane has found them, too."""
+        before = self.lanes.get("graph", np.zeros(len(gained)))
+        lane = before + gained / (weight or 1.0)
+        parts = {**self.parts, "spread": gained}
+        return Weighed(self.scores + gained, parts, {**self.lanes, "graph": lane})
 
     def matched(self, lanes: Mapping[str, Scores]) -> NDArray[np.bool_]:
         """Return which candidates were found at all: by one of `lanes`, or word by word."""
@@ -194,7 +221,24 @@ def weigh(
         late = np.full(len(weighed.scores), read.min())
         late[best] = read
         weighed = ranker.combined({**weighed.lanes, "late": late}, known)
+    if weights.spread and found.graph is not None:
+        gained = spread(weighed.scores, found.graph, weights.spread, scalars)
+        weighed = weighed.with_spread(gained, weights.graph)
     return _lifted(weighed, found.claims, weights.claim)
+
+
+def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScalars) -> Scores:
+    """Return what the best candidates pass on to those about what they mention, hop by hop."""
+    gained = np.zeros(len(scores))
+    usual = float(np.median(scores))  # what all candidates have in common is nobody's to give
+    for _ in range(scalars.spread_hops):
+        now = scores + gained - usual
+        best = np.argsort(-now, kind="stable")[: scalars.spread_texts].tolist()
+        given = {at: share * float(now[at]) for at in best if now[at] > 0}
+        for at, gain in graph.passed_on(given).items():
+            gained[at] = max(gained[at], gain)
+        share *= scalars.spread_decay
+    return gained
 
 
 def _lifted(weighed: Weighed, claims: NDArray[np.bool_] | None, weight: float) -> Weighed:
@@ -239,7 +283,10 @@ class Ranker:
         for lane, scores in lanes.items():
             # Word by word, every candidate is compared with the others that were read.
             company = scalars.company_min if lane == "late" else scalars.lane_company_min
-            parts[lane] = getattr(weights, lane) * standing_out(scores, 0.0, company)
+            # What a name gives is the same in a world of ten texts and of ten thousand.
+            is_graph = lane == "graph"
+            amount = scores if is_graph else standing_out(scores, 0.0, company)
+            parts[lane] = getattr(weights, lane) * amount
             if lane in ("vector", "late") or "vector" not in lanes:
                 said = said + parts[lane]
         meaning = self._standing_out(said)

@@ -4,8 +4,9 @@
 
     text     BM25 over names and contents
     vector   cosine of effective vectors
-    graph    the names said in the question → their accepted classes → what refers to them; and
-             what it asks about somebody ("Where do I live?") → the claim that states it now
+    graph    the names said in the question → their accepted classes → texts about them; what it
+             asks about somebody ("Where do I live?") → the claim that states it now; and the best
+             texts of all lanes → what they mention → texts about that (`activation`)
 
 No lane is chosen by the kind of question: each lane ranks what it finds, and agreement wins. A
 world that fits into memory is scored as a whole (`HeldWorld`); of a larger one, each lane gathers
@@ -15,19 +16,18 @@ candidate in the arrays of one question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.claims.claim_lookup import claiming
 from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import (
     HeldWorld,
-    Mask,
     Scores,
     VectorRows,
     forms_of,
@@ -35,14 +35,11 @@ from worlddb.index.held_world import (
     speaker_of,
     text_scores,
 )
-from worlddb.index.name_index import NAME_WORDS_MAX, first_name, name_key, said_firsts, said_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.store_search import CANDIDATES_MAX, LINKED_NODES_MAX, Found, StoreSearch
 from worlddb.index.vectors import Tokens
-from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.ranking_features import question_parts
-from worlddb.language.text_tokens import asked, folded, words
+from worlddb.language.text_tokens import asked
 from worlddb.model.inputs import (
     Instant,
     check_whole,
@@ -53,25 +50,27 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
+from worlddb.recall.activation import GraphLane, Spreading
 from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
+from worlddb.recall.known_names import HeldNames, KnownNames, StoreNames
 from worlddb.recall.question_rewrite import question_query, seen_question
 from worlddb.recall.ranker import (
     Candidates,
+    Weighed,
     Weights,
     check_weight,
+    spread,
     turns_before,
     weigh,
     with_retention,
 )
 from worlddb.recall.token_reader import TokenReader
 from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
-from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import ROOT_ROW, BodyRow
+from worlddb.store.interface import Store
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import (
-    Moment,
     View,
     Worlds,
-    accepted_class,
     find_worlds,
 )
 
@@ -81,11 +80,6 @@ QUESTION_BYTES_MAX = 1 << 16
 """Long enough for a pasted page; every word of a question costs time."""
 SKIPPED_TIMES = 4
 """With a budget of tokens, hits that do not fit are skipped: so many times `k` are looked at."""
-REFERENCES = ("refers_to",)
-BEARERS_MAX = 100
-"""A first name that more nodes bear than this names nobody in particular."""
-SUBJECT_TYPES = frozenset({"Entity", "Person"})
-"""Types of nodes that something can be claimed about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +90,8 @@ class RecallSettings:
     may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
     weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
     weighed hits that answer alike the later one is first. With `worlds`, a world that matches
-    better than anything inside it is a hit, too.
+    better than anything inside it is a hit, too. With `classes`, what was accepted as the same is
+    one.
     """
 
     c: int = SCALARS.fusion_c
@@ -105,6 +100,7 @@ class RecallSettings:
     weighing: Weights | None = field(default_factory=Weights)
     recency: bool = True
     worlds: bool = True
+    classes: bool = True
 
     def __post_init__(self) -> None:
         check_whole(self.c, "c", 0)
@@ -194,13 +190,19 @@ class Recaller:
                 rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
                 return Recall(question=self.question.text)
-            settings = self.question.settings
-            ranks = {lane: ranked(one, ids, settings.depth) for lane, one in found.lanes.items()}
-            fused = fuse(ranks, settings)
-            found = with_retention(found, self.reader, rows, self.moment, settings.weighing)
+            weighing = self.question.settings.weighing
+            found = with_retention(found, self.reader, rows, self.moment, weighing)
+            weighed = None
+            if weighing is None:
+                found = self._spread_ranks(ids, found)
+            else:
+                weighed = weigh(found, self.question.text, vector, self._asked_at(), weighing)
+                found = found.with_graph(weighed.lanes)
+            ranks = self._ranks(ids, found)
+            fused = fuse(ranks, self.question.settings)
             if found.retained is not None:
                 ranks["retention"] = ranked(found.retained, ids, len(ids))
-            order, scores, parts = self._ordered(ids, found, vector, fused)
+            order, scores, parts = self._ordered(ids, found, weighed, fused)
             ranking = Ranking(
                 order=order,
                 rows=rows,
@@ -209,20 +211,36 @@ class Recaller:
                 ranks=ranks,
                 lanes=found.explained,
                 parts=parts,
+                ways={} if found.graph is None else found.graph.ways,
             )
-            if vector is not None and settings.worlds and view.types is None:
+            if vector is not None and self.question.settings.worlds and view.types is None:
                 ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector)
         question = self.question
         hits = hits_of(
             ranking,
             view,
-            question=question.text if settings.recency else None,
+            question=question.text if question.settings.recency else None,
             k=question.k,
             max_tokens=question.max_tokens,
             explain=question.explain,
             with_conflicts=self.query.shows_conflicts,
         )
         return Recall(question=question.text, hits=hits)
+
+    def _ranks(self, ids: Sequence[bytes], found: Candidates) -> dict[str, list[int]]:
+        """Return the places that each lane found, best first."""
+        depth = self.question.settings.depth
+        return {lane: ranked(scores, ids, depth) for lane, scores in found.lanes.items()}
+
+    def _spread_ranks(self, ids: Sequence[bytes], found: Candidates) -> Candidates:
+        """Return the candidates with what fused ranks pass on; the first rank counts as 1."""
+        fused = fuse(self._ranks(ids, found), self.question.settings)
+        if found.graph is None or not fused:
+            return found
+        first = np.zeros(len(ids))
+        first[list(fused)] = np.array(list(fused.values())) / max(fused.values())
+        gained = spread(first, found.graph, Weights().spread, SCALARS)
+        return found.with_graph({"graph": found.lanes["graph"] + gained})
 
     def _worlds_around(self, interior: HeldWorld | None, ranking: Ranking) -> WorldMembers:
         """Return the worlds that hold the first hits."""
@@ -236,19 +254,17 @@ class Recaller:
         self,
         ids: Sequence[bytes],
         found: Candidates,
-        vector: Vector | None,
+        weighed: Weighed | None,
         fused: Mapping[int, float],
     ) -> tuple[list[int], Mapping[int, float], Mapping[str, Scores]]:
-        """Return the positions of candidates, best first, their scores, and the parts of these."""
-        settings = self.question.settings
-        if settings.weighing is not None:
-            weighed = weigh(found, self.question.text, vector, self._asked_at(), settings.weighing)
-            matched = weighed.matched(found.lanes)
-            # Above zero, as `ranked` wants it; the order is the same.
-            raised = np.where(matched, weighed.scores - weighed.scores.min() + 1.0, 0.0)
-            order = ranked(raised, ids, self._most())
-            return order, {at: float(weighed.scores[at]) for at in order}, weighed.parts
-        return sorted(fused, key=lambda at: (-fused[at], ids[at])), fused, {}
+        """Return the places of candidates, best first, their scores, and the parts of these."""
+        if weighed is None:
+            return sorted(fused, key=lambda at: (-fused[at], ids[at])), fused, {}
+        matched = weighed.matched(found.lanes)
+        # Above zero, as `ranked` wants it; the order is the same.
+        raised = np.where(matched, weighed.scores - weighed.scores.min() + 1.0, 0.0)
+        order = ranked(raised, ids, self._most())
+        return order, {at: float(weighed.scores[at]) for at in order}, weighed.parts
 
     def _most(self) -> int:
         """Return how many hits to order: some more than asked for, because some are left out."""
@@ -335,16 +351,12 @@ class Recaller:
         if vector is not None:
             cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
             lanes["vector"] = cosines.of(vector)
-        claims: list[int] = []
-        if weights.get("graph"):
-            classes = self.query.follows_classes
-            asker = Weights().asker if settings.weighing is None else settings.weighing.asker
-            claims = claimed_positions(interior, self.reader, self.moment, text, asker, classes)
-            lanes["graph"] = graph_scores(
-                interior, self.reader, self.moment, text, classes, seen, claims
-            )[positions]
         chosen = positions.tolist()
         rows = [interior.rows[at] for at in chosen]
+        graph = None
+        if weights.get("graph"):
+            graph = self._graph(HeldNames(interior, seen))
+            lanes["graph"] = graph.lane(rows)
         parents = interior.chosen(interior.parents, positions)
         spoken = interior.chosen(interior.spoken, positions)
         found = Candidates(
@@ -357,7 +369,8 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(positions),
-            claims=np.isin(positions, claims) if claims else None,
+            claims=None if graph is None else graph.claiming(rows),
+            graph=graph,
         )
         return rows, [interior.ids[at] for at in chosen], found
 
@@ -372,10 +385,18 @@ class Recaller:
         if vector is not None:
             nearest = wide.nearest(self.reader, self.search.vectors(), vector, view.keep, depth)
             found["vector"] = dict(nearest)
+        graph = None
         if settings.weights.get("graph"):
-            classes = self.query.follows_classes
-            found["graph"] = dict(store_graph(wide, view, text, classes, depth))
+            graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
+            found["graph"] = dict(graph.gains)
+            best = fuse({lane: list(scored) for lane, scored in found.items()}, settings)
+            found["graph"] |= dict.fromkeys(graph.reached(best) - graph.gains.keys(), 0.0)
         rows = sorted({row for lane in found.values() for row in lane})
+        if "text" in found:
+            left = [row for row in rows if row not in found["text"]]
+            found["text"] |= wide.scored(self.reader, left, asked(text))
+        if graph is not None:
+            graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
         lanes = {
             lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
@@ -398,8 +419,17 @@ class Recaller:
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
+            claims=None if graph is None else graph.claiming(rows),
+            graph=graph,
         )
         return rows, [body.id for body in bodies], candidates
+
+    def _graph(self, names: KnownNames) -> GraphLane:
+        """Return the graph lane: what the names in the question lead to."""
+        weighing = self.question.settings.weighing or Weights()
+        classes = self.query.follows_classes and self.question.settings.classes
+        spreading = Spreading(names, self.reader, self.moment, classes)
+        return GraphLane(spreading, self.question.text, weighing.asker, weighing.graph)
 
 
 def fuse(ranks: Mapping[str, Sequence[int]], settings: RecallSettings) -> dict[int, float]:
@@ -447,151 +477,3 @@ def recall(
         k = question.k if query.limit is None else min(question.k, query.limit)
         question = replace(question, text=query.text or "", k=k)
         return Recaller(search, view, query, question, tokens).answer(vector)
-
-
-def graph_scores(
-    interior: HeldWorld,
-    reader: Reader,
-    moment: Moment,
-    question: str,
-    classes: bool,
-    seen: Mask,
-    claims: Sequence[int] = (),
-) -> Scores:
-    """Return how much each position that is seen has to do with what the question names.
-
-    Each name counts once, and less the more nodes it leads to. A node that was accepted as the same
-    as a named one counts only if it is in this world, too. Positions that state what is asked for
-    (`claims`) count as a name does.
-    """
-    scores = np.zeros(len(interior))
-    if stating := [at for at in claims if seen[at]]:
-        scores[stating] += 1.0 / np.log2(1 + len(stating))
-    parents = np.array(interior.parents)
-
-    def named(name: str) -> set[int]:
-        return {interior.rows[at] for at in interior.names.get(folded(name), ())}
-
-    def bearers(first: str) -> set[int]:
-        return one_person(reader, interior.firsts.get(first, ()), moment, classes)
-
-    for rows in _names_said(question, named, bearers):
-        if classes:
-            rows = accepted_class(reader, rows, moment) & interior.place.keys()
-        found = {
-            interior.place[item.source]
-            for item in reader.edges_at(rows, "in", REFERENCES, moment.known)
-            if item.source in interior.place and moment.holds(item.edge)
-        }
-        found.update(np.flatnonzero(np.isin(parents, list(rows))).tolist())
-        found -= {interior.place[row] for row in rows}
-        shown = [at for at in found if seen[at]]
-        if shown:
-            scores[shown] += 1.0 / np.log2(1 + len(shown))
-    return scores
-
-
-def _names_said(
-    question: str, named: Callable[[str], set[int]], bearers: Callable[[str], set[int]]
-) -> Iterator[set[int]]:
-    """Yield the rows of each name that a question says; of names within names only the longest.
-
-    `named` returns the rows of a full name, `bearers` those of the one person with a first name.
-    """
-    said, firsts = said_words(question), said_firsts(question)
-    at = 0
-    while at < len(said):
-        for size in range(min(NAME_WORDS_MAX, len(said) - at), 0, -1):
-            if rows := named(" ".join(said[at : at + size])):
-                yield rows
-                at += size - 1
-                break
-        else:
-            if at in firsts and (rows := bearers(firsts[at])):
-                yield rows
-        at += 1
-
-
-def claimed_positions(
-    interior: HeldWorld, reader: Reader, moment: Moment, question: str, asker: str, classes: bool
-) -> list[int]:
-    """Return the positions of nodes that state what the question asks about somebody."""
-    found: set[int] = set()
-    for owner, relations in asked_claims(question):
-        name = folded(" ".join(said_words(owner or asker)))
-        rows = {
-            interior.rows[at]
-            for at in interior.names.get(name, ())
-            if interior.types[at] in SUBJECT_TYPES
-        }
-        if owner and not rows:
-            rows = one_person(reader, interior.firsts.get(name, ()), moment, classes)
-        if classes and rows:
-            rows = accepted_class(reader, rows, moment)
-        found |= claiming(reader, rows, relations, moment) if rows else set()
-    return [interior.place[row] for row in found if row in interior.place]
-
-
-def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: bool) -> set[int]:
-    """Return the nodes that bear a first name if at the moment they are one person, else none."""
-    bearers = set(rows)
-    if not bearers or len(bearers) > BEARERS_MAX:
-        return set()
-    found = reader.nodes(bearers, moment.known).items()
-    bearers = {row for row, node in found if moment.holds(node)}
-    if len(bearers) > 1:
-        same = accepted_class(reader, {min(bearers)}, moment) if classes else set()
-        return bearers if bearers <= same else set()
-    return bearers
-
-
-def store_graph(wide: StoreSearch, view: View, question: str, classes: bool, most: int) -> Found:
-    """Return (row, score) of what has to do with the names that the question says, best first."""
-    reader, moment = view.reader, view.moment
-    scores: dict[int, float] = {}
-    counts = wide.counts_of(reader, list(dict.fromkeys(words(" ".join(said_words(question))))))
-
-    def named(name: str) -> set[int]:
-        return _rows_named(view, name, counts)
-
-    def bearers(first: str) -> set[int]:
-        return one_person(reader, _bearers(view, first, counts), moment, classes)
-
-    for rows in _names_said(question, named, bearers):
-        if classes:
-            rows = view.keep_world(accepted_class(reader, rows, moment))
-        edges = reader.edges_at(rows, "in", REFERENCES, moment.known)
-        found = {item.source for item in edges if moment.holds(item.edge)}
-        for row in rows:
-            found.update(reader.children(row, moment.known, limit=LINKED_NODES_MAX))
-        found = view.keep(sorted(found - rows)[-LINKED_NODES_MAX:])
-        for row in found:
-            scores[row] = scores.get(row, 0.0) + 1.0 / np.log2(1 + len(found))
-    ids = {body.row: body.id for body in reader.bodies(scores)}
-    return sorted(scores.items(), key=lambda item: (-item[1], ids[item[0]]))[:most]
-
-
-def _bearers(view: View, first: str, counts: Mapping[str, int]) -> set[int]:
-    """Return the nodes in view that have a first name, and more names than that."""
-    bodies = _bodies_named(view, first, counts)
-    return view.keep_world(body.row for body in bodies if first_name(body.type, body.name) == first)
-
-
-def _rows_named(view: View, name: str, counts: Mapping[str, int]) -> set[int]:
-    """Return the nodes in view that have a name or an alias that was known at the moment."""
-    reader, known, key = view.reader, view.moment.known, folded(name)
-    rows: set[int] = set()
-    if aliased := reader.rows_aliased(name):
-        aliases = reader.aliases(aliased, known)
-        rows.update(row for row, alias in aliases if name_key(alias) == key)
-    bodies = _bodies_named(view, name, counts)
-    rows.update(body.row for body in bodies if name_key(body.name) == key)
-    return view.keep_world(rows) if rows else rows
-
-
-def _bodies_named(view: View, name: str, counts: Mapping[str, int]) -> Iterable[BodyRow]:
-    """Return the nodes whose names have these words; none if all the words are too common."""
-    tokens = words(name)
-    if not tokens or not 0 < min(counts.get(token, 0) for token in tokens) <= CANDIDATES_MAX:
-        return ()
-    return view.reader.bodies(view.reader.texts.named(" ".join(tokens)), view.moment.known)

@@ -316,7 +316,7 @@ TRAPS = [
     said("Check https://www.Example.com/Sarah-Chen and mail Sarah.Chen@example.com."),
     said("Use `getUserName(John)` in the code."),
     said("```python\nclass Sarah(Person):\n    name = 'Paris'\n```"),
-    said("# Meeting Notes With Sarah\nnothing was decided"),
+    said("# Meeting Notes With Sarah\nnothing was decided", "Meeting Notes With Sarah"),
     said("The CEO and the CFO asked for a PDF by email."),
     said("OK, LOL, that is so true."),
     said("I have a PhD in machine learning and an MBA."),

@@ -23,12 +23,12 @@ def drafted(*texts: str | tuple[str, str], at: datetime = AT) -> Draft:
 def items(draft: Draft) -> set[Item]:
     """Return names, aliases, roles and dates of a draft; a speaker counts if spoken of."""
     nodes = {node.key: node for node in draft.nodes}
-    named = {edge.target for edge in draft.edges if "relation" not in edge.metadata}
+    named = {edge.target for edge in draft.edges if edge.spans and "relation" not in edge.metadata}
     found: set[Item] = set()
     for node in draft.nodes:
         if node.type == "Date":
             found.add(("date", node.name))
-        elif node.type == "Entity":
+        elif node.type == "Entity" and not node.known_only:
             if node.key in named:
                 found.add(("name", node.name))
             found |= {("alias", node.name, alias) for alias in node.aliases}

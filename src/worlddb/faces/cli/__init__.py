@@ -41,6 +41,8 @@ COMMANDS = {
     "migrate": "backup",
     "export": "export",
     "import": "export",
+    "query": "query",
+    "ontology": "query",
     "proposals": "proposals",
     "extract": "extract",
     "consolidate": "consolidate",

@@ -31,16 +31,18 @@ if TYPE_CHECKING:
 DEFAULT_USER = "default"
 SCOPES_HINTED = 5  # As many as fit on a line.
 METAVARS = {"time": "TIME", "whole": "N", "object": "JSON", "messages": "FILE", "scope": "ID"}
+SEVERAL = ("names", "numbers")  # Types that take several arguments where they are positional.
 REPEATED = ("scope", "names", "texts")  # Types whose options may be given several times.
 
 
 def call_command(call: Call) -> Command:
     """Return the command of a call that has no file in `commands/`."""
-    names = [one.name.upper() for one in call.parameters if one.positional]
+    names = [_shown(one) for one in call.parameters if one.positional]
     text = call.help_with(lambda other: f"'worlddb {other.command}'")
+    examples = "".join(f"\n  worlddb {line}" for line in call.examples)
     return Command(
         " ".join([call.command, *names]),
-        f"{call.summary}.\n\n{text}",
+        f"{call.summary}.\n\n{text}" + (f"\n\nExamples:{examples}" if examples else ""),
         call_options(call),
         partial(run_call, call),
     )
@@ -58,8 +60,11 @@ def call_options(call: Call) -> list[Option]:
 
 def _options(one: Parameter) -> Iterator[Option]:
     if one.positional:
-        nargs = None if one.required else "?"
-        yield option(one.name, one.name.upper(), _help(one), nargs=nargs)
+        nargs = "+" if one.type in SEVERAL else None if one.required else "?"
+        more: dict[str, Any] = {"choices": one.choices} if one.type == "choice" else {}
+        if one.type in ("whole", "numbers"):
+            more["type"] = whole_number(one.least, one.most if one.type == "whole" else None)
+        yield option(one.name, one.name.upper(), _help(one), nargs=nargs, **more)
         return
     flags = one.flags or (option_of(one),)
     settings: dict[str, Any] = {"dest": destination(one), "help": _help(one)}
@@ -77,6 +82,11 @@ def _options(one: Parameter) -> Iterator[Option]:
     yield Option(flags, settings)
     for name in one.hidden_flags:
         yield Option((name,), settings | {"help": argparse.SUPPRESS})
+
+
+def _shown(one: Parameter) -> str:
+    """Return a positional parameter as the usage line shows it."""
+    return f"{one.name.upper()}..." if one.type in SEVERAL else one.name.upper()
 
 
 def destination(one: Parameter) -> str:
@@ -131,7 +141,7 @@ def _value(one: Parameter, given: Any) -> Any:
     value = given
     if one.reads_stdin:
         value = given_messages(given) if one.type == "messages" else given_text(given)
-    elif one.type == "object":
+    elif one.type == "object" or (one.type == "query" and given.lstrip().startswith("{")):
         value = given_mapping(given, where)
     elif one.type == "time":
         from worlddb.model.inputs import to_micros

@@ -178,6 +178,12 @@ EMBEDDER = option(
 )
 EXTRACTOR = option("--extractor", "NAME", "what reads the text: rules (default), verbatim or llm")
 YES = flag("--yes", "do not ask for confirmation")
+TOOLS = option("--tools", "SET", "the tools to offer: memory (the nine), or graph (those and more)")
+CONSOLIDATE_EVERY = option(
+    "--consolidate-every-s",
+    "SECONDS",
+    "consolidate in the background this often (default: never)",
+)
 
 
 def as_of(args: argparse.Namespace) -> AsOf:

@@ -179,19 +179,20 @@ def _plan(args: argparse.Namespace, settings: RunSettings) -> QuestionPlan:
 
 def _settings(args: argparse.Namespace) -> RunSettings:
     from worlddb.evaluate.benchmark_settings import LANES, SEED, RunSettings
-    from worlddb.evaluate.data_sets import format_of
+    from worlddb.evaluate.data_sets import DATA_SETS, format_of
     from worlddb.evaluate.model_answers import load_prompts
     from worlddb.faces.config import settings_from
 
     told = settings_from(args)
-    reading: Any = reading_of(args)
     named = args.format if args.what in ("retrieval", "ablate") else args.what
+    benchmark = named or format_of(args.data)
+    reading: Any = reading_of(args, DATA_SETS[benchmark].reading)
     lanes = [lane.strip() for lane in args.lanes.split(",")] if args.lanes else LANES
     models: dict[str, Any] = {}
     if args.mode != "retrieval":
         models = {**model_settings(args, reading), "prompts": load_prompts(args.prompts).digests()}
     settings = RunSettings(
-        benchmark=named or format_of(args.data),
+        benchmark=benchmark,
         mode=args.mode,
         reading=reading,
         facts=not args.no_facts,

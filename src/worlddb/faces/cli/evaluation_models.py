@@ -37,8 +37,8 @@ PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 WORKERS_MAX = 64  # connections to one endpoint; more are refused by most
 
 
-def reading_of(args: argparse.Namespace) -> str:
-    """Return what reads conversations: rules, nothing, or a model."""
+def reading_of(args: argparse.Namespace, usual: str) -> str:
+    """Return what reads conversations: rules, nothing, or a model; `usual` is the set's own."""
     if args.reader in WITHOUT_MODEL:
         return str(args.reader)
     if args.reader == NONE:
@@ -46,7 +46,7 @@ def reading_of(args: argparse.Namespace) -> str:
     if args.mode == "retrieval":
         if args.reader is not None:
             raise InvalidInputError("--extractor: a model reads only with --mode qa or both")
-        return "verbatim"
+        return usual
     return "model" if args.reader is not None or _is_configured(args) else "rules"
 
 

@@ -16,8 +16,17 @@ from worlddb.faces.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written
-    from worlddb.model.records import Change, ScopeName
+    from worlddb.audit.undo import Undone
+    from worlddb.memory.results import (
+        ConflictPage,
+        MemoryPage,
+        Remembered,
+        Retired,
+        ScopePage,
+        Written,
+    )
+    from worlddb.model.records import Change, Edge, Identity, ScopeName
+    from worlddb.query.subgraph import Subgraph
 
 TIME_KEYS = {"valid_from", "valid_to"}
 SHORT_DIGITS = 12  # As many as `Id.short` shows.
@@ -126,11 +135,98 @@ def _print_page(
         print_hint(f"there are more: --cursor {cursor}")
 
 
+def print_subgraph(found: Subgraph, as_json: bool, empty: str) -> None:
+    """Print the answer to a query: its nodes, then the edges that it followed."""
+    if as_json:
+        print_json(found.to_dict())
+        return
+    rows = [
+        (node.id.short, node.type, iso(node.valid_from), preview(node.content or node.name))
+        for node in found
+    ]
+    _print_page(("id", "type", "valid_from", "text"), rows, None, empty)
+    if found.edges:
+        print()
+        edges = [
+            (one.id.short, one.source.short, one.type, one.target.short) for one in found.edges
+        ]
+        print_table(("edge", "source", "type", "target"), edges)
+    if found.cut is not None:
+        print_hint(found.cut)
+
+
+def print_edge(edge: Edge, as_json: bool, _: str = "") -> None:
+    """Print an edge that was written or deleted."""
+    if as_json:
+        print_json(edge.to_dict())
+        return
+    done = "linked" if edge.known_to is None else "unlinked"
+    print(paint(f"{done} {edge.id.short}", "green"))
+    print_fields([("source", str(edge.source)), ("type", edge.type), ("target", str(edge.target))])
+
+
+def print_undone(done: Undone, as_json: bool, _: str = "") -> None:
+    """Print what an undo did, or would do."""
+    if as_json:
+        print_json(done.to_dict())
+        return
+    named = ", ".join(map(str, done.commits))
+    if done.commit is None and not done.dry_run:
+        print(f"commit {named}: nothing is left to undo")
+    else:
+        would = "would be " if done.dry_run else ""
+        again = f"; to bring it back: worlddb undo {done.commit.seq}" if done.commit else ""
+        print(f"commit {named} {would or 'was '}undone{again}")
+    rows: list[tuple[str, str, str]] = [
+        ("restored", one.old.short, "" if one.new is None else f"lives as {one.new.short}")
+        for one in done.restored
+    ]
+    rows += [("retired", one.short, "") for one in done.retired]
+    rows += [("kept", one.id.short, one.reason) for one in done.kept]
+    if rows:
+        print_table(("what", "id", "about"), rows)
+
+
+def print_conflicts(page: ConflictPage, as_json: bool, empty: str) -> None:
+    """Print which memories cannot both be right."""
+    if as_json:
+        print_json(page.to_dict())
+        return
+    rows = [
+        (one.edge.short, preview(one.left_text), preview(one.right_text), preview(one.reason))
+        for one in page
+    ]
+    _print_page(("edge", "left", "right", "reason"), rows, None, empty)
+    if page.left:
+        print_hint(f"there are {page.left} more: --limit N")
+
+
+def print_identity(found: Identity, as_json: bool, _: str = "") -> None:
+    """Print what was accepted as the same as a name."""
+    if as_json:
+        print_json(found.to_dict())
+        return
+    rows = [(node.id.short, node.type, preview(node.name)) for node in found.nodes]
+    print_table(("id", "type", "name"), rows)
+    print_fields(
+        [
+            ("names", ", ".join(found.names)),
+            ("provenance", ", ".join(found.provenance)),
+            ("merges", ", ".join(one.edge.short for one in found.merges)),
+        ]
+    )
+
+
 PRINTERS: dict[str, Callable[[Any, bool, str], None]] = {
     "Written": print_written,
     "Retired": lambda done, as_json, _: print_retired([done], as_json),
     "MemoryPage": print_memories,
     "ScopePage": print_scopes,
+    "Subgraph": print_subgraph,
+    "Edge": print_edge,
+    "Undone": print_undone,
+    "ConflictPage": print_conflicts,
+    "Identity": print_identity,
 }
 """The printer of each class of results."""
 

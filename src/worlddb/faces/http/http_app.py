@@ -47,6 +47,7 @@ def make_app(
     body_bytes_max: int = BODY_BYTES_MAX,
     body_s_max: float = BODY_S_MAX,
     patience_s: float = PATIENCE_S,
+    graph_tools: bool = False,
 ) -> Starlette:
     """Return the application that serves `memory`; the caller closes the memory afterwards.
 
@@ -55,7 +56,7 @@ def make_app(
     metrics = ServerMetrics()
     gate = CallerGate(access, memory, metrics)
     threads = Threads(patience_s=patience_s, asks_a_model=memory.asks_a_model)
-    server = make_server(memory_for, runner=ToolThreads(threads))
+    server = make_server(memory_for, runner=ToolThreads(threads), graph=graph_tools)
     tools = server.streamable_http_app(
         streamable_http_path="/mcp",
         stateless_http=True,

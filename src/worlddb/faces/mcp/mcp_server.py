@@ -56,15 +56,16 @@ def make_server(
     *,
     runner: CallRunner = run_on_any_thread,
     search_fetch: bool = False,
+    graph: bool = False,
     log_level: LogLevel = "WARNING",
 ) -> MemoryServer:
     """Return a server over the memory that `memory_for` gives.
 
     `memory_for` is called for each tool call, in the context of the request, on a worker thread, so
     it may give each caller a memory bound to its own scopes. `runner` runs what blocks.
-    `search_fetch` adds `search` and `fetch`.
+    `search_fetch` adds `search` and `fetch`; `graph` adds the tools for edges, merges and history.
     """
-    tools = memory_tools(memory_for, runner)
+    tools = memory_tools(memory_for, runner, graph=graph)
     if search_fetch:
         tools += search_fetch_tools(memory_for, runner)
     server = MemoryServer(

@@ -105,9 +105,12 @@ class MemoryTool(Tool):
             raise
 
 
-def memory_tools(memory_for: MemorySource, runner: CallRunner) -> list[MemoryTool]:
-    """Return a tool for each declared call that has a tool name."""
-    return [_memory_tool(call, memory_for, runner) for call in CALLS if call.tool]
+def memory_tools(
+    memory_for: MemorySource, runner: CallRunner, *, graph: bool = False
+) -> list[MemoryTool]:
+    """Return a tool for each declared call that has a tool name; with `graph`, of all tool sets."""
+    chosen = [call for call in CALLS if call.tool and (graph or call.toolset == "memory")]
+    return [_memory_tool(call, memory_for, runner) for call in chosen]
 
 
 def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> MemoryTool:
@@ -158,7 +161,7 @@ def tool_of(
         fn=run,
         name=call.tool,
         title=call.title,
-        description=call.help_with(lambda other: other.tool),
+        description=call.help_with(lambda other: other.tool or other.name),
         parameters=_untitled(model.model_json_schema(by_alias=True)),
         fn_metadata=metadata,
         is_async=True,

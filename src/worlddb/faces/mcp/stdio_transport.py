@@ -57,7 +57,11 @@ log = logging.getLogger(__name__)
 
 
 def serve_stdio(
-    memory: Memory, *, search_fetch: bool = False, log_level: LogLevel = "INFO"
+    memory: Memory,
+    *,
+    search_fetch: bool = False,
+    graph: bool = False,
+    log_level: LogLevel = "INFO",
 ) -> None:
     """Serve a memory on stdin and stdout until stdin ends, or SIGTERM or SIGINT arrives.
 
@@ -67,7 +71,9 @@ def serve_stdio(
     """
     # Before the SDK sets up its own logging: plain lines, and never on stdout.
     logging.basicConfig(stream=sys.stderr, level=log_level, format="%(levelname)s %(message)s")
-    server = make_server(lambda: memory, search_fetch=search_fetch, log_level=log_level)
+    server = make_server(
+        lambda: memory, search_fetch=search_fetch, graph=graph, log_level=log_level
+    )
     warming = WarmUp(memory)
     server.middleware.append(warming)
     anyio.run(_serve, server)

@@ -43,6 +43,7 @@ from worlddb.language.english.prose import (
 )
 from worlddb.language.language_reader import Mention
 from worlddb.language.proper_names import PLACE_NAMES
+from worlddb.language.word_forms import fold
 
 _P = Patterns("name_judgement")
 _RUNS = Patterns("name_runs")
@@ -355,7 +356,7 @@ def starts_sentence(plain: str, position: int) -> bool:
 def _token(plain: str, match: re.Match[str]) -> NameToken:
     start, end = match.span()
     written = match[0]
-    word = written.lower()
+    word = fold(written)  # the lists have no accents
     raised = len(written) > 1 and written.isupper() and written[1] != "."
     if not written.isalpha():
         return _marked(plain, start, end, word.replace("’", "'"), raised)

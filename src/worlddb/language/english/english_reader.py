@@ -9,13 +9,14 @@ from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.english.date_phrases import dates_in
 from worlddb.language.english.english_names import mentions_in
 from worlddb.language.english.name_roles import namings_in
-from worlddb.language.english.prose import TITLES, plain_prose, reads_as_english
+from worlddb.language.english.prose import TITLES, looks_ordinary, plain_prose, reads_as_english
 
 
 class EnglishReader:
     """Reads English texts: a `LanguageReader`, which says what each of these does."""
 
     titles: Set[str] = TITLES
+    is_ordinary = staticmethod(looks_ordinary)
     reads = staticmethod(reads_as_english)
     plain = staticmethod(plain_prose)
     mentions = staticmethod(mentions_in)

@@ -204,19 +204,22 @@ _BY_NAMES = frozenset(("by", "near", "off", "on", "with"))
 
 def reads_as_english(text: str) -> bool:
     """Return whether `text` is in English, surely enough for rules that know nothing else."""
-    read = _P.OF_NAMES.sub("", text[:_READ_MAX])
-    words = _P.WORD_OR_SHORT_FORM.findall(read.replace("’", "'").lower())
-    if not words:
+    read = _P.OF_NAMES.sub("", text[:_READ_MAX]).replace("’", "'")
+    written = _P.WORD_OR_SHORT_FORM.findall(read)
+    if not written:
         return False
+    words = [word.lower() for word in written]
     if not text.isascii() and sum(ord(word[0]) >= _LATIN_MAX for word in words) * 4 > len(words):
         return False
     english = sum(word in _ENGLISH for word in words)
     foreign = sum(word in _FOREIGN for word in words)
     if foreign >= max(english, 1):
         return False
+    # Names are of no language.
+    plain = [word for word in written if word[0].islower()] or words
     if len(words) < _SHORT and not english:
-        return sum(word in ORDINARY for word in words) * 3 >= len(words)
-    return english * 10 >= len(words)
+        return sum(map(looks_ordinary, plain)) * 2 >= len(plain)
+    return english * 10 >= len(plain)
 
 
 def plain_prose(text: str, *, note: bool = False) -> str:

@@ -8,11 +8,11 @@ import sys
 from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.command_options import EMBEDDER, YES, command, flag, number, option
 
-FORMATS = ("longmemeval", "locomo", "dmr", "beam", "timeqa", "memdaily")
+FORMATS = ("longmemeval", "locomo", "dmr", "beam", "timeqa", "memdaily", "multihop", "facts")
 WHAT = (*FORMATS, "retrieval", "ablate", "all")
 MODES = ("retrieval", "qa", "both")
 POOLINGS = ("attention", "mean")
-KNOBS = ("lanes", "facts", "summaries", "k", "embedder", "pooling", "weighing")
+KNOBS = ("lanes", "facts", "classes", "summaries", "k", "embedder", "pooling", "weighing")
 MODEL_KNOBS = ("answerer", "judge", "extractor")
 DEFAULTS = {"k": 50, "answer_tokens": 512, "judge_tokens": 8, "extract_tokens": 4096}
 FOR_ANSWERS = (
@@ -23,7 +23,7 @@ FOR_ANSWERS = (
 
 
 @command(
-    "eval longmemeval|locomo|dmr|beam|timeqa|memdaily|retrieval|ablate|all --data FILE",
+    f"eval {'|'.join(WHAT)} --data FILE",
     option("what", "WHAT", ", ".join(WHAT), choices=WHAT),
     option(
         "--data",

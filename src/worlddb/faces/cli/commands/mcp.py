@@ -7,7 +7,7 @@ import gc
 import os
 from typing import Any
 
-from worlddb.faces.cli.command_options import command, flag, option
+from worlddb.faces.cli.command_options import CONSOLIDATE_EVERY, TOOLS, command, flag, option
 from worlddb.faces.cli.exit_codes import OK
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -21,6 +21,8 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
         "the user whose memory it is where a call names none (default: $WORLDDB_SCOPE)",
     ),
     flag("--search-fetch", "also offer the tools search and fetch"),
+    TOOLS,
+    CONSOLIDATE_EVERY,
 )
 def run(args: argparse.Namespace) -> int:
     """Serve the memory to an MCP client on stdin and stdout.
@@ -33,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
       worlddb mcp                             # on your own store
       worlddb mcp --db work.db --user-id ada  # for one user unless a call names another
       worlddb mcp --search-fetch              # with the two tools that ChatGPT looks for
+      worlddb mcp --tools graph               # with tools for edges, merges and history
     """
     # Several servers run at once beside other programs. On a busy machine a small matrix product on
     # two threads takes thirty times as long as on one. Has to be set before numpy is loaded.
@@ -43,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     require_server_extra("mcp")
     settings = settings_from(args)
-    with open_memory(settings, actor="mcp") as memory:
+    with open_memory(settings, actor="mcp", consolidates=True) as memory:
         # The garbage collector would take a tenth of the start-up time, for nothing.
         gc.disable()
         from worlddb.faces.mcp.stdio_transport import serve_stdio
@@ -51,5 +54,6 @@ def run(args: argparse.Namespace) -> int:
         gc.freeze()
         gc.enable()
         level: Any = settings.log_level.upper()
-        serve_stdio(memory, search_fetch=args.search_fetch, log_level=level)
+        graph = settings.tools == "graph"
+        serve_stdio(memory, search_fetch=args.search_fetch, graph=graph, log_level=level)
     return OK

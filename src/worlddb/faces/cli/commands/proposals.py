@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from worlddb import Proposal, WorldDB
 
 STATUSES = ("pending", "accepted", "rejected", "withdrawn", "all")
-ACTIONS = ("list", "accept", "reject", "undo")
+ACTIONS = ("list", "accept", "reject", "undo", "split")
 TIERS = ("exact", "fuzzy", "phonetic", "embedding", "tiebreaker", "given")
 
 
 @command(
-    "proposals [list | accept | reject | undo] [ID ...]",
+    "proposals [list | accept | reject | undo | split] [ID ...]",
     action_of(*ACTIONS, help=None),
-    option("ids", "ID", "the proposal's edge, or its start", nargs="*"),
+    option(
+        "ids", "ID", "the proposal's edge, or its start; for split a name and memories", nargs="*"
+    ),
     option(
         "--status", None, "only proposals with this status (default: pending)", choices=STATUSES
     ),
@@ -41,15 +43,19 @@ def run(args: argparse.Namespace) -> int:
 
     List merge proposals, or decide them: those named by the id of their edge, or all
     that the filters choose. Nothing is merged physically, and an accepted merge can be
-    undone.
+    undone. 'split' tells two people of one name apart: give the id of the name, then
+    the memories that speak of the second one.
 
     Examples:
       worlddb proposals                                                 # what waits for a decision, surest first
       worlddb proposals accept 3f2a                                     # these two are one
       worlddb proposals accept --tier exact --min-score 0.95 --dry-run  # what would be
       worlddb proposals reject --tier phonetic --yes                    # many at once
+      worlddb proposals split 77c1 3f2a 90aa                            # a second Sarah Chen, who two memories mean
     """  # noqa: E501
     with open_to_read(args) as db:
+        if args.action == "split":
+            return _split(db, args)
         _check_tier(db, args.tier)
         chosen = [item for item in _found(db, args) if _passes(db, args, item)]
         chosen.sort(key=lambda item: (-item.score, item.edge))
@@ -73,6 +79,21 @@ def run(args: argparse.Namespace) -> int:
     if args.action != "list":
         word = "decided" if _was_done(args) else "would be decided"
         print(one_line(f"{len(rows)} {word}: {args.action}"))
+    return 0
+
+
+def _split(db: WorldDB, args: argparse.Namespace) -> int:
+    if len(args.ids) < 2:
+        raise InvalidInputError("split: give the id of a name, then the memories of the second one")
+    done = db.split(args.ids[0], args.ids[1:], actor=args.actor)
+    if wants_json(args):
+        print_json(done.to_dict())
+        return 0
+    seq = "" if done.commit is None else f"; to take it back: worlddb undo {done.commit.seq}"
+    print(one_line(f"split {done.entity.short}: the second one is {done.new.short}{seq}"))
+    if done.restored:
+        rows = [(one.old.short, one.new.short if one.new else "") for one in done.restored]
+        print_table(("had ended", "lives as"), rows)
     return 0
 
 

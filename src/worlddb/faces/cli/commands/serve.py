@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from worlddb.faces.cli.command_options import EMBEDDER, command, option, wants_json
+from worlddb.faces.cli.command_options import (
+    CONSOLIDATE_EVERY,
+    EMBEDDER,
+    TOOLS,
+    command,
+    option,
+    wants_json,
+)
 from worlddb.faces.cli.exit_codes import OK
 
 
@@ -37,11 +44,8 @@ from worlddb.faces.cli.exit_codes import OK
         action="append",
     ),
     option("--user-id", "ID", "the user where a call names none (default: $WORLDDB_SCOPE)"),
-    option(
-        "--consolidate-every-s",
-        "SECONDS",
-        "consolidate in the background this often (default: never)",
-    ),
+    TOOLS,
+    CONSOLIDATE_EVERY,
     EMBEDDER,
 )
 def run(args: argparse.Namespace) -> int:

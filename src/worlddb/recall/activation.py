@@ -1,0 +1,375 @@
+"""Activation: how names lead from a question to texts, and from these to further texts.
+
+    names in the question ──▶ entities ──about──▶ texts            `lifted`
+    the best texts ──mention──▶ entities ──about──▶ further texts  `passed_on`
+
+A text is *about* its subjects and *mentions* other names. Both are `refers_to` edges; the metadata
+of the former say `"role": "about"`. What lives inside a node is about it, too. A name that a text
+says counts as a mention even if no edge says so: the node may be younger than the text. One entity
+leads to another where an edge between them names a relation ("sister").
+
+S1  Every step goes to visible nodes along edges that hold at the moment, through accepted classes.
+S2  What an entity gives is shared by the texts about it: each gets 1/√n. An entity with more than
+    `hub_max` texts gives nothing, so the cost is bounded.
+S3  A text gets the most that one other text gives it, not the sum: many weak hints are no strong
+    one. Equal stores and questions give equal results.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.claims.claim_lookup import stated
+from worlddb.index.name_index import said_words
+from worlddb.index.ranking_numbers import SCALARS
+from worlddb.language.english.claim_values import asked_claims
+from worlddb.language.statement import is_rival, may_be_rival, statement_of
+from worlddb.language.text_tokens import folded
+from worlddb.model.address import Id
+from worlddb.recall.known_names import (
+    KnownNames,
+    longest,
+    name_spans,
+    one_person,
+    question_names,
+)
+from worlddb.store.interface import Reader
+from worlddb.store.rows import EdgeRow
+from worlddb.view.visibility import Moment, accepted_class
+
+REFERENCES = ("refers_to",)
+ROLE, ABOUT, MENTIONS, SAYS, INSIDE = "role", "about", "mentions", "says", "inside"
+FOUND = "found"
+SUBJECT_TYPES = frozenset({"Entity", "Person"})
+"""Types of nodes that something can be claimed about."""
+ABOUT_METADATA = ('"role":"about"',)
+ANY_METADATA = ("{",)
+READ_CHARS_MAX = 4_000
+"""How much of a text is searched for names: a passage. What else a longer text mentions is too much
+to pass on to."""
+
+
+class GraphStep(NamedTuple):
+    """One step: along which relation and edge (None: a name that is said) to which node."""
+
+    relation: str
+    row: int
+    edge: Id | None
+
+
+class Way(NamedTuple):
+    """What a text gets, and the steps that lead to it."""
+
+    gain: float
+    steps: tuple[GraphStep, ...]
+
+
+class Texts(NamedTuple):
+    """The texts about the nodes of one name, and those that only mention them, with the steps."""
+
+    about: Mapping[int, tuple[GraphStep, ...]]
+    mentioning: Mapping[int, tuple[GraphStep, ...]]
+
+
+def relation_of(edge: EdgeRow) -> str:
+    """Return how a text refers to an entity: a claim's relation, else its role."""
+    said: Mapping[str, Any] = edge.edge.metadata
+    relation = said.get("relation")
+    if isinstance(relation, str) and relation:
+        return relation
+    return ABOUT if said.get(ROLE) == ABOUT else MENTIONS
+
+
+class Spreading:
+    """The spreading of one question on one snapshot. What was read is kept for the next hop."""
+
+    def __init__(self, names: KnownNames, reader: Reader, moment: Moment, classes: bool) -> None:
+        self._names = names
+        self._reader = reader
+        self._moment = moment
+        self._classes = classes and reader.has_proposals()
+        self._onward: dict[int, dict[int, Way]] = {}
+
+    def lifted(self, question: str) -> dict[int, Way]:
+        """Return what the names in a question give to texts: at most 1 for each name."""
+        found: dict[int, Way] = {}
+        names = question_names(self._names, self._reader, self._moment, question, self._classes)
+        for rows in names:
+            named = self._class_of(rows)
+            texts = self._texts(named)
+            own = self._names.keep(named)
+            part = max(1, len(own)) ** -0.5
+            gains = {row: Way(part, (GraphStep(SAYS, row, None),)) for row in own}
+            for share, reached in ((1.0, texts.about), (SCALARS.mention_share, texts.mentioning)):
+                part = share / max(1, len(reached)) ** 0.5
+                gains |= {row: Way(part, steps) for row, steps in reached.items()}
+            for row, way in gains.items():
+                before = found.get(row)
+                if before is not None:
+                    best = max(before, way, key=lambda one: one.gain)
+                    way = Way(before.gain + way.gain, best.steps)
+                found[row] = way
+        return found
+
+    def claimed(self, question: str, asker: str) -> dict[int, Way]:
+        """Return the texts that state what a question asks about somebody."""
+        found: dict[int, Way] = {}
+        for owner, relations in asked_claims(question):
+            rows = self._subjects(owner or asker)
+            if owner and not rows:
+                firsts = self._names.first_named(folded(" ".join(said_words(owner))))
+                rows = one_person(self._reader, firsts, self._moment, self._classes)
+            if not rows:
+                continue
+            same = accepted_class(self._reader, rows, self._moment) if self._classes else rows
+            stating = [
+                item
+                for item, said in stated(self._reader, same, relations, self._moment)
+                if said.value
+            ]
+            inside = self._names.keep({item.source for item in stating})
+            for item in stating:
+                if item.source in inside:
+                    last = GraphStep(relation_of(item), item.source, item.edge.id)
+                    found[item.source] = Way(1.0, (GraphStep(SAYS, item.target, None), last))
+        part = 1.0 / np.log2(1 + len(found)) if found else 0.0
+        return {row: Way(float(part), way.steps) for row, way in found.items()}
+
+    def _subjects(self, name: str) -> set[int]:
+        """Return the nodes of a name that something can be claimed about."""
+        key = folded(" ".join(said_words(name)))
+        rows = self._names.bearers_of([key]).get(key, set())
+        bodies = self._reader.bodies(sorted(rows), self._moment.known)
+        return {body.row for body in bodies if body.type in SUBJECT_TYPES}
+
+    def passed_on(self, given: Mapping[int, float]) -> dict[int, Way]:
+        """Return what texts (row → what each can give) pass on to texts about what they mention."""
+        current = self._current(given)
+        self._look(current)
+        found: dict[int, Way] = {}
+        for row in current:
+            amount = given[row]
+            for target, way in self._onward[row].items():
+                gain = amount * way.gain
+                if target not in found or gain > found[target].gain:
+                    found[target] = Way(gain, (GraphStep(FOUND, row, None), *way.steps))
+        return found
+
+    def _current(self, rows: Iterable[int]) -> list[int]:
+        """Return texts without those that a later one of them may have replaced: see `recency`."""
+        bodies = {body.row: body for body in self._reader.bodies(sorted(rows), self._moment.known)}
+        said = {row: statement_of(body.content) for row, body in bodies.items()}
+        current = []
+        for row in rows:
+            old = said.get(row)
+            began = bodies[row].valid_from, row
+            newer = (
+                new
+                for other, new in said.items()
+                if old is not None
+                and new is not None
+                and bodies[other].parent == bodies[row].parent
+                and (bodies[other].valid_from, other) > began
+            )
+            if old is None or not any(
+                may_be_rival(old, new) and is_rival(old, new) for new in newer if new is not None
+            ):
+                current.append(row)
+        return current
+
+    # -- what a text leads to ----------------------------------------------------------------------
+
+    def _look(self, rows: Collection[int]) -> None:
+        """Read where texts lead to, all of them in a handful of statements."""
+        new = [row for row in rows if row not in self._onward]
+        if not new:
+            return
+        mentioned = self._mentioned(new)
+        entities = {entity for steps in mentioned.values() for entity in steps}
+        related = self._related(entities)
+        beyond = {step.row for steps in related.values() for step in steps}
+        texts = self._texts_of_each(entities | beyond)
+        for row in new:
+            onward: dict[int, Way] = {}
+            for entity, step in mentioned[row].items():
+                self._add(onward, row, (step,), texts[entity])
+                for further in related.get(entity, ()):
+                    self._add(onward, row, (step, further), texts[further.row])
+            self._onward[row] = onward
+
+    def _add(
+        self,
+        onward: dict[int, Way],
+        row: int,
+        steps: tuple[GraphStep, ...],
+        texts: Mapping[int, GraphStep],
+    ) -> None:
+        """Add the texts about an entity, unless the text that leads there is one of them."""
+        if row in texts or not texts:
+            return
+        gain = len(texts) ** -0.5
+        for target, last in texts.items():
+            if target not in onward or gain > onward[target].gain:
+                onward[target] = Way(gain, (*steps, last))
+
+    def _mentioned(self, rows: Collection[int]) -> dict[int, dict[int, GraphStep]]:
+        """Return the entities that texts mention, each with the step that leads there."""
+        reader, moment = self._reader, self._moment
+        found: dict[int, dict[int, GraphStep]] = {row: {} for row in rows}
+        for item in reader.edges_at(rows, "out", REFERENCES, moment.known):
+            if moment.holds(item.edge):
+                step = GraphStep(relation_of(item), item.target, item.edge.id)
+                found[item.source].setdefault(item.target, step)
+        spans = {
+            body.row: name_spans(body.content[:READ_CHARS_MAX], capitals=True)
+            for body in reader.bodies(sorted(rows), moment.known)
+        }
+        bearers = self._names.bearers_of({span.key for each in spans.values() for span in each})
+        for row, each in spans.items():
+            for _, named in longest(each, bearers):
+                for entity in sorted(named):
+                    found[row].setdefault(entity, GraphStep(SAYS, entity, None))
+        return found
+
+    def _related(self, entities: Collection[int]) -> dict[int, list[GraphStep]]:
+        """Return the entities that facts between entities lead to, in both directions."""
+        found: dict[int, list[GraphStep]] = {}
+        for item in self._reader.edges_at(sorted(entities), "out", REFERENCES, self._moment.known):
+            relation = item.edge.metadata.get("relation")
+            if isinstance(relation, str) and self._moment.holds(item.edge):
+                step = GraphStep(relation, item.target, item.edge.id)
+                found.setdefault(item.source, []).append(step)
+        return found
+
+    # -- the texts of an entity --------------------------------------------------------------------
+
+    def _class_of(self, rows: Collection[int]) -> set[int]:
+        """Return nodes with those accepted as the same, as far as they are inside."""
+        if not self._classes:
+            return set(rows)
+        return self._names.inside(accepted_class(self._reader, rows, self._moment))
+
+    def _texts_of_each(self, entities: Iterable[int]) -> dict[int, Mapping[int, GraphStep]]:
+        """Return the texts about each entity's class, with the last step to each text."""
+        classes = {entity: self._class_of({entity}) for entity in entities}
+        everyone = {row for rows in classes.values() for row in rows}
+        steps: dict[int, dict[int, GraphStep]] = {row: {} for row in everyone}
+        for item in self._arriving(everyone, ABOUT_METADATA):
+            steps[item.target][item.source] = GraphStep(ABOUT, item.source, item.edge.id)
+        for row in self._names.keep(everyone):
+            steps[row][row] = GraphStep(ABOUT, row, None)
+        kept = self._names.keep({row for found in steps.values() for row in found})
+        found: dict[int, Mapping[int, GraphStep]] = {}
+        for entity, rows in classes.items():
+            texts = {
+                row: step for one in sorted(rows) for row, step in steps[one].items() if row in kept
+            }
+            found[entity] = texts if len(texts) <= SCALARS.hub_max else {}
+        return found
+
+    def _texts(self, named: set[int]) -> Texts:
+        """Return the texts about the nodes of a name, and those that only mention them."""
+        about = {
+            item.source: (
+                GraphStep(SAYS, item.target, None),
+                GraphStep(ABOUT, item.source, item.edge.id),
+            )
+            for item in self._arriving(named, ABOUT_METADATA)
+        }
+        first = min(named, default=0)
+        for row in self._names.filed_under(named, SCALARS.hub_max):
+            about.setdefault(row, (GraphStep(SAYS, first, None), GraphStep(INSIDE, row, None)))
+        kept = self._names.keep(about.keys() - named)
+        about = {row: steps for row, steps in about.items() if row in kept}
+        mentioning = {
+            item.source: (
+                GraphStep(SAYS, item.target, None),
+                GraphStep(relation_of(item), item.source, item.edge.id),
+            )
+            for item in self._arriving(named, ANY_METADATA)
+            if item.source not in about and item.source not in named
+        }
+        kept = self._names.keep(mentioning)
+        return Texts(about, {row: steps for row, steps in mentioning.items() if row in kept})
+
+    def _arriving(self, rows: Collection[int], said: tuple[str, ...]) -> list[EdgeRow]:
+        """Return the references to nodes whose metadata hold a text; none of hubs.
+
+        The store picks the edges: a name may be mentioned a hundred thousand times, and be what
+        three texts are about.
+        """
+        reader, moment = self._reader, self._moment
+        targets = sorted(rows)
+        if moment.known is None:
+            numbers = reader.sweep.saying(targets, REFERENCES[0], said)
+            found = reader.edges(numbers) if len(numbers) <= SCALARS.references_max else None
+        else:
+            found = reader.edges_at(targets, "in", REFERENCES, moment.known)
+            if said == ABOUT_METADATA:
+                found = [item for item in found if item.edge.metadata.get(ROLE) == ABOUT]
+            found = found if len(found) <= SCALARS.references_max else None
+        if found is None:  # One of them is a hub, or each is known well.
+            each = targets if len(targets) > 1 else []
+            return [item for one in each for item in self._arriving({one}, said)]
+        return [item for item in found if moment.holds(item.edge)]
+
+
+class GraphLane:
+    """The graph lane of one question: its scores, and its spreading among candidates.
+
+    `gains` has what names and claims in the question give, by row. `ways` has the way to each text
+    that was reached, by row; it grows while scores are passed on.
+    """
+
+    def __init__(self, spreading: Spreading, question: str, asker: str, weight: float) -> None:
+        self._spreading = spreading
+        self._rows: Sequence[int] = ()
+        self._place: Mapping[int, int] = {}
+        lifted = spreading.lifted(question)
+        claims = spreading.claimed(question, asker)
+        self._claims = claims.keys()
+        self.gains = {row: way.gain for row, way in lifted.items()}
+        for row, way in claims.items():
+            self.gains[row] = self.gains.get(row, 0.0) + way.gain
+        self.ways: dict[int, Way] = {
+            row: Way(weight * way.gain, way.steps) for row, way in lifted.items()
+        } | claims
+
+    def lane(self, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Return the score of each candidate; from here on candidates are known by place."""
+        self._rows = rows
+        self._place = {row: at for at, row in enumerate(rows)}
+        return np.array([self.gains.get(row, 0.0) for row in rows])
+
+    def claiming(self, rows: Sequence[int]) -> NDArray[np.bool_] | None:
+        """Return which candidates state what the question asks for; None if there are none."""
+        found = np.fromiter((row in self._claims for row in rows), np.bool_, len(rows))
+        return found if found.any() else None
+
+    def reached(self, scores: Mapping[int, float]) -> set[int]:
+        """Return the texts that the best of some texts lead to, by row, hop by hop."""
+        found: dict[int, float] = {}
+        for _ in range(SCALARS.spread_hops):
+            now = Counter(scores)
+            now.update(found)
+            best = sorted(now, key=lambda row: (-now[row], row))[: SCALARS.spread_texts]
+            gained = self._spreading.passed_on({row: now[row] for row in best})
+            found |= {row: max(found.get(row, 0.0), way.gain) for row, way in gained.items()}
+        return set(found)
+
+    def passed_on(self, given: Mapping[int, float]) -> dict[int, float]:
+        """Return what each candidate gets if some candidates give; both by place."""
+        before = dict(self.ways)
+        found = self._spreading.passed_on({self._rows[at]: much for at, much in given.items()})
+        for row, way in found.items():
+            if row not in self.ways or way.gain > self.ways[row].gain:
+                start, *steps = way.steps
+                led = before[start.row].steps if start.row in before else (start,)
+                if all(step.row != row for step in led):
+                    self.ways[row] = Way(way.gain, (*led, *steps))
+        return {self._place[row]: way.gain for row, way in found.items() if row in self._place}

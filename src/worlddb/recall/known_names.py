@@ -1,0 +1,253 @@
+"""Known names: which visible nodes the names in a text mean.
+
+    text ──name_spans──▶ keys ──KnownNames.bearers_of──▶ rows of named nodes
+
+A world in memory answers from its own table of names (`HeldNames`), a larger one from the name
+index of the store (`StoreNames`). Both know the same names: those of visible nodes, their aliases,
+and a name without the qualifier in brackets behind it ("Tesla (company)").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from worlddb.index.held_world import HeldWorld, Mask
+from worlddb.index.name_index import (
+    NAME_WORDS_MAX,
+    first_name,
+    name_key,
+    name_number,
+    opening_key,
+    said_firsts,
+    said_words,
+    unqualified,
+)
+from worlddb.index.store_search import CANDIDATES_MAX
+from worlddb.language.text_tokens import STOP, folded, words
+from worlddb.model.records import NOT_NAMED
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW
+from worlddb.view.visibility import Moment, View, accepted_class
+
+BEARERS_MAX = 100
+"""A name that more nodes bear than this names nobody in particular."""
+SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may name something
+UNFILED_MAX = 1_000  # as many nodes are compared one by one where the name index is behind
+SEARCHED_KEYS_MAX = 400  # a question has fewer stretches of words; each costs a search by words
+
+
+class NameSpan(NamedTuple):
+    """Some words of a text that may be a name: the numbers of the first word and the one after."""
+
+    first: int
+    end: int
+    key: str
+
+
+class KnownNames(Protocol):
+    """The names of one view, and the words that its memories open with."""
+
+    def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
+        """Return the visible nodes of each key that is a name."""
+
+    def first_named(self, first: str) -> Iterable[int]:
+        """Return the visible nodes with a first name, and more names than that."""
+
+    def inside(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some nodes that are inside the view, whatever their validity."""
+
+    def keep(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some nodes that may be hits."""
+
+    def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
+        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
+
+
+def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
+    """Return the stretches of a text that may be names, longer ones first where they begin.
+
+    With `capitals`, only stretches that begin with a capital or a digit, unless the text is short:
+    in a longer text a name is written as one, and every other word would be looked up in vain. In a
+    question it may be written in lower case.
+    """
+    said = said_words(text)
+    capitals = capitals and len(said) > SHORT_TEXT_WORDS_MAX
+    plain = [folded(word) for word in said]
+    return [
+        NameSpan(at, end, " ".join(plain[at:end]))
+        for at, word in enumerate(said)
+        if not capitals or word[0].isupper() or word[0].isdigit()
+        for end in range(min(at + NAME_WORDS_MAX, len(said)), at, -1)
+        # "It" and "1989" alone may be titles, but hardly ever are meant as such.
+        if end > at + 1 or not (plain[at] in STOP or plain[at].isdigit())
+    ]
+
+
+def longest(
+    spans: Iterable[NameSpan], bearers: Mapping[str, set[int]]
+) -> Iterator[tuple[NameSpan, set[int]]]:
+    """Yield the names among some stretches; of names within names only the longest."""
+    done = 0
+    for span in spans:
+        if span.first >= done and (rows := bearers.get(span.key)):
+            yield span, rows
+            done = span.end
+
+
+def question_names(
+    names: KnownNames, reader: Reader, moment: Moment, question: str, classes: bool
+) -> list[set[int]]:
+    """Return the nodes of each name in a question, and of first names that are one person's."""
+    spans = name_spans(question, capitals=False)
+    said = list(longest(spans, names.bearers_of({span.key for span in spans})))
+    taken = {number for span, _ in said for number in range(span.first, span.end)}
+    found = [(span.first, rows) for span, rows in said]
+    for number, first in said_firsts(question).items():
+        if number not in taken:
+            rows = one_person(reader, names.first_named(first), moment, classes)
+            found += [(number, rows)] if rows else []
+    return [rows for _, rows in sorted(found, key=lambda item: item[0])]
+
+
+def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: bool) -> set[int]:
+    """Return the nodes that bear a first name if at the moment they are one person, else none."""
+    bearers = set(rows)
+    if not bearers or len(bearers) > BEARERS_MAX:
+        return set()
+    found = reader.nodes(bearers, moment.known).items()
+    bearers = {row for row, node in found if moment.holds(node)}
+    if len(bearers) > 1:
+        same = accepted_class(reader, {min(bearers)}, moment) if classes else set()
+        return bearers if bearers <= same else set()
+    return bearers
+
+
+class HeldNames:
+    """The names in a world that is held in memory; `seen` marks the places that may be hits."""
+
+    def __init__(self, interior: HeldWorld, seen: Mask) -> None:
+        self._interior = interior
+        self._seen = seen
+
+    def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
+        """Return the nodes of each key that is a name."""
+        held = self._interior
+        found = {}
+        for key in keys:
+            places = held.names.get(key)
+            if places and len(places) <= BEARERS_MAX:
+                found[key] = {held.rows[at] for at in places}
+        return found
+
+    def first_named(self, first: str) -> Iterable[int]:
+        """Return the nodes with a first name, and more names than that."""
+        return self._interior.firsts.get(first, ())
+
+    def inside(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some nodes that are in the world."""
+        return set(rows) & self._interior.place.keys()
+
+    def keep(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some nodes that may be hits."""
+        place, seen = self._interior.place, self._seen
+        return {row for row in rows if row in place and seen[place[row]]}
+
+    def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
+        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
+        parents = np.frombuffer(self._interior.parents, dtype=np.int64)
+        found = [np.flatnonzero(parents == row).tolist() for row in rows]
+        return {self._interior.rows[at] for places in found for at in places if len(places) <= most}
+
+
+class StoreNames:
+    """The names in worlds that are too large to be held, by the name index of the store."""
+
+    def __init__(self, view: View, counts: Callable[[Sequence[str]], Mapping[str, int]]) -> None:
+        self._view = view
+        self._reader = view.reader
+        self._counts = counts  # how many nodes contain each word
+
+    def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
+        """Return the nodes of each key that is a name.
+
+        A key is looked up among the names of the worlds themselves, and among all names: a node
+        may live elsewhere and be a member here.
+        """
+        wanted = list(dict.fromkeys(keys))
+        worlds = dict.fromkeys((ROOT_ROW, *self._view.worlds))
+        numbers = {
+            name_number(f"{kind}{key}", world): key
+            for key in wanted
+            for world in worlds
+            for kind in ("=", "n:", "o:")
+        }
+        filed = self._reader.lookups.find(list(numbers), BEARERS_MAX)
+        rows = {row for found in filed.values() for row in found} | self._unfiled(wanted)
+        known: dict[str, set[int]] = {}
+        for row, name in self._names(self._view.keep_world(rows)):
+            for key in {name_key(name), name_key(unqualified(name))} & set(wanted):
+                known.setdefault(key, set()).add(row)
+        return known
+
+    def _unfiled(self, keys: Sequence[str]) -> set[int]:
+        """Return nodes that the name index has not reached and that may have one of the names.
+
+        Nodes that were written without names being resolved are such. Some are compared one by
+        one; of more, the text index finds those that have the words of a name.
+        """
+        reader = self._reader
+        nodes, notes = reader.lookups.reached()
+        head = reader.head()
+        if (nodes, notes) == (head.nodes, head.notes):
+            return set()
+        rows = {alias.node for alias in reader.aliases_after(notes)}
+        if head.nodes - nodes <= UNFILED_MAX:
+            return rows | set(range(nodes + 1, head.nodes + 1))
+        if len(keys) > SEARCHED_KEYS_MAX:
+            return rows
+        counts = self._counts(list(dict.fromkeys(word for key in keys for word in words(key))))
+        for key in keys:
+            said = words(key)
+            if said and 0 < min(counts.get(word, 0) for word in said) <= CANDIDATES_MAX:
+                rows.update(reader.texts.named(" ".join(said)))
+        return rows
+
+    def _names(self, rows: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Yield the names and aliases of nodes, as known at the moment."""
+        known = self._view.moment.known
+        chosen = []
+        for body in self._reader.bodies(sorted(rows), known):
+            if body.type not in NOT_NAMED:
+                chosen.append(body.row)
+                yield body.row, body.name
+                yield body.row, opening_key(body)
+        yield from self._reader.aliases(chosen, known)
+
+    def first_named(self, first: str) -> Iterable[int]:
+        """Return the nodes with a first name, and more names than that."""
+        said = words(first)
+        counts = self._counts(said)
+        if not said or not 0 < min(counts[word] for word in said) <= CANDIDATES_MAX:
+            return ()
+        rows = self._reader.texts.named(" ".join(said))
+        bodies = self._reader.bodies(rows, self._view.moment.known)
+        return self._view.keep_world(
+            body.row for body in bodies if first_name(body.type, body.name) == first
+        )
+
+    def inside(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some nodes that are inside the worlds."""
+        return self._view.keep_world(rows)
+
+    def keep(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some nodes that may be hits."""
+        return self._view.keep(rows)
+
+    def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
+        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
+        known = self._view.moment.known
+        found = [self._reader.children(row, known, limit=most + 1) for row in rows]
+        return {child for children in found for child in children if len(children) <= most}

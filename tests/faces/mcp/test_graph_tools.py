@@ -1,0 +1,59 @@
+"""`--tools graph`: a handful of tools beside the nine, over real stdio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import worlddb
+
+from .talking import talking
+
+pytestmark = pytest.mark.anyio
+
+GRAPH = {
+    "memory_query",
+    "memory_link",
+    "memory_proposals",
+    "memory_decide_merge",
+    "memory_history",
+    "memory_undo",
+}
+
+
+async def test_graph_tools_come_with_the_option_alone(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with talking(path, era="legacy") as talk:
+        assert len((await talk.client.list_tools()).tools) == 9
+    async with talking(path, "--tools", "graph", era="2026-07-28") as talk:
+        tools = {tool.name: tool for tool in (await talk.client.list_tools()).tools}
+        assert len(tools) == 9 + len(GRAPH)
+        assert tools.keys() >= GRAPH
+        for name in GRAPH:
+            assert len(tools[name].description or "") > 50
+            assert tools[name].input_schema["additionalProperties"] is False
+            assert "{" not in (tools[name].description or "")
+        rain = await talk.call("memory_write", text="It rained all night.")
+        flood = await talk.call("memory_write", text="The cellar was flooded.")
+        edge = await talk.call("memory_link", type="causes", source=rain["id"], target=flood["id"])
+        assert edge["type"] == "causes"
+        found = await talk.call("memory_query", query=f"seeds {rain['id']} | traverse causes")
+        assert [node["content"] for node in found["nodes"]] == ["The cellar was flooded."]
+        history = await talk.call("memory_history", limit=1)
+        undone = await talk.call("memory_undo", commit=history["commits"][0]["seq"])
+        assert undone["unlinked"] == [edge["id"]]
+        assert (await talk.call("memory_proposals"))["proposals"] == []
+    with worlddb.open(path) as db:
+        assert db.check() == []
+
+
+async def test_the_consolidator_runs_beside_the_tools(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with worlddb.Memory(path, embedder="none") as memory:
+        for number in range(3):
+            memory.write(f"Project Apollo reached milestone {number}.", at="2026-01-01T10:00:00Z")
+    async with talking(path, "--consolidate-every-s", "3600", era="legacy") as talk:
+        assert len((await talk.call("memory_list"))["memories"]) == 3
+    with worlddb.open(path) as db:
+        assert db.check() == []

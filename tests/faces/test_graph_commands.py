@@ -1,0 +1,112 @@
+"""The graph on the command line: query, link, ontology, conflicts, identity, undo, split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import worlddb as package
+
+from .command import in_process as inside
+
+JAN, FEB = "2026-01-01T10:00:00Z", "2026-02-01T10:00:00Z"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "a.db"
+    with package.Memory(path, embedder="none", recluster="now") as memory:
+        memory.write("Sarah Chen lives in Rome.", at=JAN)
+        memory.write("Sarah Chen moved to Oslo.", at=FEB)
+        memory.write("Bob eats apples.", user_id="bob", at=JAN)
+    return path
+
+
+def data(store: Path, *arguments: object) -> Any:
+    done = inside(*arguments, "--db", store, "--json")
+    assert (done.code, done.err) == (0, ""), done.err
+    return done.data
+
+
+def test_a_query_is_a_line_or_json(store: Path) -> None:
+    found = data(store, "query", "text Oslo | filter_type Memory")
+    assert [node["content"] for node in found["nodes"]] == ["Sarah Chen moved to Oslo."]
+    same = data(store, "query", '{"text": "Oslo", "steps": [{"op": "limit", "n": 1}]}')
+    assert len(same["nodes"]) == 1
+    assert data(store, "query", "text apples")["nodes"] == []
+    assert len(data(store, "query", "text apples", "--user-id", "bob")["nodes"]) == 1
+    assert len(data(store, "query", "text apples", "--everyone")["nodes"]) == 1
+    shown = inside("query", "text Oslo", "--db", store)
+    assert "Sarah Chen moved to Oslo." in shown.out
+    plan = inside("query", "text Oslo | limit 3", "--explain", "--db", store)
+    assert plan.out.startswith("start: the words 'Oslo'")
+    wrong = inside("query", "fetch Oslo", "--db", store)
+    assert wrong.code == 2
+    assert "unknown step 'fetch'" in wrong.err
+
+
+def test_edges_are_linked_and_unlinked(store: Path) -> None:
+    memories = data(store, "list", "--include-retired")["memories"]
+    rome, oslo = (
+        next(one["id"] for one in memories if word in one["text"]) for word in ("Rome", "Oslo")
+    )
+    edge = data(store, "link", "precedes", rome, oslo, "--metadata", '{"a": 1}')
+    assert (edge["type"], edge["metadata"]) == ("precedes", {"a": 1})
+    shown = inside("unlink", edge["id"][:12], "--db", store)
+    assert shown.out.startswith("unlinked ")
+    assert inside("unlink", edge["id"], "--db", store).code != 0
+
+
+def test_a_commit_is_undone_and_brought_back(store: Path) -> None:
+    with package.open(store) as db:
+        last = next(one.seq for one in db.log(newest_first=True) if one.nodes and one.seq < 3)
+    would = data(store, "undo", last, "--dry-run")
+    assert would["dry_run"]
+    shown = inside("undo", last, "--db", store)
+    assert f"commit {last} was undone; to bring it back: worlddb undo" in shown.out
+    assert "restored" in shown.out
+    texts = [one["text"] for one in data(store, "list")["memories"]]
+    assert texts == ["Sarah Chen lives in Rome."]
+    again = shown.out.splitlines()[0].rpartition(" ")[2]
+    assert data(store, "undo", again)["commits"] == [int(again)]
+    assert inside("undo", last, last, "--dry-run", "--db", store).code == 0
+    assert inside("undo", "x", "--db", store).code == 2
+    refused = inside("undo", 99, "--db", store)
+    assert "there is no commit 99" in refused.err
+
+
+def test_names_are_shown_and_split(store: Path) -> None:
+    with package.Memory(store) as memory:
+        [sarah] = [node for node in memory.query("text Sarah") if node.name == "Sarah Chen"]
+        [oslo] = [one.id for one in memory.list()]
+    shown = inside("identity", str(sarah.id)[:12], "--db", store)
+    assert "Sarah Chen" in shown.out
+    assert data(store, "identity", sarah.id)["names"] == ["Sarah Chen"]
+    done = inside("proposals", "split", sarah.id, oslo, "--db", store)
+    assert "the second one is" in done.out
+    assert "worlddb undo" in done.out
+    few = inside("proposals", "split", sarah.id, "--db", store)
+    assert "give the id of a name, then the memories" in few.err
+
+
+def test_conflicts_are_listed_with_their_texts(store: Path) -> None:
+    with package.Memory(store) as memory:
+        one, two = (memory.write(text) for text in ("The hall seats ten.", "Eight chairs stand."))
+        memory.link("contradicts", one.id, two.id, metadata={"reason": "ten or eight"})
+    shown = inside("conflicts", "--db", store)
+    assert "The hall seats ten." in shown.out
+    assert "ten or eight" in shown.out
+    assert len(data(store, "conflicts")["conflicts"]) == 1
+
+
+def test_an_edge_type_is_declared(store: Path) -> None:
+    declared = data(store, "ontology", "declare", "manages", "--acyclic", "--inverse", "managed_by")
+    assert (declared["type"], declared["acyclic"]) == ("manages", True)
+    shown = inside("ontology", "--db", store)
+    rows = {row.split()[0]: row for row in shown.rows}
+    assert "acyclic" in rows["manages"]
+    assert "ships" in rows["causes"]
+    assert inside("ontology", "declare", "--db", store).code == 2
+    assert inside("ontology", "declare", "causes", "--db", store).code == 2

@@ -1,0 +1,177 @@
+"""Spreading: from a name to texts about it, and on to texts about what these mention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recall.search_stage import edge, fact, found, hold_at_most, lanes, open_store
+from worlddb import Hit, Id, Memory, Recall, RecallSettings, WorldDB
+from worlddb.index.ranking_numbers import SCALARS
+
+BY_NAME = lanes("graph")
+FILM, DIRECTOR, MOTHER = "Polish-Russian War", "Xawery Zulawski", "Malgorzata Braunek"
+TEXTS = (
+    f"{FILM}: {FILM} is a film of 2009 directed by {DIRECTOR}.",
+    f"{DIRECTOR}: {DIRECTOR} is a film director. He is the son of {MOTHER}.",
+    f"{MOTHER}: {MOTHER} was an actress who played in The Deluge.",
+)
+QUESTION = f"Who is the mother of the director of {FILM}?"
+
+
+@pytest.fixture(params=[1 << 20, 0], ids=["held", "wide"])
+def db(request: pytest.FixtureRequest) -> Iterator[WorldDB]:
+    """Yield a store whose worlds are all held in memory, and then one where none is."""
+    with open_store() as db:
+        yield hold_at_most(db, request.param)
+
+
+@pytest.fixture(params=[1 << 20, 0], ids=["held", "wide"])
+def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
+    """Yield a memory of three texts that lead from one to the next, among others."""
+    with Memory(":memory:", user_id="ada", embedder="hash", recluster="off") as memory:
+        for text in TEXTS:
+            memory.write(text)
+        for number in range(30):
+            memory.write(f"The mother of player {number} watched a war film.")
+        hold_at_most(memory.db, request.param)
+        yield memory
+
+
+def about(db: WorldDB, name: str, text: str) -> tuple[Id, Id]:
+    """Make an entity and a fact that is about it."""
+    entity, said = fact(db, "", type="Entity", name=name), fact(db, text)
+    edge(db, "refers_to", said, entity, metadata={"role": "about"})
+    return entity, said
+
+
+def path_of(hit: Hit) -> list[tuple[str, str]]:
+    return [(step.relation, step.name[:20]) for step in hit.path]
+
+
+def hit_with(answer: Recall, text: str) -> Hit:
+    return next(hit for hit in answer if hit.node.content == text)
+
+
+def test_a_chain_of_texts_comes_first_and_each_hit_tells_its_path(memory: Memory) -> None:
+    answer = memory.recall(QUESTION, k=3)
+    assert [hit.node.content for hit in answer] == list(TEXTS)
+    last = hit_with(answer, TEXTS[2])
+    assert path_of(last) == [
+        ("says", FILM),
+        ("about", TEXTS[0][:20]),
+        ("mentions", DIRECTOR),
+        ("about", TEXTS[1][:20]),
+        ("mentions", MOTHER),
+        ("about", TEXTS[2][:20]),
+    ]
+    for step in last.path[1:]:
+        assert step.edge is not None
+        (edge,) = (
+            one for one in memory.db.edges(step.node, direction="both") if one.id == step.edge
+        )
+        assert step.node in (edge.source, edge.target)
+
+
+def test_without_the_graph_lane_the_chain_is_not_followed(memory: Memory) -> None:
+    settings = RecallSettings(weights={"text": 1.0, "vector": 1.0})
+    answer = memory.recall(QUESTION, k=3, settings=settings)
+    assert [hit.node.content for hit in answer] != list(TEXTS)
+    assert not any(hit.path for hit in answer)
+
+
+def test_a_text_about_a_name_is_ahead_of_one_that_mentions_it(db: WorldDB) -> None:
+    entity, subject = about(db, "Ada", "a first thing")
+    mention = fact(db, "a second thing")
+    edge(db, "refers_to", mention, entity)
+    answer = db.recall("Ada", settings=BY_NAME)
+    assert found(answer) == [subject, mention]
+    assert [hit.lanes["graph"].score for hit in answer] == [1.0, SCALARS.mention_share]
+
+
+def test_the_texts_about_a_name_share_what_it_gives(db: WorldDB) -> None:
+    entity, _ = about(db, "Ada", "a first thing")
+    for number in range(3):
+        edge(db, "refers_to", fact(db, f"thing {number}"), entity, metadata={"role": "about"})
+    answer = db.recall("Ada", settings=BY_NAME)
+    assert [hit.lanes["graph"].score for hit in answer] == [0.5] * 4
+
+
+def test_a_hub_passes_nothing_on(db: WorldDB) -> None:
+    _, first = about(db, "Ada", "a first thing")
+    hub, _ = about(db, "Everybody", "one of many")
+    edge(db, "refers_to", first, hub)
+    assert len(db.recall("Ada", settings=BY_NAME)) == 2
+    for number in range(SCALARS.hub_max):
+        edge(db, "refers_to", fact(db, f"thing {number}"), hub, metadata={"role": "about"})
+    assert found(db.recall("Ada", settings=BY_NAME)) == [first]
+
+
+def test_an_edge_that_does_not_hold_leads_nowhere(db: WorldDB) -> None:
+    _, first = about(db, "Ada", "a first thing")
+    other, second = about(db, "Bob", "a second thing")
+    now = datetime.now(UTC)
+    with db.transaction() as tx:
+        link = tx.write_edge("refers_to", first, other, valid_from=now - timedelta(days=9))
+    assert found(db.recall("Ada", settings=BY_NAME)) == [first, second]
+    with db.transaction() as tx:
+        tx.delete_edge(link.id)
+    assert found(db.recall("Ada", settings=BY_NAME)) == [first]
+
+
+def test_an_accepted_class_is_one_subject(db: WorldDB) -> None:
+    _, first = about(db, "Ada", "a first thing")
+    bob, _ = about(db, "Bob", "a second thing")
+    robert, third = about(db, "Robert", "a third thing")
+    edge(db, "refers_to", first, bob)
+    same = edge(db, "same_as", bob, robert)
+    assert third not in found(db.recall("Ada", settings=BY_NAME))
+    db.accept_merge(same)
+    assert third in found(db.recall("Ada", settings=BY_NAME))
+
+
+def test_what_is_outside_the_scope_is_not_led_to() -> None:
+    with Memory(":memory:", embedder="hash", recluster="off") as memory:
+        memory.write(TEXTS[0], user_id="ada")
+        memory.write(TEXTS[1], user_id="bob")
+        answer = memory.recall(QUESTION, user_id="ada")
+        assert [hit.node.content for hit in answer] == [TEXTS[0]]
+
+
+def test_a_name_that_became_known_later_is_followed(db: WorldDB) -> None:
+    _, first = about(db, "Ada", "a thing that Grace Hopper knew")
+    _, second = about(db, "Grace Hopper", "a second thing")
+    answer = db.recall("Ada", settings=BY_NAME)
+    assert found(answer) == [first, second]
+    assert [step.relation for step in answer[1].path] == ["says", "about", "says", "about"]
+
+
+def test_a_claim_is_found_in_a_large_scope(memory: Memory) -> None:
+    memory.write("I live in Rome.", at="2025-01-01T00:00:00Z")
+    memory.write("I moved to Paris.", at="2025-02-01T00:00:00Z")
+    assert memory.recall("Where do I live?")[0].node.content == "I moved to Paris."
+
+
+def test_a_statement_is_about_what_it_opens_with_even_if_that_is_no_name(memory: Memory) -> None:
+    memory.write("Ida Berg plays the game of water polo.", at="2025-01-01T00:00:00Z")
+    memory.write("water polo was invented in Scotland.", at="2025-01-02T00:00:00Z")
+    answer = memory.recall("In which country was the game of Ida Berg invented?", k=2)
+    assert [hit.node.content for hit in answer] == [
+        "Ida Berg plays the game of water polo.",
+        "water polo was invented in Scotland.",
+    ]
+
+
+def test_a_chain_follows_the_latest_fact(memory: Memory) -> None:
+    memory.write("Ida Berg is married to Tom Hill.", at="2025-01-01T00:00:00Z")
+    memory.write("Tom Hill is a citizen of Norway.", at="2025-01-02T00:00:00Z")
+    memory.write("Bo Lind is a citizen of Peru.", at="2025-01-03T00:00:00Z")
+    memory.write("Ida Berg is married to Bo Lind.", at="2025-01-04T00:00:00Z")
+    answer = memory.recall("What is the country of citizenship of the spouse of Ida Berg?", k=10)
+    found = [hit.node.content for hit in answer]
+    assert found[0] == "Ida Berg is married to Bo Lind."
+    old, new = "Tom Hill is a citizen of Norway.", "Bo Lind is a citizen of Peru."
+    assert new in found
+    assert old not in found[: found.index(new)]
