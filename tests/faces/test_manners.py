@@ -46,7 +46,6 @@ def test_a_subclass_has_the_code_of_its_closest_branch() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ([], 2),
         (["frobnicate"], 2),
         (["log", "--limit", "-1"], 2),
         (["log", "--limit", "many"], 2),
@@ -322,3 +321,13 @@ def test_a_locale_that_cannot_say_it_does_not_stop_a_command(sample: Sample) -> 
     assert as_json.data[2]["name"] == "日本語のスコープ"
     exported = worlddb("export", "--db", sample.path, env=env)
     assert exported.out.split("\n")[:-1] == sample.lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [((), "commands:"), (("help",), "commands:"), (("help", "recall"), "usage: worlddb recall")],
+)
+def test_help_is_given_to_whoever_asks_in_any_way(arguments: tuple[str, ...], told: str) -> None:
+    done = worlddb(*arguments)
+    assert (done.code, done.err) == (0, "")
+    assert told in done.out

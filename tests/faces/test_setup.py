@@ -99,6 +99,16 @@ def test_the_settings_of_a_project_lie_in_its_folder(tmp_path: Path) -> None:
     for name, place in places.items():
         assert setup(tmp_path, name, "--project", "--write").code == 0
         assert (tmp_path / place).is_file()
+        assert str(tmp_path) not in (tmp_path / place).read_text()
+        setup(tmp_path, name, "--project", "--db", tmp_path / "sub" / "m.db", "--write")
+        told = (tmp_path / place).read_text()
+        assert "sub/m.db" in told
+        assert str(tmp_path) not in told
+        # What others get to see has no path of this machine, and no token.
+        url = "http://memory.example.org"
+        shared = setup(tmp_path, name, "--project", "--http", url, WORLDDB_TOKEN="s3cret").out
+        assert "WORLDDB_TOKEN" in shared
+        assert "s3cret" not in shared
     refused = setup(tmp_path, "claude", "--project")
     assert (refused.code, refused.out) == (2, "")
     assert "Claude Desktop has no settings for a project" in refused.err
@@ -215,7 +225,15 @@ def test_a_server_is_reached_over_http_with_its_token(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         (["emacs"], "invalid choice"),
-        (["claude", "--http", "http://localhost:1"], "starts its servers itself"),
+        (
+            ["claude", "--http", "http://localhost:1"],
+            "starts its servers itself; leave --http out\n",
+        ),
+        (
+            ["claude", "--http", "http://10.0.0.7:1"],
+            "starts its servers itself; leave --http out\n",
+        ),
+        (["claude", "--http", "https://memory.example.org"], "as a connector"),
         (["cursor", "--http", "localhost:1"], "is not an address"),
         (["cursor", "--http", "http://x", "--token", "a b"], "HTTP headers do not allow"),
         (["cursor", "--http", "http://x", "--db", "y"], "has its own store"),
@@ -449,3 +467,14 @@ toml_entries = st.dictionaries(
 def test_what_is_written_as_toml_is_read_back_as_it_was(entry: dict[str, Any], before: str) -> None:
     after = set_toml(before, ("mcp_servers", "worlddb"), entry)
     assert parse_toml(after)["mcp_servers"]["worlddb"] == entry
+
+
+def test_each_client_is_told_the_variable_of_a_token_in_its_own_way() -> None:
+    told = {
+        name: http_entry(CLIENTS[name], "http://x.org", "t", in_project=True)
+        for name in ("claude-code", "cursor", "vscode", "codex")
+    }
+    assert told["claude-code"]["headers"] == {"Authorization": "Bearer ${WORLDDB_TOKEN}"}
+    for name in ("cursor", "vscode"):
+        assert told[name]["headers"] == {"Authorization": "Bearer ${env:WORLDDB_TOKEN}"}
+    assert told["codex"] == {"url": "http://x.org/mcp", "bearer_token_env_var": "WORLDDB_TOKEN"}

@@ -7,6 +7,7 @@ order. Nothing is repaired, and no chat model is called.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import time
@@ -322,7 +323,7 @@ def _examine_entry(
         yield fail(client.title, f"{path}: its entry {SERVER!r} is not a table", again)
         return
     if "url" in entry:
-        yield _examine_url(client, str(entry["url"]))
+        yield _examine_url(client, str(entry["url"]), _authorization(entry), again)
         return
     command = entry.get("command")
     if not isinstance(command, str) or shutil.which(os.path.expanduser(command)) is None:
@@ -348,19 +349,47 @@ def _store_of(entry: dict[str, Any]) -> str | None:
     return os.path.expanduser(store) if isinstance(store, str) and store else None
 
 
-def _examine_url(client: McpClient, url: str) -> DoctorFinding:
-    """Return whether a server answers at an address."""
+def _authorization(entry: dict[str, Any]) -> str | None:
+    """Return the header by which an entry's client calls, with its variables filled in."""
+    variable = entry.get("bearer_token_env_var")
+    if isinstance(variable, str):
+        return f"Bearer {os.environ.get(variable, '')}"
+    headers = entry.get("headers", entry.get("http_headers"))
+    given = headers.get("Authorization") if isinstance(headers, dict) else None
+    if not isinstance(given, str):
+        return None
+    return re.sub(r"\$\{(?:env:)?(\w+)\}", lambda found: os.environ.get(found[1], ""), given)
+
+
+def _examine_url(
+    client: McpClient, url: str, authorization: str | None, again: str
+) -> DoctorFinding:
+    """Return whether a server answers at an address, and lets this client in."""
+    import urllib.error
     import urllib.request
 
     parts = urlsplit(url)
-    health = f"{parts.scheme}://{parts.netloc}/health"
+    # A call that changes nothing and needs the token.
+    asked = f"{parts.scheme}://{parts.netloc}/v1/scopes?limit=1"
     try:
         if parts.scheme not in ("http", "https"):
             raise ValueError("is not an address")
+        request = urllib.request.Request(asked)
+        if authorization is not None:
+            request.add_header("Authorization", authorization)
         # Without a proxy, which could not reach a server on this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(health, timeout=HEALTH_TIMEOUT_S):
+        with opener.open(request, timeout=HEALTH_TIMEOUT_S):
             return ok(client.title, f"{url} answers")
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in (401, 429):
+            told = "has no token" if authorization is None else "has a token that is not valid"
+            advice = (
+                f"set WORLDDB_TOKEN, then: {again.replace(' --write', '')} --http {url} --write"
+            )
+            return fail(client.title, f"{url} answers, but the entry {told}", advice)
+        return warn(client.title, f"{url} answers with status {error.code}", "see the server's log")
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         return warn(client.title, f"{url} does not answer: {reason}", "worlddb serve")

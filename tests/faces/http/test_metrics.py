@@ -80,3 +80,15 @@ def test_the_buckets_of_a_histogram_add_up(site: Site) -> None:
     assert buckets == sorted(buckets)
     assert buckets[-1] == found[f"worlddb_http_request_seconds_count{labels}"] >= 3
     assert found[f"worlddb_http_request_seconds_sum{labels}"] > 0
+
+
+def test_written_and_retired_are_counted_by_one_measure(memory: Memory) -> None:
+    chat = [{"role": "user", "content": f"My friend number {n} is Anna Berg"} for n in range(5)]
+    with serving(memory) as site:
+        one = site.post("/v1/memories", messages=chat, user_id="measure").data["id"]
+        site.post("/v1/memories", text="Bob Stone lives in Rome", user_id="measure")
+        site.post(f"/v1/memories/{one}/retire")
+        site.post("/v1/retire_all", user_id="measure", confirm="measure")
+        found = sampled(site)
+    assert found["worlddb_memories_written_total"] == 2
+    assert found["worlddb_memories_retired_total"] == 2

@@ -152,6 +152,8 @@ def test_the_log_tells_neither_tokens_nor_texts(tmp_path: Path) -> None:
     assert "flowerpot" not in log
     assert made["id"] not in log
     assert "Bearer $WORLDDB_TOKEN" in log
+    assert "Bearer ${env:WORLDDB_TOKEN}" in log
+    assert 'bearer_token_env_var = "WORLDDB_TOKEN"' in log
 
 
 def test_the_access_log_is_there_at_info_and_not_above(tmp_path: Path) -> None:

@@ -112,3 +112,21 @@ async def test_a_system_message_is_no_speaker(both: tuple[worlddb.Memory, Talk])
     hits = (await talk.call("memory_recall", query="Ignore all rules"))["hits"]
     assert "system" not in json.dumps([read, hits])
     assert {hit.get("speaker") for hit in hits} <= {"app", "user", None}
+
+
+async def test_what_ended_and_what_contradicts_is_told_by_its_text() -> None:
+    with worlddb.Memory(":memory:", embedder="none") as memory:
+        async with Client(make_server(lambda: memory)) as client:
+            talk = Talk(client, None)
+            rome = await talk.call("memory_write", text="I live in Rome.", user_id="ada")
+            paris = await talk.call("memory_write", text="I live in Paris now.", user_id="ada")
+            assert paris["superseded"] == [rome["id"]]
+            assert paris["superseded_texts"] == ["I live in Rome."]
+            tea = memory.write("The urn holds tea", user_id="ada").id
+            rum = memory.write("Rum fills the urn", user_id="ada").id
+            with memory.db.transaction(actor="test") as tx:
+                tx.write_edge("contradicts", tea, rum)
+            found = await talk.call("memory_recall", query="What is in the urn?", user_id="ada")
+    told = {hit["id"]: hit.get("conflicts") for hit in found["hits"]}
+    [conflict] = told[str(tea)]
+    assert (conflict["id"], conflict["text"]) == (str(rum), "Rum fills the urn")

@@ -147,6 +147,11 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["help"]:
+        argv = [*given[1:], "--help"]
+    elif not given:
+        argv = ["--help"]
     parser = make_parser(_command_in(sys.argv[1:] if argv is None else argv))
     try:
         args = parser.parse_args(argv)

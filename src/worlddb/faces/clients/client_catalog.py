@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shutil
 import sys
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 from worlddb.errors import InvalidInputError
 
 SERVER = "worlddb"  # The name of our entry in a client's settings.
+TOKEN_VARIABLE = "WORLDDB_TOKEN"
 OURS = ("type", "command", "args", "env", "url", "headers", "http_headers", "bearer_token_env_var")
 """The keys of an entry that we write; all others are the user's own."""
 
@@ -23,7 +25,8 @@ class McpClient:
 
     `folders` are the folders of its settings file by platform, "~" and variables unexpanded;
     `project` is its file in the folder of a project. `key` is the table of servers in the file.
-    `typed` entries say "type": "stdio" or "http".
+    `typed` entries say "type": "stdio" or "http". `variable` is how its settings name a variable of
+    the environment; Codex has a key for a token's variable instead.
     """
 
     name: str
@@ -36,6 +39,7 @@ class McpClient:
     typed: bool = False
     speaks_http: bool = True
     home_variable: str | None = None
+    variable: str = "${{env:{name}}}"
 
     def path(self, *, in_project: bool = False) -> str:
         """Return the path of its settings file, whether it exists or not.
@@ -84,6 +88,7 @@ CLIENTS: dict[str, McpClient] = {
             key="mcpServers",
             typed=True,
             home_variable="CLAUDE_CONFIG_DIR",
+            variable="${{{name}}}",
         ),
         McpClient(
             name="cursor",
@@ -131,8 +136,13 @@ def client_named(name: str) -> McpClient:
     return CLIENTS[name]
 
 
-def launch_command() -> list[str]:
-    """Return the command that starts this program, with an absolute path: clients have no PATH."""
+def launch_command(*, in_project: bool = False) -> list[str]:
+    """Return the command that starts this program, with an absolute path: clients have no PATH.
+
+    The settings of a project are shared with others, on whose machines the path is another one.
+    """
+    if in_project:
+        return ["worlddb"]
     # The folder of uvx is a cache that may be cleared at any time.
     if f"{os.sep}uv{os.sep}archive-v" in sys.executable:
         return [shutil.which("uvx") or "uvx", "worlddb"]
@@ -152,16 +162,21 @@ def stdio_entry(
     return entry | ({"env": dict(env)} if env else {})
 
 
-def http_entry(client: McpClient, url: str, token: str | None) -> dict[str, Any]:
+def http_entry(
+    client: McpClient, url: str, token: str | None, *, in_project: bool = False
+) -> dict[str, Any]:
     """Return the entry for a running server (`worlddb serve`).
+
+    In the settings of a project, which are shared, the token's variable stands for the token.
 
     Raises:
         InvalidInputError: the client has no HTTP, or the address or the token is wrong.
     """
     if not client.speaks_http:
+        # Its connectors are called from the vendor's machines, which reach no address of this one.
+        others = "" if _is_near(url) else f", or add {url} as a connector in its settings"
         raise InvalidInputError(
-            f"{client.title} starts its servers itself; leave --http out, or add {url} as a "
-            "connector in its settings"
+            f"{client.title} starts its servers itself; leave --http out{others}"
         )
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -174,9 +189,21 @@ def http_entry(client: McpClient, url: str, token: str | None) -> dict[str, Any]
     if token is not None:
         if not token.isascii() or not token.isprintable() or " " in token:
             raise InvalidInputError("--token: contains characters that HTTP headers do not allow")
+        if in_project and client.format == "toml":
+            return entry | {"bearer_token_env_var": TOKEN_VARIABLE}
+        told = client.variable.format(name=TOKEN_VARIABLE) if in_project else token
         headers = "http_headers" if client.format == "toml" else "headers"
-        entry |= {headers: {"Authorization": f"Bearer {token}"}}
+        entry |= {headers: {"Authorization": f"Bearer {told}"}}
     return entry
+
+
+def _is_near(url: str) -> bool:
+    """Return whether only this machine or its network reaches an address."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or "." not in host or host.endswith((".local", ".lan"))
 
 
 def merged_entry(old: Any, new: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ PUBLIC_PATHS = frozenset(("/health", "/openapi.json"))
 WELL_KNOWN = "/.well-known/"
 """Where clients look for a login server; 404 tells them that there is none."""
 CHALLENGE = 'Bearer realm="worlddb"'
+WRITTEN_TYPES = ("Memory", "Session")  # What one write makes: it is counted by the same measure.
 KNOWN = "worlddb.known"
 """The key of a request's scope that says whether its caller was let in, not only its request."""
 PREFLIGHT_S = "600"  # How long a browser may keep the answer to its question.
@@ -87,10 +88,17 @@ class CallerMemory:
 
     def _counted(self, result: Any) -> Any:
         if isinstance(result, Retired):
-            self._metrics.add("worlddb_memories_retired_total", len(result))
+            self._metrics.add("worlddb_memories_retired_total", self._memories(result))
         elif isinstance(result, Written) and result.created:
             self._metrics.add("worlddb_memories_written_total")
         return result
+
+    def _memories(self, ended: Retired) -> int:
+        """Return how many memories ended: without their turns and what was derived from them."""
+        with self._memory.db.engine.store.read() as reader:
+            rows = (reader.node_row(ident) for ident in ended.ids)
+            bodies = reader.bodies(row for row in rows if row is not None)
+            return sum(body.type in WRITTEN_TYPES for body in bodies)
 
 
 def caller_memory(

@@ -295,8 +295,11 @@ def welcome_text(url: str, path: str, *, with_tokens: bool) -> str:
     header = f' --header "{bearer}"' if with_tokens else ""
     curl = f' -H "{bearer}"' if with_tokens else ""
     entry: dict[str, Any] = {"type": "http", "url": f"{url}/mcp"}
+    codex = ""
     if with_tokens:
-        entry["headers"] = {"Authorization": "Bearer ${WORLDDB_TOKEN}"}
+        # Each reads the variable in its own way; Claude Code without "env:", by the line above.
+        entry["headers"] = {"Authorization": "Bearer ${env:WORLDDB_TOKEN}"}
+        codex = '\n  bearer_token_env_var = "WORLDDB_TOKEN"'
     asked = "content-type: application/json"
     return f"""\
 worlddb {__version__} serves {path}
@@ -307,8 +310,11 @@ worlddb {__version__} serves {path}
 
 Claude Code:
   claude mcp add --transport http worlddb {url}/mcp{header}
-Other MCP clients:
+Cursor, Windsurf and others:
   {json.dumps({"mcpServers": {"worlddb": entry}})}
+Codex (config.toml):
+  [mcp_servers.worlddb]
+  url = "{url}/mcp"{codex}
 REST:
   curl{curl} -H '{asked}' {url}/v1/memories -d '{{"text": "I like green tea"}}'
   curl{curl} -H '{asked}' {url}/v1/recall -d '{{"query": "what do I like?"}}'

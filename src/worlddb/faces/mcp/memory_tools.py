@@ -23,7 +23,13 @@ from pydantic.fields import FieldInfo
 from worlddb.errors import WorldDBError
 from worlddb.faces.call_models import ChatMessage, arguments_model
 from worlddb.faces.calls import CALLS, Call, Effect
-from worlddb.faces.mcp.tool_answers import Answer, answer_class, answer_of
+from worlddb.faces.mcp.tool_answers import (
+    Answer,
+    add_texts,
+    answer_class,
+    answer_of,
+    shortened,
+)
 from worlddb.faces.mcp.tool_confirmation import confirmation, confirmed_by
 from worlddb.memory.memory import Memory
 from worlddb.model.visible_text import visible, visible_json
@@ -116,7 +122,17 @@ def memory_tools(
 def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> MemoryTool:
     def run(**given: Any) -> Answer:
         arguments = {name: _plain(value) for name, value in given.items() if value is not None}
-        return answer_of(call, getattr(memory_for(), call.name)(**arguments))
+        memory = memory_for()
+        answer = answer_of(call, getattr(memory, call.name)(**arguments))
+
+        def text_of(ident: str) -> str:
+            try:
+                return shortened(memory.read(ident).text)[0]
+            except WorldDBError:  # Derived, erased, or not this caller's.
+                return ""
+
+        add_texts(answer, text_of)
+        return answer
 
     def run_confirmed(**given: Any) -> Answer:
         asked = given.pop(ANSWER_TO_QUESTION)

@@ -82,6 +82,7 @@ class WriteAnswer(Answer):
     entities: list[LinkedEntity] = []
     proposals: list[ProposedMerge] = []
     superseded: list[Hex] = Field(default=[], description="Memories that ended with this write")
+    superseded_texts: list[str] = Field(default=[], description="What they said, in that order")
     commit: Seq = Field(
         default=None,
         description="The number of the commit; with a bound token, of the change in its scope",
@@ -95,6 +96,7 @@ class ConflictAnswer(Answer):
     """Another memory that cannot be true together with this one."""
 
     id: Hex = Field(description="The other memory")
+    text: str = Field(default="", description="What it says, if it can be read here")
     reason: str = ""
 
 
@@ -268,6 +270,15 @@ def answer_of(call: Call, result: Any) -> Answer:
     if call.result in ANSWERS:
         return ANSWERS[call.result][1](result)
     return answer_class(call).model_validate(result.to_dict())
+
+
+def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
+    """Say what the ids in an answer mean, so that a model need not read each of them."""
+    if isinstance(answer, WriteAnswer):
+        answer.superseded_texts = [text_of(ident) for ident in answer.superseded[:IDS_SHOWN]]
+    elif isinstance(answer, RecallAnswer):
+        for conflict in [one for hit in answer.hits for one in hit.conflicts][:IDS_SHOWN]:
+            conflict.text = text_of(conflict.id)
 
 
 @cache

@@ -76,10 +76,10 @@ def _entry(args: argparse.Namespace, client: McpClient) -> dict[str, Any]:
     if args.http is not None:
         if args.user_id or getattr(args, "db", None):
             raise InvalidInputError("setup --http: a running server has its own store and user")
-        return http_entry(client, args.http, settings_from(args).token)
+        return http_entry(client, args.http, settings_from(args).token, in_project=args.project)
     if args.token is not None:
         raise InvalidInputError("setup --token: needs --http; over stdio there is no token")
-    return stdio_entry(client, launch_command(), _variables(args))
+    return stdio_entry(client, launch_command(in_project=args.project), _variables(args))
 
 
 def _variables(args: argparse.Namespace) -> dict[str, str]:
@@ -93,8 +93,15 @@ def _variables(args: argparse.Namespace) -> dict[str, str]:
         if one.name in CARRIED and one.origin.startswith(("flag", "environment")):
             value = str(getattr(settings, one.name))
             is_file = KINDS[one.name].is_path and value != IN_MEMORY
-            env[KINDS[one.name].variable] = os.path.abspath(value) if is_file else value
+            env[KINDS[one.name].variable] = _path(value, args.project) if is_file else value
     return env
+
+
+def _path(value: str, in_project: bool) -> str:
+    """Return a path for an entry: absolute; what is in the folder of a project, from there."""
+    whole = os.path.abspath(value)
+    inside = os.path.relpath(whole)
+    return inside if in_project and not inside.startswith(os.pardir) else whole
 
 
 def _print_snippet(
