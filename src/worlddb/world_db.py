@@ -481,7 +481,7 @@ class WorldDB(OpenStore):
 
     def check(self) -> list[Problem]:
         """Hash everything and compare it with every index; an empty list is a sound store."""
-        return check(self.engine.store)
+        return check(self.engine.store, self.engine.ingestion.names)
 
     def export(self, *, after: int = -1) -> Iterator[str]:
         """Yield the whole journal as JSON Lines, on one snapshot; `replay` takes it back in."""

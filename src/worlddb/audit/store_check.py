@@ -4,7 +4,7 @@ Four questions, in this order:
     1. Do the rows hash to their addresses?
     2. Does the hash of each commit follow from the rows it wrote and the commit before it?
     3. Do validity, parents, deletions, proposals and conflicts follow from the journal's changes?
-    4. Do states, set pages, the text index and embeddings follow from nodes and edges?
+    4. Do states, set pages, words, embeddings and keys of names follow from nodes and edges?
 A flipped bit in any row fails at least one of them. In a vector it is found if it changes the
 vector by more than a rounding error.
 """
@@ -19,9 +19,11 @@ from itertools import pairwise
 from blake3 import blake3
 
 from worlddb.audit.history import BEFORE_FIRST, erasures
+from worlddb.audit.lookup_check import check_lookups
 from worlddb.audit.projection_check import check_projections, check_sets
 from worlddb.audit.store_image import StoreImage, label_of
 from worlddb.errors import CorruptionError, WorldDBError
+from worlddb.index.name_index import NameIndex
 from worlddb.model.address import (
     ERASED,
     ROOT_ID,
@@ -50,8 +52,11 @@ UNREADABLE = (WorldDBError, ValueError, TypeError, KeyError, IndexError, struct.
 """What a stage may raise when the rows it reads are damaged."""
 
 
-def check(store: Store) -> list[Problem]:
-    """Return everything that does not fit together; the list of a sound store is empty."""
+def check(store: Store, names: NameIndex | None = None) -> list[Problem]:
+    """Return everything that does not fit together; the list of a sound store is empty.
+
+    With `names` the keys of the name index are computed again.
+    """
     try:
         problems = [Problem(place="file", message=text) for text in store.verify()]
     except CorruptionError as error:
@@ -72,6 +77,7 @@ def check(store: Store) -> list[Problem]:
             ("sets", check_sets),
             ("texts", _check_texts),
             ("vectors", _check_vectors),
+            ("lookups", lambda reader, image: check_lookups(reader, image, names)),
         ]
         for place, stage in stages:
             try:

@@ -142,6 +142,11 @@ class NameIndex:
             filed += self._of_moved(session, moved, names)
             _put(session, filed, names, last, notes)
 
+    def filed(self, reader: Reader) -> tuple[set[tuple[int, int]], Counter[int]]:
+        """Return the postings that a current index has to have, and the names of each world."""
+        filed, names = self._of_nodes(reader, range(ROOT_ROW + 1, reader.head().nodes + 1))
+        return {*filed, *self._of_notes(reader, 0)}, names
+
     def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[Postings, Counter[int]]:
         """Return the postings of some nodes, and how many named nodes each world has."""
         filed: Postings = []

@@ -244,6 +244,15 @@ class WholeTables(Protocol):
     def premises(self) -> Iterator[PremiseRow]:
         """Yield all premises of inferred edges, by premise and edge."""
 
+    def lookups(self) -> Iterator[tuple[int, int]]:
+        """Yield the (key, node) pairs of the name index."""
+
+    def lookup_worlds(self) -> list[tuple[int, int]]:
+        """Return the number of names that were counted in each world."""
+
+    def recalls(self) -> list[tuple[int, int, int]]:
+        """Return how often and when last nodes were recalled, by node."""
+
     def schema_problems(self) -> list[str]:
         """Return where tables and indexes differ from those of a new store."""
 

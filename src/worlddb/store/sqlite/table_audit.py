@@ -86,6 +86,23 @@ class TableScan:
         sql = "SELECT * FROM premises ORDER BY premise, edge"
         return map(PremiseRow._make, self._session.execute(sql))
 
+    def lookups(self) -> Iterator[tuple[int, int]]:
+        """Yield the (key, node) pairs of the name index."""
+        return ((key, node) for key, node in self._session.execute("SELECT key, node FROM lookups"))
+
+    def lookup_worlds(self) -> list[tuple[int, int]]:
+        """Return the number of names that were counted in each world."""
+        found = self._session.execute("SELECT world, names FROM lookups_worlds")
+        return [(world, names) for world, names in found]
+
+    def recalls(self) -> list[tuple[int, int, int]]:
+        """Return how often and when last nodes were recalled, by node."""
+        made = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'recalls'"
+        if self._session.one(made, ()) is None:
+            return []
+        found = self._session.execute("SELECT node, count, last FROM recalls ORDER BY node")
+        return [(node, count, last) for node, count, last in found]
+
     def schema_problems(self) -> list[str]:
         """Return where tables, indexes and guards differ from those of a new store."""
         # Counts of recalls are in a file only once there are some.
