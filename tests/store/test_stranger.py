@@ -16,7 +16,7 @@ import pytest
 
 import worlddb
 from worlddb.store.sqlite import sqlite_store
-from worlddb.store.sqlite.database_file import migrate
+from worlddb.store.sqlite.backup import migrate_store
 from worlddb.store.sqlite.file_locks import ALONE_BYTE, USED_BYTE
 
 from .processes import StartChild, commit_one
@@ -165,14 +165,14 @@ def test_a_store_that_closes_leaves_one_that_opens_its_locks(
     logs: list[int] = []
 
     def migrate_slowly(con: apsw.Connection, *args: Any) -> None:
-        migrate(con, *args)
+        migrate_store(con, *args)
         one.close()
         logs.append(os.stat(f"{path}-wal").st_ino)
         child.go()
         child.rest()
         logs.append(os.stat(f"{path}-wal").st_ino)
 
-    monkeypatch.setattr(sqlite_store, "migrate", migrate_slowly)
+    monkeypatch.setattr(sqlite_store, "migrate_store", migrate_slowly)
     with worlddb.open(path) as other:
         assert logs[0] == logs[1]
         commit_one(other, "two")
