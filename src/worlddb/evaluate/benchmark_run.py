@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import queue
+import random
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -197,7 +198,14 @@ def retrieve(settings: RunSettings, work: CaseWork) -> list[Record]:
 
 
 def _store(settings: RunSettings) -> WorldDB:
-    return WorldDB(":memory:", embedder=settings.make_embedder(), pooling=settings.pooling)
+    """Return an empty store. Ids, which break ties, have the same blinds in every run."""
+    drawn = random.Random(settings.seed).randbytes
+    return WorldDB(
+        ":memory:",
+        embedder=settings.make_embedder(),
+        pooling=settings.pooling,
+        random_bytes=drawn,
+    )
 
 
 def _warm(db: WorldDB, settings: RunSettings) -> None:

@@ -5,7 +5,7 @@ Two runs with equal settings can be continued or compared; others are kept apart
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from worlddb import RecallSettings, embedder_named
@@ -74,11 +74,10 @@ class RunSettings:
         return self.mode != "qa"
 
     def recall_settings(self) -> RecallSettings:
-        """Return how questions are recalled."""
+        """Return how questions are recalled; gold is what was said, so a session is no hit."""
         weights = dict.fromkeys(self.lanes, 1.0)
-        if self.weighed:
-            return RecallSettings(weights=weights, classes=self.classes)
-        return RecallSettings(weights=weights, classes=self.classes, weighing=None)
+        settings = RecallSettings(weights=weights, classes=self.classes, worlds=False)
+        return settings if self.weighed else replace(settings, weighing=None)
 
     def make_embedder(self) -> Embedder | str | None:
         """Return the embedder that is meant; None for the default."""
