@@ -25,6 +25,7 @@ def main() -> None:
             ["summaries"],
             ["mcp_stdio"],
             ["http_load"],
+            ["write_volume"],
         ):
             print(f"\n$ python -m bench.{' '.join(program)}", flush=True)
             subprocess.run([sys.executable, "-m", f"bench.{program[0]}", *program[1:]], check=True)

@@ -31,7 +31,8 @@ GROUPS = {
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [
         *("QueryBuilder", "QuerySpec", "TextMatch", "Subgraph", "Plan", "AsOf", "NOW"),
-        *("Recall", "Hit", "LaneRank", "Outdated", "MaybeOutdated", "RecallSettings", "Weights"),
+        *("Recall", "Hit", "LaneRank", "PathStep", "Outdated", "MaybeOutdated"),
+        *("RecallSettings", "Weights"),
     ],
     "Taking text in": [
         *("Ingested", "Reclustered", "ResolverSettings", "Identity"),

@@ -24,6 +24,7 @@ import apsw
 
 import worlddb
 from worlddb.store.sqlite import file_locks as checkpoint
+from worlddb.store.sqlite.database_file import PAGE_BYTES
 
 COMMITS = 4
 
@@ -139,7 +140,7 @@ def commit(db: worlddb.WorldDB, acks: int, number: int) -> None:
 def run(root: Path, how: str, durability: str, step: int) -> None:
     """Live again and again, each life a little longer; stop after the first whole one."""
     # So that one commit is enough for the background checkpoint to have work.
-    checkpoint.PAGES_MIN = 20
+    checkpoint.LOG_BYTES_MIN = 20 * PAGE_BYTES
     for last in itertools.count(1, step):
         folder = root / f"{last}"
         folder.mkdir()

@@ -23,6 +23,7 @@ from typing import Any
 import worlddb
 
 LONGEST_S = 0.004  # Somewhat longer than one write takes: some rounds are not interrupted.
+LONGER_S = 0.03  # The same for a memory.
 SLOW_S = 5.0  # What takes so long after an interrupt has hung, and was saved by a time limit.
 CLOSE_EVERY = 8
 
@@ -37,8 +38,15 @@ class Trial:
         self.failures: list[str] = []
         self.is_armed = False
         self.acknowledged = 0
-        self.db = worlddb.open(path, embedder="none", durability="normal", busy_timeout_s=2)
+        self.open()
         signal.signal(signal.SIGALRM, self.press)
+
+    def open(self) -> None:
+        """Open the store."""
+        self.memory = worlddb.Memory(
+            self.path, embedder="none", durability="normal", busy_timeout_s=2, user_id="ada"
+        )
+        self.db = self.memory.db
 
     def press(self, number: int, frame: FrameType | None) -> None:
         """Raise what Ctrl-C raises."""
@@ -46,12 +54,12 @@ class Trial:
             self.is_armed = False
             raise KeyboardInterrupt
 
-    def under_fire(self, body: Callable[[], Any]) -> bool:
+    def under_fire(self, body: Callable[[], Any], longest_s: float = LONGEST_S) -> bool:
         """Run `body` with an interrupt at some instant; return whether the interrupt came."""
         kept = len(self.kept)
         try:
             self.is_armed = True
-            signal.setitimer(signal.ITIMER_REAL, self.rng.uniform(1e-6, LONGEST_S))
+            signal.setitimer(signal.ITIMER_REAL, self.rng.uniform(1e-6, longest_s))
             body()
             self.is_armed = False
         except KeyboardInterrupt as error:
@@ -68,6 +76,12 @@ class Trial:
             tx.write_edge("refers_to", node.id, self.db.root_id)
         self.acknowledged += 1
         self.db.children()
+
+    def remember(self) -> None:
+        """Write a memory and recall it."""
+        self.memory.recall("Who likes tea?")
+        self.memory.write(f"Anna Berg likes tea number {self.rng.random()}.")
+        self.memory.recall("Who likes tea?")
 
     def in_same_function(self) -> None:
         """Write after an interrupt inside the very function that was interrupted."""
@@ -86,6 +100,10 @@ class Trial:
                 before = len(self.db.children())
                 run()
                 assert len(self.db.children()) == before + 1, "a stale snapshot was read"
+            text = f"A note of {self.rng.random()}."
+            written = self.memory.write(text).id
+            found = [hit.id for hit in self.memory.recall(text, k=1_000)]
+            assert written in found, "a stale world was searched"
         except (worlddb.WorldDBError, AssertionError) as error:
             self.failures.append(f"{type(error).__name__}: {error}")
         if time.monotonic() - began > SLOW_S:
@@ -114,26 +132,26 @@ class Trial:
 
     def close(self) -> None:
         """Interrupt a close, close again, and open again."""
-        self.under_fire(self.db.close)
+        self.under_fire(self.memory.close)
         began = time.monotonic()
         try:
-            self.db.close()
+            self.memory.close()
         except worlddb.WorldDBError as error:
             self.failures.append(f"close: {type(error).__name__}: {error}")
         if time.monotonic() - began > SLOW_S:
             self.failures.append("close took long")
-        self.db = worlddb.open(self.path, embedder="none", durability="normal", busy_timeout_s=2)
+        self.open()
 
     def run(self, rounds: int) -> dict[str, Any]:
         """Return what happened."""
         for number in range(rounds):
-            body = self.write if number % 2 else self.in_same_function
-            if self.under_fire(body):
+            body = (self.write, self.in_same_function, self.remember)[number % 3]
+            if self.under_fire(body, LONGER_S if body == self.remember else LONGEST_S):
                 self.go_on()
             if number % CLOSE_EVERY == 0:
                 self.close()
         problems = [f"{problem.place}: {problem.message}" for problem in self.db.check()]
-        self.db.close()
+        self.memory.close()
         return {
             "rounds": rounds,
             "interrupts": len(self.kept),

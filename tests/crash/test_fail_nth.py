@@ -15,13 +15,14 @@ import pytest
 
 import worlddb
 from worlddb.store.sqlite.schema import GUARDED
-from worlddb.store.sqlite.sqlite_store import SqliteStore, SqliteWriter
+from worlddb.store.sqlite.sqlite_session import SqliteWriter
+from worlddb.store.sqlite.sqlite_store import SqliteStore
 
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 CALLS_MAX = 5_000
 LINES_MAX = 50_000
 LINES_STEP = 7
-DOORS = ("sqlite_store.py", "gate.py", "file_watch.py")
+DOORS = ("sqlite_store.py", "sqlite_session.py", "gate.py", "file_watch.py")
 """Where the clean-up of a session is; an interrupt in the middle of it is another matter."""
 
 Step = Callable[[], object]

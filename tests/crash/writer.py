@@ -16,6 +16,7 @@ from typing import Any
 
 import worlddb
 from worlddb.store.sqlite import file_locks as checkpoint
+from worlddb.store.sqlite.database_file import PAGE_BYTES
 
 
 def say(value: Any) -> None:
@@ -105,7 +106,7 @@ class Writer:
 def run(path: str, seed: int, checkpoint_pages: int) -> None:
     """Open the store and commit until killed."""
     # A smaller log than in service, so that a short life sees many background checkpoints.
-    checkpoint.PAGES_MIN = checkpoint_pages
+    checkpoint.LOG_BYTES_MIN = checkpoint_pages * PAGE_BYTES
     say("opening")
     with worlddb.open(path) as db:
         say(db.log(limit=1, newest_first=True)[0].seq)

@@ -80,6 +80,7 @@ def test_members_count_and_what_was_born_ended_does_not(db: WorldDB) -> None:
                 created_at="2019-01-01T00:00:00Z",
                 valid_to="2020-01-01T00:00:00Z",
             )
+    db.consolidate()
     found = {hit.node.id for hit in db.recall("hiking and ferries in Norway, cabin, fjord", k=20)}
     assert album in found
     assert ended not in {hit.node.id for hit in db.recall("refund, accountant and form", k=20)}
@@ -108,6 +109,9 @@ def test_a_session_is_found_by_what_was_said_in_it() -> None:
                 "taxes": TAXES,
             }.items()
         }
+        # Without a summary, a session says no more than its turns.
+        before = memory.recall("ferry, fjord and cabin in Norway", k=10)
+        assert talks["trip"] not in {hit.node.id for hit in before}
         memory.db.consolidate()
         hits = {hit.node.id: hit for hit in memory.recall("ferry, fjord and cabin in Norway", k=10)}
         assert talks["trip"] in hits

@@ -364,7 +364,7 @@ def open_full(path: str) -> None:
 def backup_full(path: str, target: str) -> None:
     """Copy to a disk that has no room for the copy, then with room."""
     with worlddb.open(path) as db:
-        with small_disk(100_000):
+        with small_disk(50_000):
             say(attempt(lambda: db.backup(target)))
         say(sorted(item.name for item in Path(target).parent.iterdir()))
         db.backup(target)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -226,3 +229,38 @@ def test_a_backup_to_a_full_disk_fails_and_leaves_nothing_behind(
     with worlddb.open(folder / "copy.db") as copy, worlddb.open(path) as db:
         assert picture(copy) == picture(db) == before
         assert copy.check() == []
+
+
+# -- full by a small disk --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a disk of its own, a few megabytes large."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, check=False).returncode:
+        pytest.skip("this user may not mount")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_fills_up_with_memories_and_not_with_the_log(small_disk: Path) -> None:
+    with worlddb.open(small_disk / "store.db", durability="normal") as db:
+        landed = fill(db)
+        file, log = (small_disk / name for name in ("store.db", "store.db-wal"))
+        assert file.stat().st_size > log.stat().st_size
+        assert [node.id for node in db.children()] == landed
+        assert db.check() == []
+
+
+def test_on_a_full_disk_writing_goes_on_as_soon_as_there_is_space(small_disk: Path) -> None:
+    others = small_disk / "others"
+    others.write_bytes(bytes(2 << 20))
+    with worlddb.open(small_disk / "store.db") as db:
+        landed = fill(db)
+        others.unlink()
+        landed.append(commit_one(db, "after").id)
+        assert [node.id for node in db.children()] == landed
+        assert db.check() == []

@@ -12,6 +12,7 @@ import pytest
 import worlddb
 from worlddb import WorldDB
 from worlddb.store.sqlite import file_locks as checkpoint
+from worlddb.store.sqlite.database_file import PAGE_BYTES
 
 PAGES = 100
 SECONDS_MAX = 60
@@ -19,7 +20,7 @@ SECONDS_MAX = 60
 
 @pytest.fixture(autouse=True)
 def _short_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "PAGES_MIN", PAGES)
+    monkeypatch.setattr(checkpoint, "LOG_BYTES_MIN", PAGES * PAGE_BYTES)
 
 
 def times_begun(path: Path) -> int:

@@ -45,6 +45,7 @@ NODES_MAX = 262_144
 """Nodes held in all worlds together; bounds the memory."""
 WORLDS_MAX = 1_024
 """Worlds that are held or remembered as too large; each moment of a world counts as one."""
+HELD_S_MAX = 10.0  # far longer than a recall holds a world; who waits longer makes another copy
 COMMITS_FOLLOWED_MAX = 1_000
 """After more commits, the composed vectors of all held worlds are read again."""
 NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
@@ -172,6 +173,11 @@ class HeldWorld:
         self.matrix: NDArray[np.float32] | None = None
         self._stale: set[int] = set()
         self._composed_at = -1
+
+    def restart(self) -> None:
+        """Drop everything; the next `follow` reads the worlds anew."""
+        self._forget()
+        self.head = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -468,13 +474,21 @@ class HeldWorlds:
             yield passing if passing.read(reader, moment, self._held_max) else None
             return
         found = self._held_or_new(key)
-        with found.lock:
+        if not found.lock.acquire(timeout=HELD_S_MAX):
+            with self._lock:
+                self._held.pop(key, None)  # An interrupt has left it locked.
+            found = self._held_or_new(key)
+            found.lock.acquire()
+        lock = found.lock
+        try:
             if found.head is not None and found.head.seq > head.seq:
                 # Another thread is at a later commit; this snapshot gets a copy of its own.
                 found = HeldWorld(key.worlds, members)
             if self._follow(key, found, reader, moment):
                 yield found
                 return
+        finally:
+            lock.release()
         yield None
 
     def _is_too_large(self, key: HeldKey, reader: Reader, head: Head) -> bool:
@@ -496,7 +510,12 @@ class HeldWorlds:
         """Bring held worlds to the reader's commit; return whether they fit."""
         fits = False
         try:
-            fits = found.follow(reader, moment, self._held_max)
+            try:
+                fits = found.follow(reader, moment, self._held_max)
+            except BufferError:
+                # A call that was interrupted still looks into the arrays, so they cannot grow.
+                found.restart()
+                fits = found.follow(reader, moment, self._held_max)
         finally:
             with self._lock:
                 if not fits:

@@ -86,8 +86,9 @@ def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
         for at, word in enumerate(said)
         if not capitals or word[0].isupper() or word[0].isdigit()
         for end in range(min(at + NAME_WORDS_MAX, len(said)), at, -1)
-        # "It" and "1989" alone may be titles, but hardly ever are meant as such.
-        if end > at + 1 or not (plain[at] in STOP or plain[at].isdigit())
+        # "It" and "1989" alone may be titles, but hardly ever are meant as such; and hardly any
+        # name ends with a word like "of".
+        if plain[end - 1] not in STOP and (end > at + 1 or not plain[at].isdigit())
     ]
 
 
@@ -239,22 +240,22 @@ class StoreNames:
     def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
         """Return the nodes of each key that is a name.
 
-        A key is looked up among the names of the worlds themselves, and among all names: a node
-        may live elsewhere and be a member here.
+        A key is looked up among the names of the worlds themselves. Few keys, as those of a
+        question, are also looked up among all names: a node may live elsewhere and be a member.
         """
-        wanted = list(dict.fromkeys(keys))
-        worlds = dict.fromkeys((ROOT_ROW, *self._view.worlds))
-        numbers = {
-            name_number(f"{kind}{key}", world): key
+        wanted = frozenset(keys)
+        worlds = {*self._view.worlds, *((ROOT_ROW,) if len(wanted) <= SEARCHED_KEYS_MAX else ())}
+        numbers = [
+            name_number(f"{kind}{key}", world)
             for key in wanted
             for world in worlds
             for kind in ("=", "n:", "o:")
-        }
-        filed = self._reader.lookups.find(list(numbers), BEARERS_MAX)
-        rows = {row for found in filed.values() for row in found} | self._unfiled(wanted)
+        ]
+        filed = self._reader.lookups.find(numbers, BEARERS_MAX)
+        rows = {row for found in filed.values() for row in found} | self._unfiled(sorted(wanted))
         known: dict[str, set[int]] = {}
         for row, name in self._names(self._view.keep_world(rows)):
-            for key in {name_key(name), name_key(unqualified(name))} & set(wanted):
+            for key in {name_key(name), name_key(unqualified(name))} & wanted:
                 known.setdefault(key, set()).add(row)
         return known
 

@@ -224,7 +224,7 @@ class Recaller:
                 ways={} if found.graph is None else found.graph.ways,
             )
             if vector is not None and self.question.settings.worlds and view.types is None:
-                ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector)
+                ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector, view)
         return self._answered(ranking)
 
     def _answered(self, ranking: Ranking | None) -> Recall:

@@ -1,7 +1,7 @@
 """World hits: a session, a topic or a person as a hit of its own, when the whole is what matches.
 
 A node that is only a name leads to answers and is none. But a question may be about the whole: its
-composed vector, or the mean of what is inside (a name like "chat 86ee" says nothing), is then
+composed vector, or the mean of what is inside, is then
 nearer to the question than the vector of anything inside. Such a world is put right before the best
 of what it holds. The hit brings the summary of the world along, if it has one that still holds.
 """
@@ -19,7 +19,7 @@ from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
 from worlddb.recall.hits import Ranking
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.stale_summaries import SUMMARY
+from worlddb.view.stale_summaries import SUMMARY, world_summaries
 from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 
 WORLDS_MAX = 2
@@ -41,15 +41,25 @@ class WorldMembers(NamedTuple):
     vectors: Callable[[list[int]], NDArray[np.float32]]
 
 
-def with_worlds(ranking: Ranking, worlds: WorldMembers, vector: NDArray[np.float32]) -> Ranking:
-    """Return a ranking with the worlds that match better than anything inside them."""
+def with_worlds(
+    ranking: Ranking, worlds: WorldMembers, vector: NDArray[np.float32], view: View
+) -> Ranking:
+    """Return a ranking with the worlds that match better than anything inside them.
+
+    A name like "chat 86ee" says nothing: by the mean of what is inside, only a world with a summary
+    to tell is a hit.
+    """
+    if not worlds.inside:
+        return ranking
+    nodes = view.reader.nodes(worlds.inside, view.moment.known)
+    told = world_summaries(view.reader, nodes, view.moment)
     better = []
     for row, members in sorted(worlds.inside.items()):
         matrix = worlds.vectors([row, *members])
         whole, *parts = VectorRows(matrix, np.arange(len(matrix))).of(vector).tolist()
         mean = matrix[1:].mean(axis=0)
         length = float(np.linalg.norm(mean))
-        near = max(whole, float(mean @ vector) / length if length else 0.0)
+        near = max(whole, float(mean @ vector) / length if length and row in told else 0.0)
         if near > max(0.0, *parts):
             better.append((-near, row))
     for _, row in sorted(better)[:WORLDS_MAX]:

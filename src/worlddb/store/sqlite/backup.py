@@ -178,6 +178,9 @@ def copy_into(source: str, path: str) -> None:
             # Others that have it open remember what is in it, so there must be none.
             con.pragma("locking_mode", "exclusive")
             with closing(apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)) as copy:
+                if not is_new and copy.pragma("page_size") != con.pragma("page_size"):
+                    # Only without a log can pages get another size.
+                    con.pragma("journal_mode", "delete")
                 copy_pages(copy, con)
             # Who is alone keeps the index of the log in memory, and leaves an old one behind.
             Path(f"{os.path.realpath(path)}-shm").unlink(missing_ok=True)

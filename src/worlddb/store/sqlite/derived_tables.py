@@ -261,7 +261,7 @@ class LookupTable:
         session = self._session
         session.reached = None
         session.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
-        session.execute("DELETE FROM lookups_moved")
+        session.execute("DELETE FROM lookups_moved WHERE node IS NOT NULL")
 
     def moved(self) -> list[int]:
         """Return the nodes that were moved or erased since they were indexed, by row."""

@@ -7,6 +7,7 @@ Checkpointer  moves the write-ahead log into the file, off every writer's path
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import sys
 import threading
@@ -35,7 +36,8 @@ LOGS_BYTE = 1 << 61
 """In the file, far behind its end: from here on, one byte for each log that the file could have."""
 LOGS_MAX = 1 << 32  # Logs are told apart by their file numbers, of which this much is looked at.
 _LOCK = struct.Struct("hhqqi0q")  # l_type, l_whence, l_start, l_len, l_pid, as C lays them out.
-PAGES_MIN = 8_000  # About 32 MB of log: small enough to re-read after a crash in no time.
+LOG_BYTES_MIN = 32 << 20
+"""A log of this size is moved: pages written often are moved once, and a crash re-reads it fast."""
 STOPPING_S_MAX = 30.0  # Far longer than a checkpoint takes; then the thread is left behind.
 TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
 ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
@@ -275,6 +277,7 @@ class Checkpointer:
 
     def follow(self, writer: apsw.Connection) -> None:
         """Hear of the commits of a connection."""
+        self._pages_min = LOG_BYTES_MIN // int(str(writer.pragma("page_size")))
         writer.pragma("journal_size_limit", LOG_BYTES_MAX)
         writer.set_wal_hook(self._after_commit)
 
@@ -282,7 +285,9 @@ class Checkpointer:
         if pages < self._pages:
             self._tried = 0  # The log has begun anew.
         self._pages = pages
-        if pages - self._tried >= PAGES_MIN and not self._is_due:
+        grown = pages - self._tried
+        is_large = grown >= self._pages_min or (grown >= TAIL_MAX and self._is_tight(pages))
+        if is_large and not self._is_due:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="worlddb-checkpoint", daemon=True
@@ -291,6 +296,14 @@ class Checkpointer:
             self._is_due = True
             self._due.put(None)
         return apsw.SQLITE_OK
+
+    def _is_tight(self, pages: int) -> bool:
+        """Return whether the disk is nearly full: the file needs as much room as its log has."""
+        try:
+            free = shutil.disk_usage(os.path.dirname(self._path)).free
+        except OSError:
+            return False
+        return free < 2 * pages * LOG_BYTES_MIN // self._pages_min
 
     def _run(self) -> None:
         con: apsw.Connection | None = None

@@ -42,7 +42,6 @@ from worlddb.store.rows import (
     World,
 )
 from worlddb.store.sqlite.database_file import (
-    CACHE_KIB,
     FOREVER,
     IN,
     JournalTable,
@@ -573,11 +572,12 @@ class BulkLoad:
         """Build what was put off; the load is over with it."""
         session = self._session
         session.deferred = None
+        usual = session.con.pragma("cache_size")
         session.execute(f"PRAGMA cache_size = -{SORTING_CACHE_KIB}")
         for name in DEFERRED_INDEXES:
             if name in self.names:
                 session.execute(DEFERRED_INDEXES[name])
-        session.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        session.execute(f"PRAGMA cache_size = {usual}")
         for name in BULK_GUARDS:
             session.execute(guards()[name])
         for batch in self._batches or map(_analysed, self._split()):

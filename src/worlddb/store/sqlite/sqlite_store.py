@@ -3,7 +3,6 @@
 Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
 behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
 own, so no write pays for one. A store in memory has one connection for all, one at a time.
-`SqliteReader` and `SqliteWriter` say which table has each call of the interface.
 """
 
 from __future__ import annotations
@@ -12,23 +11,18 @@ import inspect
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 
 import apsw
 
 from worlddb.errors import StorageError
-from worlddb.model.inputs import commit_time
 from worlddb.store.interface import Migration
-from worlddb.store.rows import CommitRow, NewText
 from worlddb.store.sqlite.backup import copy_pages, copy_to_new, migrate_store, refuse_bad_target
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
-    JournalTable,
     SessionContext,
     SqlSession,
     check_format,
@@ -42,13 +36,8 @@ from worlddb.store.sqlite.database_file import (
     why_read_only,
 )
 from worlddb.store.sqlite.derived_tables import (
-    EmbeddingTables,
-    LookupTable,
     PageCache,
-    SetPagesTable,
-    SetPagesWriter,
 )
-from worlddb.store.sqlite.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
 from worlddb.store.sqlite.file_locks import LOCKED_FILES, Checkpointer
 from worlddb.store.sqlite.file_watch import (
     FileWatch,
@@ -57,182 +46,12 @@ from worlddb.store.sqlite.file_watch import (
     refuse_second_name,
 )
 from worlddb.store.sqlite.gate import Gate, function_of, has_returned
-from worlddb.store.sqlite.node_table import BulkLoad, NodeTable, TextIndex
-from worlddb.store.sqlite.table_audit import TableScan, lost_rows, lost_tables
-from worlddb.store.sqlite.text_erasure import TextErasure
+from worlddb.store.sqlite.page_budget import PAGE_BUDGET
+from worlddb.store.sqlite.sqlite_session import SqliteReader, SqliteWriter
+from worlddb.store.sqlite.table_audit import lost_rows, lost_tables
 
 IDLE_READERS_MAX = 8
 """How many connections wait for the next reader; each has a page cache of its own."""
-
-
-class SqliteReader:
-    """One snapshot of the database."""
-
-    def __init__(self, session: SqlSession, *, is_uncommitted: bool = False) -> None:
-        self.session = session
-        self.con = session.con
-        self.is_uncommitted = is_uncommitted
-        self._journal = journal = JournalTable(session)
-        self.head, self.commit_at, self.commits = journal.head, journal.commit_at, journal.commits
-        self.state_count = journal.state_count
-        self._nodes = nodes = NodeTable(session, journal)
-        self.node_row, self.ids_like = nodes.node_row, nodes.ids_like
-        self.nodes = nodes.nodes
-        self.bodies = nodes.bodies
-        self.world = nodes.world
-        self.worlds = nodes.worlds
-        self.children = nodes.children
-        self.children_of = nodes.children_of
-        self.parents, self.closed_by = nodes.parents, nodes.closed_by
-        self.alike = nodes.alike
-        self.rows_named = nodes.rows_named
-        self.aliases = nodes.aliases
-        self.rows_aliased = nodes.rows_aliased
-        self.aliases_after = nodes.aliases_after
-
-        self._edges = edges = EdgeTable(session, journal)
-        self.edge_row = edges.edge_row
-        self.edges_at = edges.edges_at
-        self.edges = edges.edges
-        self.edges_between = edges.edges_between
-
-        self._handled = handled = HandledTables(session, journal)
-        self.proposals = handled.proposals
-        self.has_proposals = handled.has_proposals
-        self.conflicts = handled.conflicts
-        self.registrations = handled.registrations
-
-        pages = SetPagesTable(session)
-        self.page = pages.page
-        self.waiting = pages.waiting
-
-    @cached_property
-    def texts(self) -> TextIndex:
-        """The full-text index."""
-        return TextIndex(self.session)
-
-    @cached_property
-    def lookups(self) -> LookupTable:
-        """Nodes by keys of names, attributes and contents."""
-        return LookupTable(self.session)
-
-    @cached_property
-    def derived(self) -> EmbeddingTables:
-        """Embeddings."""
-        return EmbeddingTables(self.session)
-
-    @cached_property
-    def placed(self) -> WorldListing:
-        """Worlds a page at a time."""
-        return WorldListing(self.session)
-
-    @cached_property
-    def sweep(self) -> WorldSweep:
-        """Worlds and edge types as a whole."""
-        return WorldSweep(self.session)
-
-    @cached_property
-    def scan(self) -> TableScan:
-        """Whole tables."""
-        return TableScan(self.session)
-
-
-class SqliteWriter(SqliteReader):
-    """The write transaction; `seq` and `time` are those of the commit it will become.
-
-    A store has one, for one transaction after the other: to make it costs more than to begin it.
-    """
-
-    def __init__(self, con: apsw.Connection, context: SessionContext, cache: PageCache) -> None:
-        session = SqlSession(con, context)
-        super().__init__(session)
-        self.random_bytes = context.random_bytes
-        self.seq = 0
-        self.time = 0
-        self._cache = cache
-
-        nodes = self._nodes
-        self.lookup = nodes.lookup
-        self.twins = nodes.twins
-        self.insert_nodes = nodes.insert_nodes
-        self.insert_notes = nodes.insert_notes
-        self.has_note = nodes.has_note
-        self.was_moved = nodes.was_moved
-        self.is_erased = nodes.is_erased
-        self.born = nodes.born
-        self.set_parent = nodes.set_parent
-        self.set_states = nodes.set_states
-        self.set_valid_to = self._journal.set_valid_to
-
-        edges = self._edges
-        self.insert_edges = edges.insert_edges
-        self.delete_edge = edges.delete_edge
-        self.insert_premises = edges.insert_premises
-        self.resting_on = edges.resting_on
-
-        handled = self._handled
-        self.put_proposal = handled.put_proposal
-        self.set_status = handled.set_status
-        self.put_conflict = handled.put_conflict
-        self.settle_conflict = handled.settle_conflict
-        self.put_registration = handled.put_registration
-
-        pages = SetPagesWriter(session, cache)
-        self.page = pages.page
-        self.unseen = pages.unseen
-        self.put_pages = pages.put_pages
-        self.keep_changes = pages.keep_changes
-        self.write_pages = pages.write_pages
-
-        erasure = TextErasure(session)
-        self.erase_nodes = erasure.erase_nodes
-        self.erase_edges = erasure.erase_edges
-        self.erase_staged = erasure.erase_staged
-        self.erase_derived = erasure.erase_derived
-
-    def begin(self, clock: Callable[[], int]) -> None:
-        """Start a transaction that follows the last commit, at a later time than that."""
-        session = self.session
-        session.forget()
-        session.deferred = None
-        head = self.head()  # Nobody else can commit meanwhile.
-        self.seq = session.seq = head.seq + 1
-        self.time = session.time = commit_time(clock(), head.time)
-        self._cache.begin(head)
-
-    def insert_commit(self, row: CommitRow) -> None:
-        """Write the journal's row, the last call of a transaction that changed something."""
-        self._cache.leads_to(row.seq, row.hash)
-        self._journal.insert_commit(row)
-
-    # -- a bulk load -------------------------------------------------------------------------------
-
-    @property
-    def is_deferred(self) -> bool:
-        """Whether a bulk load has put indexes off."""
-        return self.session.deferred is not None
-
-    def defer_indexes(self) -> None:
-        """Say that a bulk load follows: the store may put indexes off until `build_indexes`."""
-        if not self.is_deferred:
-            self.session.deferred = BulkLoad(self.session, self.head())
-
-    def insert_texts(self, rows: Iterable[NewText]) -> None:
-        """Index the texts of new nodes; a bulk load keeps them until its end."""
-        if self.session.deferred is not None:
-            self.session.deferred.keep(rows)
-        else:
-            self.texts.insert(rows)
-
-    def analyse_texts(self, pool: Executor) -> None:
-        """Let the words of a bulk load be analysed by another thread, if that saves time."""
-        if self.session.deferred is not None:
-            self.session.deferred.analyse(pool)
-
-    def build_indexes(self) -> None:
-        """Build the indexes that were put off; reads that need one do so by themselves."""
-        if self.session.deferred is not None:
-            self.session.deferred.build()
 
 
 class SqliteStore:
@@ -362,7 +181,9 @@ class SqliteStore:
 
     def _take(self) -> SqliteReader:
         with suppress(IndexError):
-            return self._idle.pop()
+            reader = self._idle.pop()
+            PAGE_BUDGET.share(reader.con)
+            return reader
         return SqliteReader(SqlSession(self._connect_to_read(), self._context))
 
     def _connect_to_read(self) -> apsw.Connection:
@@ -497,6 +318,7 @@ class SqliteStore:
         if self._writer.txn_state("main") != apsw.SQLITE_TXN_NONE and self.path != MEMORY:
             self._renew_writer()
         con = self._writer
+        PAGE_BUDGET.share(con)
         patience_s = self._busy_timeout_s if patience_s is None else patience_s
         if self._settings != (patience_s, is_derived):
             self._settings = None
@@ -597,4 +419,5 @@ class SqliteStore:
         if self._checkpointer is not None:
             self._checkpointer.stop()
         self._writer.close()
+        PAGE_BUDGET.leave(self._writer)
         LOCKED_FILES.forget(self._holder)
