@@ -13,7 +13,7 @@ def test_names_and_aliases_are_taken(site: Site) -> None:
         "aliases": {"Sarah Chen": ["SC"]},
         "user_id": "named",
     }
-    site.post("/v1/memories", text="the figures are late", user_id="named", **names)
+    site.post("/v1/memories", text="the figures are late", **names)
     site.post("/v1/memories", text="the printer is new", user_id="named")
     found = site.post("/v1/recall", query="", names=["SC"], user_id="named")
     assert [hit["node"]["content"] for hit in found.data["hits"]] == ["the figures are late"]
