@@ -332,8 +332,9 @@ class WorldDB(OpenStore):
 
     def recall(
         self,
-        question: str,
+        question: str = "",
         *,
+        names: str | Sequence[str] | None = None,
         scope: Worlds | None = None,
         within: Sequence[Worlds] = (),
         k: int = 10,
@@ -347,11 +348,9 @@ class WorldDB(OpenStore):
     ) -> Recall:
         """Return what is remembered about a question, best first, and why.
 
-        Lanes by words, by meaning and by names rank what can be seen inside `scope` (a world or
-        several; by default the whole store), and inside one world of each item of `within`. At most
-        `k` hits, together at most `max_tokens` tokens (a quarter of the characters). With `types`,
-        only nodes of these types, also those that are only a name. `at` is when the question is
-        asked, for words like "last week"; unlike `as_of` it hides nothing.
+        Ranks by words, meaning and names what is inside `scope` (default: the store) and one world
+        of each item of `within`; at most `k` hits, `max_tokens` tokens. `names` count as said, or
+        stand alone. With `types`, only these, also bare names. `at` is when the question is asked.
 
         Raises:
             InvalidInputError: an empty or huge question, or an option is wrong.
@@ -366,6 +365,7 @@ class WorldDB(OpenStore):
             self.engine.search,
             self.engine.clock(),
             question,
+            names=names,
             scope=scope,
             within=within,
             k=k,

@@ -160,7 +160,7 @@ def test_what_is_in_no_scope_is_found_for_everyone_and_an_empty_answer_says_so(
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        ((), 2, "QUERY"),
+        ((), 2, "question: give at least one word, or names"),
         (("",), 2, "question: give at least one word"),
         (("   ",), 2, "question: give at least one word"),
         (("x" * 70_000,), 2, "question: 70,000 bytes"),

@@ -15,6 +15,7 @@ from worlddb.audit.erasure_receipt import Receipt
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import check_when
+from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.endings import MemoryEnder
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written
@@ -170,6 +171,8 @@ class Memory(ScopedGraph):
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        names: str | Sequence[str] | None = None,
+        aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: Extractor | str | None = None,
         **scope: Unpack[ScopeIds],
@@ -178,6 +181,9 @@ class Memory(ScopedGraph):
 
         A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
         known: one without has that of the one before. It may also be given as `text`.
+
+        `names` are the entities that the text is about, such as `["Sarah Chen"]`; `aliases` are
+        other names of entities in it, such as `{"Sarah Chen": ["SC"]}`, or a list for one name.
 
         The memory lives in the first scope (user before agent, app and run) and is a member of the
         others. What is known already is not written twice: the memory that says so gets the
@@ -195,6 +201,8 @@ class Memory(ScopedGraph):
             at=at,
             source=source,
             metadata=metadata,
+            names=names,
+            aliases=aliases,
             idempotency_key=idempotency_key,
             extractor=extractor,
             scope=scope,
@@ -236,8 +244,9 @@ class Memory(ScopedGraph):
 
     def recall(
         self,
-        query: str,
+        query: str | None = None,
         *,
+        names: str | Sequence[str] | None = None,
         k: int = 10,
         max_tokens: int | None = None,
         as_of: Instant | None = None,
@@ -251,6 +260,9 @@ class Memory(ScopedGraph):
     ) -> Recall:
         """Return what is remembered about `query`, best first, each hit with its reasons.
 
+        `names` count as said in the question. Without a question, the hits are the memories about
+        these names, then those that mention them, the newest first.
+
         A hit is inside every kind of scope that is given, and inside any of several values of one.
         `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
         is asked, for words like "last week". With `summaries="first"` a summary takes the place of
@@ -262,7 +274,8 @@ class Memory(ScopedGraph):
             ProviderError: the embedder failed or is missing.
         """
         return self._reader.recall(
-            query,
+            query or "",
+            names=names,
             k=k,
             max_tokens=max_tokens,
             as_of=as_of,

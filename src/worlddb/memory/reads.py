@@ -54,6 +54,7 @@ class MemoryReader:
         self,
         query: str,
         *,
+        names: str | Sequence[str] | None,
         k: int,
         max_tokens: int | None,
         as_of: Instant | None,
@@ -68,8 +69,8 @@ class MemoryReader:
         """Return what is remembered about a question; see `Memory.recall`."""
         from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
 
-        if isinstance(query, str) and not query.strip():
-            raise InvalidInputError("query: give a question of at least one word")
+        if isinstance(query, str) and not query.strip() and names is None:
+            raise InvalidInputError("query: give a question of at least one word, or names")
         if summaries not in (None, "first"):
             raise InvalidInputError(f"summaries {summaries!r:.40}: use 'first' or leave it out")
         groups = self.scopes.groups(scope)
@@ -81,6 +82,7 @@ class MemoryReader:
             "as_of": AsOf(valid=as_of, known=known_at),
             "types": None if types is None else check_words(types, "types"),
             "at": at,
+            "names": names,
         }
         if all(worlds):
             found = self.db.recall(

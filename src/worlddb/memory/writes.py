@@ -13,6 +13,7 @@ from worlddb.ingest.extractors import messages_of, same_text
 from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
 from worlddb.ingest.ingestion import ended_by
 from worlddb.ingest.plan import Outcome, Target, WriteRequest
+from worlddb.ingest.stated_names import Aliases, stated_names
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     SESSION,
@@ -110,15 +111,18 @@ class MemoryWriter:
         at: Instant | None,
         source: str | Sequence[str] | None,
         metadata: Mapping[str, Any] | None,
+        names: str | Sequence[str] | None,
+        aliases: Aliases | None,
         idempotency_key: str | None,
         extractor: Extractor | str | None,
         scope: Mapping[str, Any],
     ) -> Written:
         """Remember messages; see `Memory.write`."""
-        names = tuple(name for group in self.scopes.written(scope) for name in group)
+        scopes = tuple(name for group in self.scopes.written(scope) for name in group)
         encode_metadata(metadata, self.engine.limits)
+        stated = stated_names(names, aliases)
         destination = ScopeDestination(
-            names,
+            scopes,
             self.scopes.bounds,
             None if idempotency_key is None else check_key(idempotency_key),
             "" if idempotency_key is None else digest_of_messages(messages),
@@ -135,6 +139,7 @@ class MemoryWriter:
         draft, waiting = ingestion.draft(
             messages, at, self.extractor if extractor is None else extractor, last
         )
+        draft = stated.added_to(draft)
         request = WriteRequest(
             draft=draft,
             memory=draft.nodes[0].key,
@@ -146,7 +151,7 @@ class MemoryWriter:
             waiting=waiting,
             supersede=self.supersede,
         )
-        return self._commit(request, names)
+        return self._commit(request, scopes)
 
     def amend(
         self,
@@ -269,6 +274,7 @@ class MemoryWriter:
             commit=shown,
             root_state=root,
             pending=None if waiting is None else waiting.error,
+            left_out=tuple(outcome.left_out),
         )
 
 

@@ -95,6 +95,10 @@ def from_micros(micros: int) -> datetime:
         ) from None
 
 
+NAMES_MAX = 100
+"""Names of one call: each is looked up, and each may be an edge of every message."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Sizes in bytes of UTF-8 unless said otherwise."""
@@ -190,6 +194,22 @@ def check_words(values: Any, what: str) -> tuple[str, ...]:
     for word in words:
         encode_text(word, what, Limits().type_bytes_max)
     return words
+
+
+def check_names(given: Any, what: str) -> tuple[str, ...]:
+    """Return one or several names as a tuple, without the white space around them.
+
+    Raises:
+        InvalidInputError: none or too many, or something that is no name.
+    """
+    several = (given,) if isinstance(given, str) else given
+    if not isinstance(several, list | tuple) or not 0 < len(several) <= NAMES_MAX:
+        raise InvalidInputError(f"{what}: give 1 to {NAMES_MAX} names as a list, not {given!r:.80}")
+    for name in several:
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInputError(f"{what}: give names such as 'Sarah Chen', not {name!r:.80}")
+        encode_text(name, what, Limits().name_bytes_max)
+    return tuple(name.strip() for name in several)
 
 
 def check_direction(direction: str) -> None:

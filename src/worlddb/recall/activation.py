@@ -35,6 +35,7 @@ from worlddb.recall.known_names import (
     KnownNames,
     longest,
     name_spans,
+    named_rows,
     one_person,
     question_names,
 )
@@ -93,20 +94,29 @@ class Spreading:
         self._reader = reader
         self._moment = moment
         self._classes = classes and reader.has_proposals()
+        self._newest = False  # With names alone, the newest references of a hub are read.
         self._onward: dict[int, dict[int, Way]] = {}
 
-    def lifted(self, question: str) -> dict[int, Way]:
-        """Return what the names in a question give to texts: at most 1 for each name."""
+    def lifted(self, question: str, also: Sequence[str] = ()) -> dict[int, Way]:
+        """Return what the names in a question give to texts: at most 1 for each name.
+
+        Names that are given `also` count as said. The texts about names without a question are all
+        worth the same, however many there are.
+        """
         found: dict[int, Way] = {}
-        names = question_names(self._names, self._reader, self._moment, question, self._classes)
-        for rows in names:
+        at = self._names, self._reader, self._moment, self._classes
+        names = question_names(*at[:3], question, self._classes)
+        given = [rows for name in dict.fromkeys(also) if (rows := named_rows(*at, name))]
+        self._newest = not question.strip()
+        power = -0.5 if question.strip() else 0.0
+        for rows in [*names, *(rows for rows in given if rows not in names)]:
             named = self._class_of(rows)
             texts = self._texts(named)
             own = self._names.keep(named)
-            part = max(1, len(own)) ** -0.5
+            part = max(1, len(own)) ** power
             gains = {row: Way(part, (GraphStep(SAYS, row, None),)) for row in own}
             for share, reached in ((1.0, texts.about), (SCALARS.mention_share, texts.mentioning)):
-                part = share / max(1, len(reached)) ** 0.5
+                part = share * max(1, len(reached)) ** power
                 gains |= {row: Way(part, steps) for row, steps in reached.items()}
             for row, way in gains.items():
                 before = found.get(row)
@@ -308,6 +318,7 @@ class Spreading:
         """
         reader, moment = self._reader, self._moment
         targets = sorted(rows)
+        numbers: Sequence[int] = ()
         if moment.known is None:
             numbers = reader.sweep.saying(targets, REFERENCES[0], said)
             found = reader.edges(numbers) if len(numbers) <= SCALARS.references_max else None
@@ -315,7 +326,9 @@ class Spreading:
             found = reader.edges_at(targets, "in", REFERENCES, moment.known)
             if said == ABOUT_METADATA:
                 found = [item for item in found if item.edge.metadata.get(ROLE) == ABOUT]
-            found = found if len(found) <= SCALARS.references_max else None
+            found = found if len(found) <= SCALARS.references_max or self._newest else None
+        if found is None and self._newest:
+            found = reader.edges(numbers[-SCALARS.references_max :])
         if found is None:  # One of them is a hub, or each is known well.
             each = targets if len(targets) > 1 else []
             return [item for one in each for item in self._arriving({one}, said)]
@@ -329,11 +342,18 @@ class GraphLane:
     that was reached, by row; it grows while scores are passed on.
     """
 
-    def __init__(self, spreading: Spreading, question: str, asker: str, weight: float) -> None:
+    def __init__(
+        self,
+        spreading: Spreading,
+        question: str,
+        names: Sequence[str],
+        asker: str,
+        weight: float,
+    ) -> None:
         self._spreading = spreading
         self._rows: Sequence[int] = ()
         self._place: Mapping[int, int] = {}
-        lifted = spreading.lifted(question)
+        lifted = spreading.lifted(question, names)
         claims = spreading.claimed(question, asker)
         self._claims = claims.keys()
         self.gains = {row: way.gain for row, way in lifted.items()}

@@ -35,6 +35,8 @@ from worlddb.view.visibility import Moment, View, accepted_class
 BEARERS_MAX = 100
 """A name that more nodes bear than this names nobody in particular."""
 SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may name something
+LETTERS_PER_SLIP = 5  # "Anna" and "Hanna" are two names; "Sara Chen" is Sarah Chen misspelled
+UNKNOWN_NAMES_MAX = 3  # of a question: each is compared with all names of a world
 UNFILED_MAX = 1_000  # as many nodes are compared one by one where the name index is behind
 SEARCHED_KEYS_MAX = 400  # a question has fewer stretches of words; each costs a search by words
 
@@ -55,6 +57,9 @@ class KnownNames(Protocol):
 
     def first_named(self, first: str) -> Iterable[int]:
         """Return the visible nodes with a first name, and more names than that."""
+
+    def like(self, key: str) -> Mapping[str, set[int]]:
+        """Return names that are like a key, misspelled or longer, each with its nodes."""
 
     def inside(self, rows: Iterable[int]) -> set[int]:
         """Return those of some nodes that are inside the view, whatever their validity."""
@@ -101,7 +106,10 @@ def longest(
 def question_names(
     names: KnownNames, reader: Reader, moment: Moment, question: str, classes: bool
 ) -> list[set[int]]:
-    """Return the nodes of each name in a question, and of first names that are one person's."""
+    """Return the nodes of each name in a question, and of first names that are one person's.
+
+    A name that nobody has is looked up once more as misspelled, or as part of a longer name.
+    """
     spans = name_spans(question, capitals=False)
     said = list(longest(spans, names.bearers_of({span.key for span in spans})))
     taken = {number for span, _ in said for number in range(span.first, span.end)}
@@ -110,7 +118,60 @@ def question_names(
         if number not in taken:
             rows = one_person(reader, names.first_named(first), moment, classes)
             found += [(number, rows)] if rows else []
+            taken |= {number} if rows else set()
+    for number, key in unknown_names(question, taken):
+        # "Jordan" is not the Jordan River: one word of a longer name is no name.
+        like = names.like(key)
+        if " " not in key:
+            like = {name: rows for name, rows in like.items() if key not in name.split()}
+        if len(like) == 1:  # Of several, nobody knows which was meant.
+            found += [(number, rows) for rows in like.values()]
     return [rows for _, rows in sorted(found, key=lambda item: item[0])]
+
+
+def named_rows(
+    names: KnownNames, reader: Reader, moment: Moment, classes: bool, name: str
+) -> set[int]:
+    """Return the nodes of a name; of a name that nobody has, those whose names are like it."""
+    key = name_key(name)
+    if rows := names.bearers_of([key]).get(key):
+        return set(rows)
+    return one_person(reader, names.first_named(key), moment, classes) or set().union(
+        *names.like(key).values()
+    )
+
+
+def like_names(key: str, known: Iterable[str]) -> list[str]:
+    """Return the keys that a key is with a slip of the pen, or that it stands inside of."""
+    from rapidfuzz.distance import OSA
+    from rapidfuzz.process import extract_iter
+
+    keys = list(known)
+    longer = [one for one in keys if key in one and f" {key} " in f" {one} "]
+    slips = len(key) // LETTERS_PER_SLIP
+    near = extract_iter(key, keys, scorer=OSA.distance, score_cutoff=slips) if slips else ()
+    return list(dict.fromkeys([*(one for one, *_ in near), *longer]))
+
+
+def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
+    """Return the first stretches in capitals that are no known name, each with its place.
+
+    The first word of a question alone is none: its capital says nothing.
+    """
+    found: list[tuple[int, str]] = []
+    end = -1
+    for at, word in enumerate(said_words(question)):
+        plain = folded(word)
+        if at in taken or not word[0].isupper() or plain in STOP:
+            continue
+        if at == end:
+            start, before = found.pop()
+            found.append((start, f"{before} {plain}"))
+        else:
+            found.append((at, plain))
+        end = at + 1
+    names = [(at, key) for at, key in found if len(key) >= LETTERS_PER_SLIP and (at or " " in key)]
+    return names[:UNKNOWN_NAMES_MAX]
 
 
 def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: bool) -> set[int]:
@@ -146,6 +207,11 @@ class HeldNames:
     def first_named(self, first: str) -> Iterable[int]:
         """Return the nodes with a first name, and more names than that."""
         return self._interior.firsts.get(first, ())
+
+    def like(self, key: str) -> Mapping[str, set[int]]:
+        """Return names that are like a key, misspelled or longer, each with its nodes."""
+        found = like_names(key, self._interior.names)
+        return self.bearers_of(found) if len(found) <= BEARERS_MAX else {}
 
     def inside(self, rows: Iterable[int]) -> set[int]:
         """Return those of some nodes that are in the world."""
@@ -238,6 +304,22 @@ class StoreNames:
         return self._view.keep_world(
             body.row for body in bodies if first_name(body.type, body.name) == first
         )
+
+    def like(self, key: str) -> Mapping[str, set[int]]:
+        """Return names that are like a key, misspelled or longer, each with its nodes.
+
+        The text index finds nodes that have one of the words; a name of one word that is misspelled
+        is not found.
+        """
+        rows: set[int] = set()
+        for word, count in self._counts(words(key)).items():
+            if 0 < count <= CANDIDATES_MAX:
+                rows.update(self._reader.texts.named(word))
+        known: dict[str, set[int]] = {}
+        for row, name in self._names(self._view.keep_world(rows)):
+            known.setdefault(name_key(name), set()).add(row)
+        found = like_names(key, known)
+        return {one: known[one] for one in found} if len(found) <= BEARERS_MAX else {}
 
     def inside(self, rows: Iterable[int]) -> set[int]:
         """Return those of some nodes that are inside the worlds."""

@@ -42,6 +42,7 @@ from worlddb.language.ranking_features import question_parts
 from worlddb.language.text_tokens import asked
 from worlddb.model.inputs import (
     Instant,
+    check_names,
     check_whole,
     check_words,
     encode_text,
@@ -122,9 +123,10 @@ DEFAULT_SETTINGS = RecallSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question with its options; `question_of` checks them."""
+    """A question with its options; `question_of` checks them. It may be names alone."""
 
     text: str
+    names: tuple[str, ...] = ()
     k: int = 10
     max_tokens: int | None = None
     as_of: AsOf = NOW
@@ -134,8 +136,13 @@ class Question:
     at: Instant | None = None
     settings: RecallSettings = DEFAULT_SETTINGS
 
+    @property
+    def is_names(self) -> bool:
+        """Whether it has names and no text."""
+        return bool(self.names) and not self.text.strip()
 
-def question_of(text: str, **options: Any) -> Question:
+
+def question_of(text: str, *, names: str | Sequence[str] | None = None, **options: Any) -> Question:
     """Return a question after checking every option.
 
     Raises:
@@ -143,9 +150,10 @@ def question_of(text: str, **options: Any) -> Question:
     """
     plain = text.replace("\0", " ") if isinstance(text, str) else text
     encode_text(plain, "question", QUESTION_BYTES_MAX)
-    if not text.strip():
-        raise InvalidInputError("question: give at least one word")
-    question = Question(text=plain, **options)
+    said = () if names is None else check_names(names, "names")
+    if not (text.strip() or said):
+        raise InvalidInputError("question: give at least one word, or names")
+    question = Question(text=plain, names=said, **options)
     check_whole(question.k, "k", 1)
     if question.max_tokens is not None:
         check_whole(question.max_tokens, "max_tokens", 1)
@@ -189,7 +197,9 @@ class Recaller:
                 vector = self._with_rarity(interior, vector)
                 rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
-                return Recall(question=self.question.text)
+                return self._answered(None)
+            if self.question.is_names:
+                return self._answered(names_ranking(rows, found))
             weighing = self.question.settings.weighing
             found = with_retention(found, self.reader, rows, self.moment, weighing)
             weighed = None
@@ -215,17 +225,24 @@ class Recaller:
             )
             if vector is not None and self.question.settings.worlds and view.types is None:
                 ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector, view)
+        return self._answered(ranking)
+
+    def _answered(self, ranking: Ranking | None) -> Recall:
+        """Return the first of a ranking as hits that explain themselves."""
         question = self.question
+        asked_for = question.text if not question.is_names else ", ".join(question.names)
+        if ranking is None:
+            return Recall(question=asked_for)
         hits = hits_of(
             ranking,
-            view,
+            self.view,
             question=question.text if question.settings.recency else None,
             k=question.k,
             max_tokens=question.max_tokens,
             explain=question.explain,
             with_conflicts=self.query.shows_conflicts,
         )
-        return Recall(question=question.text, hits=hits)
+        return Recall(question=asked_for, hits=hits)
 
     def _ranks(self, ids: Sequence[bytes], found: Candidates) -> dict[str, list[int]]:
         """Return the places that each lane found, best first."""
@@ -429,7 +446,26 @@ class Recaller:
         weighing = self.question.settings.weighing or Weights()
         classes = self.query.follows_classes and self.question.settings.classes
         spreading = Spreading(names, self.reader, self.moment, classes)
-        return GraphLane(spreading, self.question.text, weighing.asker, weighing.graph)
+        said = self.question.text, self.question.names
+        return GraphLane(spreading, *said, weighing.asker, weighing.graph)
+
+
+def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
+    """Return the texts that names alone lead to, the newest first of those that gain the same."""
+    gains, starts = found.lanes["graph"], found.starts
+    reached = np.flatnonzero(gains > 0).tolist()
+    order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))
+    scores = {at: float(gains[at]) for at in order}
+    return Ranking(
+        order=order,
+        rows=rows,
+        scores=scores,
+        fused=scores,
+        ranks={"graph": order},
+        lanes=found.explained,
+        parts={},
+        ways={} if found.graph is None else found.graph.ways,
+    )
 
 
 def fuse(ranks: Mapping[str, Sequence[int]], settings: RecallSettings) -> dict[int, float]:
@@ -459,6 +495,8 @@ def recall(
     chosen = None if types is None else check_words(types, "types")
     settings = DEFAULT_SETTINGS if settings is None else settings
     question = question_of(text, types=chosen, settings=settings, **options)
+    if question.is_names:
+        question = replace(question, settings=replace(settings, weights={"graph": 1.0}))
     by_meaning = search.has_vectors and question.settings.weights.get("vector", 0) > 0
     vector = tokens = None
     if by_meaning:

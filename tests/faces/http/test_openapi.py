@@ -113,4 +113,4 @@ def test_a_day_is_its_beginning_in_utc(site: Site) -> None:
 
 def test_an_empty_query_is_called_by_its_name(site: Site) -> None:
     told = site.post("/v1/recall", query=" ").error
-    assert told == "400 invalid_input: query: give a question of at least one word"
+    assert told == "400 invalid_input: query: give a question of at least one word, or names"

@@ -53,9 +53,9 @@ async def test_every_argument_is_described_and_no_other_is_taken(tools: dict[str
 async def test_arguments_are_named_as_in_python(tools: dict[str, Tool]) -> None:
     wanted = {
         "memory_write": SCOPED
-        | {"text", "messages", "at", "source", "metadata", "idempotency_key"},
+        | {"text", "messages", "at", "source", "metadata", "idempotency_key", "names", "aliases"},
         "memory_recall": SCOPED
-        | {"query", "k", "max_tokens", "as_of", "known_at", "include_retired"},
+        | {"query", "names", "k", "max_tokens", "as_of", "known_at", "include_retired"},
         "memory_list": SCOPED | {"limit", "cursor", "include_retired", "as_of", "known_at"},
         "memory_read": SCOPED | {"id", "as_of", "known_at"},
         "memory_amend": SCOPED | {"id", "text", "at", "source", "metadata"},
@@ -69,7 +69,6 @@ async def test_arguments_are_named_as_in_python(tools: dict[str, Tool]) -> None:
     assert {name: set(tool.input_schema["properties"]) for name, tool in tools.items()} == wanted
     required = {name: set(tool.input_schema.get("required", ())) for name, tool in tools.items()}
     assert {name: names for name, names in required.items() if names} == {
-        "memory_recall": {"query"},
         "memory_read": {"id"},
         "memory_amend": {"id", "text"},
         "memory_retire": {"id"},

@@ -19,7 +19,7 @@ SEARCH = Call(
     title="Search memories",
     summary="Search memories",
     help="Find what is remembered about a question, best first; fetch gives a memory in full.",
-    parameters=(call_named("recall").parameter("query"),),
+    parameters=(call_named("recall").parameter("query")._replace(required=True),),
     result="",
     effect="search",
     tool="search",

@@ -80,9 +80,11 @@ def _ask(memory: Memory, args: argparse.Namespace) -> Recall:
     if not args.scope and not args.everyone:
         return memory.recall(**arguments)
     moment = as_of(args)
-    limits: dict[str, Any] = {name: arguments.get(name) for name in ("k", "max_tokens", "types")}
+    limits: dict[str, Any] = {
+        name: arguments.get(name) for name in ("k", "max_tokens", "types", "names")
+    }
     return memory.db.recall(
-        args.query,
+        args.query or "",
         scope=args.scope,
         as_of=moment,
         include_superseded=args.include_retired,
