@@ -32,7 +32,16 @@ from worlddb.ingest.extraction_queue import (
     waiting_text,
 )
 from worlddb.ingest.extractors import dated, spellings
-from worlddb.ingest.plan import Outcome, Target, WorldDestination, WriteRequest, apply, prepare
+from worlddb.ingest.plan import (
+    Outcome,
+    RefusedRelationError,
+    Relation,
+    Target,
+    WorldDestination,
+    WriteRequest,
+    apply,
+    prepare,
+)
 from worlddb.ingest.recluster import Reclusterer
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
@@ -57,7 +66,8 @@ class Ingested(Plain):
 
     `superseded` are the facts that ended because the text says otherwise now.
     `commit` is None if everything was there already. `pending` is why the model's part of the
-    extraction waits (`db.pending()`), None if it does not.
+    extraction waits (`db.pending()`), None if it does not. `left_out` says which relations of the
+    text were not written, and why: of an unknown type, without evidence, or refused.
     """
 
     memories: tuple[Id, ...]
@@ -67,6 +77,7 @@ class Ingested(Plain):
     commit: Commit | None
     pending: str | None = None
     superseded: tuple[Id, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def ended_by(commit: Commit | None) -> tuple[Id, ...]:
@@ -224,7 +235,8 @@ class Ingestion:
         """Write a request as one commit; return what became of it, and where it went.
 
         The plan is made before anything is locked. If another writer has committed meanwhile, the
-        plan is made again inside the transaction, where nobody else can write.
+        plan is made again inside the transaction, where nobody else can write. A relation of the
+        text that a handler refuses is left out, so the text itself is never lost with it.
 
         Raises:
             NotFoundError, ConflictError: the destination has ended.
@@ -235,12 +247,19 @@ class Ingestion:
             plan = prepare(reader, request, self.clock())
         if plan.target.written is not None:
             return Outcome(), None, plan.target
-        with self.transact(request.actor) as tx:
-            if tx.follows != plan.commit:
-                with self.store.read() as reader:
-                    plan = prepare(reader, request, self.clock(), before=plan)
-            outcome = apply(tx, plan, self.names)
-        return outcome, tx.commit, plan.target
+        refused: dict[Relation, str] = {}
+        while True:
+            try:
+                with self.transact(request.actor) as tx:
+                    if tx.follows != plan.commit:
+                        with self.store.read() as reader:
+                            plan = prepare(reader, request, self.clock(), before=plan)
+                    outcome = apply(tx, plan, self.names, refused)
+            except RefusedRelationError as error:
+                refused[error.relation] = error.reason  # One fewer at each turn.
+                continue
+            outcome.left_out.extend(request.draft.left_out)
+            return outcome, tx.commit, plan.target
 
     def ingest(
         self,
@@ -291,6 +310,7 @@ class Ingestion:
             commit=commit,
             pending=None if waiting is None else waiting.error,
             superseded=ended_by(commit),
+            left_out=tuple(outcome.left_out),
         )
 
     def look_again(
@@ -353,12 +373,13 @@ class Ingestion:
         extractor = extractor_of(extractor)
         done: list[Id] = []
         dropped: list[Id] = []
+        left_out: list[str] = []
         failures: list[Pending] = []
         in_a_row = 0
         for number, entry in enumerate(todo):
             on_progress(number, len(todo))
             try:
-                kept = self._extract_one(entry, extractor, actor, recluster)
+                outcome = self._extract_one(entry, extractor, actor, recluster)
             except TakenError:
                 continue
             except (ProviderError, InvalidInputError, RejectedError) as error:
@@ -368,18 +389,23 @@ class Ingestion:
                     break
                 continue
             in_a_row = 0
-            (done if kept else dropped).append(entry.pending.id)
+            (dropped if outcome is None else done).append(entry.pending.id)
+            left_out += outcome.left_out if outcome is not None else ()
         on_progress(len(done) + len(dropped) + len(failures), len(todo))
         with self.store.read() as reader:
             left = len(queue_entries(reader))
         return Extracted(
-            done=tuple(done), failed=tuple(failures), dropped=tuple(dropped), left=left
+            done=tuple(done),
+            failed=tuple(failures),
+            dropped=tuple(dropped),
+            left=left,
+            left_out=tuple(left_out),
         )
 
     def _extract_one(
         self, entry: QueueEntry, extractor: Extractor, actor: str, recluster: When
-    ) -> bool:
-        """Extract one; return False if the memory has ended and only leaves the queue."""
+    ) -> Outcome | None:
+        """Extract one; return None if the memory has ended and only leaves the queue."""
         with self.store.read() as reader:
             moment = moment_of(reader, NOW, self.clock())
             text = waiting_text(reader, entry.pending.id, moment)
@@ -388,7 +414,7 @@ class Ingestion:
         if text is None:
             with self.transact(actor) as tx:
                 remove_from_queue(tx, entry.edges)
-            return False
+            return None
         draft = extractor.extract(text.messages(), text.node.valid_from).merged()
         anchors = text.anchors(draft)
         # What was said is in the store already; the rest is written around it.
@@ -408,7 +434,7 @@ class Ingestion:
             )
         )
         self.look_again(home, outcome.created, recluster)
-        return True
+        return outcome
 
     def _put_back(
         self, entry: QueueEntry, extractor: Extractor, error: Exception, actor: str

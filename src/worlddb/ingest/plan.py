@@ -32,7 +32,7 @@ from worlddb.claims.claim_lookup import (
 )
 from worlddb.claims.frames import REASON, Rivals, rivals
 from worlddb.claims.merged_claims import THROUGH
-from worlddb.errors import InvalidInputError
+from worlddb.errors import InvalidInputError, RejectedError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import STATED, NameIndex
@@ -40,7 +40,7 @@ from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from
 from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.idempotency import WriteKey
 from worlddb.model.address import Id
-from worlddb.model.drafts import Draft, DraftEdge, DraftNode, to_metadata
+from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
 from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, ScopeName, born
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment, accepted_class, moment_of
@@ -346,16 +346,35 @@ EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of the drafted nodes, by their keys."""
+    """What became of the drafted nodes, by their keys; and which relations were left out."""
 
     ids: dict[str, Id] = field(default_factory=dict)
     created: list[Id] = field(default_factory=list)
     reused: list[Id] = field(default_factory=list)
     proposed: list[Id] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
-def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
-    """Carry out a plan; the order of the steps is the order of this function."""
+Relation = tuple[str, str, str]
+"""The type of a drafted edge and the keys of its ends."""
+
+
+class RefusedRelationError(RejectedError):
+    """A handler refused an edge that the text states; the write is tried again without it."""
+
+    def __init__(self, relation: Relation, refused: RejectedError) -> None:
+        super().__init__(refused.reason, edge_type=refused.edge_type)
+        self.relation = relation
+
+
+def apply(
+    tx: Transaction, plan: WritePlan, names: NameIndex, refused: Mapping[Relation, str] = NOTHING
+) -> Outcome:
+    """Carry out a plan; the order of the steps is the order of this function.
+
+    The relations in `refused` are left out, for the reasons given; a handler that refuses another
+    one raises `RefusedRelationError`.
+    """
     request, target, draft = plan.request, plan.target, plan.request.draft
     outcome = Outcome(ids=dict(target.anchors))
     if target.written is not None:
@@ -368,14 +387,7 @@ def apply(tx: Transaction, plan: WritePlan, names: NameIndex) -> Outcome:
     for node in draft.nodes:
         for guess in plan.guesses.get(node.key, ()):
             propose(tx, outcome.ids[node.key], guess, outcome)
-    entities = {node.key for node in draft.nodes if node.resolvable}
-    new = [edge for at, edge in enumerate(draft.edges) if at not in plan.linked]
-    for type_, edges in groupby(new, key=lambda edge: edge.type):
-        drafts = [
-            _edge_draft(tx, edge, edge.source in entities, outcome.ids, request.memory)
-            for edge in (_with_tier(tx, plan, outcome.ids, edge) for edge in edges)
-        ]
-        tx.write_edges(type_, [edge for edge in drafts if edge.source != edge.target])
+    _write_edges(tx, plan, outcome, refused)
     apart: dict[tuple[Id, str], Id] = {}
     ends = _superseded(plan, outcome)
     for ended in ends:
@@ -425,6 +437,35 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
         (outcome.created if known is None and tx.is_new(ident) else outcome.reused).append(ident)
         if kept := to_metadata(node.attributes):
             tx.add_metadata(ident, kept)
+
+
+def _write_edges(
+    tx: Transaction, plan: WritePlan, outcome: Outcome, refused: Mapping[Relation, str]
+) -> None:
+    """Write the drafted edges that are new; each relation by itself, as it may be refused."""
+    draft, ids = plan.request.draft, outcome.ids
+    entities = {node.key for node in draft.nodes if node.resolvable}
+    named = {node.key: node.name or node.content for node in draft.nodes}
+    new = [edge for at, edge in enumerate(draft.edges) if at not in plan.linked]
+    for type_, edges in groupby(new, key=lambda edge: edge.type):
+        drafts: list[EdgeDraft] = []
+        for edge in edges:
+            relation = (type_, edge.source, edge.target)
+            if relation in refused:
+                ends = [f"{named.get(end, end):.60}" for end in (edge.source, edge.target)]
+                outcome.left_out.append(f"{ends[0]} {type_} {ends[1]}: {refused[relation]}")
+                continue
+            edge = _with_tier(tx, plan, ids, edge)
+            drafted = _edge_draft(tx, edge, edge.source in entities, ids, plan.request.memory)
+            if drafted.source == drafted.target:
+                continue
+            drafts.append(drafted)
+            if type_ in RELATION_TYPES:
+                try:
+                    tx.write_edges(type_, [drafts.pop()])
+                except RejectedError as error:
+                    raise RefusedRelationError(relation, error) from error
+        tx.write_edges(type_, drafts)
 
 
 def _with_tier(

@@ -37,7 +37,8 @@ class Written(Plain):
     `created` is False if it was known already; then `id` is the memory that says so. `commit` is
     None if nothing had to be written; `root_state` is the store's address afterwards. For a
     bound caller both have the number and the address of its own scope instead. `pending` is why a
-    model's part of the extraction waits for `extract_pending`, None if it does not.
+    model's part of the extraction waits for `extract_pending`, None if it does not. `left_out` says
+    which relations of the text were not written, and why.
     """
 
     id: Id
@@ -49,6 +50,7 @@ class Written(Plain):
     commit: Commit | None
     root_state: Id
     pending: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -274,6 +274,7 @@ class MemoryWriter:
             commit=shown,
             root_state=root,
             pending=None if waiting is None else waiting.error,
+            left_out=tuple(outcome.left_out),
         )
 
 

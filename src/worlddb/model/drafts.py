@@ -18,6 +18,8 @@ from worlddb.model.records import Plain
 
 ATTRIBUTE = "attribute:"
 """The start of the metadata key that an attribute of a node is stored under."""
+RELATION_TYPES = ("contradicts", "causes", "precedes", "instance_of", "subtype_of", "implies")
+"""The edge types that a text may state between two nodes. A refused one is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,8 @@ class DraftEdge(Plain):
 class Draft(Plain):
     """What would be written; `aliases` are more names of its nodes, by their keys.
 
+    `left_out` says which relations the extractor was told and did not draft, each with the reason.
+
     Raises:
         InvalidInputError: aliases of a node that is not in the draft.
     """
@@ -91,6 +95,7 @@ class Draft(Plain):
     nodes: tuple[DraftNode, ...] = ()
     edges: tuple[DraftEdge, ...] = ()
     aliases: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that aliases belong to nodes of this draft."""
@@ -109,7 +114,7 @@ class Draft(Plain):
         """Return the same draft with all aliases at their nodes."""
         if not self.aliases:
             return self
-        return Draft(nodes=tuple(map(self._with_aliases, self.nodes)), edges=self.edges)
+        return replace(self, nodes=tuple(map(self._with_aliases, self.nodes)), aliases={})
 
     def _with_aliases(self, node: DraftNode) -> DraftNode:
         more = self.aliases.get(node.key, ())
@@ -158,13 +163,14 @@ class Extracted(Plain):
     """The result of a run over the queue of pending extractions.
 
     It has what was `done`, what `failed` with the reason, and how many are `left`. What was
-    `dropped` had been retired meanwhile.
+    `dropped` had been retired meanwhile. `left_out` says which relations were not written.
     """
 
     done: tuple[Id, ...] = ()
     failed: tuple[Pending, ...] = ()
     dropped: tuple[Id, ...] = ()
     left: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 class Summarizer(Protocol):

@@ -5,10 +5,12 @@
        └─ Fact ──derived_from──▶ the Turn it was read from, with the quote
             └──refers_to──▶ Entity (the subject, with the claim; and the other entities)
     Turn ──refers_to──▶ Entity     where the name stands in the text
+    Entity or Fact ──causes, instance_of, …──▶ Entity or Fact    the relations, with the quote
 
 A single message is a Memory, with its facts beside it. Entities live in the world that is written
 to. A model may invent: a fact whose quote is not in the text is kept and marked as without
-evidence, and an entity of which no word is in the text is not created. Quotes are compared
+evidence, and an entity of which no word is in the text is not created. A relation whose quote or
+whose ends are not in the text is left out, and the draft says so. Quotes are compared
 without case, white space and the form of quotes and dashes. A stored span is always the text's own
 words.
 """
@@ -24,8 +26,15 @@ from typing import Any
 from worlddb.claims.claim import claim_metadata
 from worlddb.ingest.extractors import MEMORY, SESSION, VerbatimExtractor, source_key
 from worlddb.language.english.prose import is_doubtful, is_over, sounds_passing
+from worlddb.language.english.relation_reader import is_denied
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message, Span
-from worlddb.models.extraction_contract import ExtractedEntity, ExtractedFact, Extraction
+from worlddb.models.extraction_contract import (
+    NAME_CHARS_MAX,
+    ExtractedEntity,
+    ExtractedFact,
+    ExtractedRelation,
+    Extraction,
+)
 
 QUOTE_CHARS_MIN = 3  # Shorter quotes and words stand in almost every text
 WORD_CHARS_MIN = 3  # and prove nothing.
@@ -69,6 +78,8 @@ class ExtractionDraft:
         self._entities: dict[str, _Entity] = {}  # by the key of each name and alias
         self._facts: dict[str, ExtractedFact] = {}  # by the key of the text
         self._summaries: list[str] = []
+        self._relations: dict[ExtractedRelation, None] = {}
+        self._left_out: list[str] = []
 
     @property
     def names(self) -> list[str]:
@@ -86,6 +97,12 @@ class ExtractionDraft:
             for name in (fact.subject, *fact.about):
                 if name and _key(name) not in self._entities:
                     self._add_entity(ExtractedEntity(name=name))
+        for relation in extraction.relations:
+            self._relations[relation] = None
+            for end in (relation.source, relation.target):
+                if not {_key(end)} & (self._entities.keys() | self._facts.keys()):
+                    self._add_end(end)
+        self._left_out += extraction.refused
 
     def draft(self) -> Draft:
         """Return the verbatim messages with the summaries, facts and entities."""
@@ -98,7 +115,14 @@ class ExtractionDraft:
         for entity in dict.fromkeys(self._entities.values()):
             nodes.append(self._entity_node(entity))
             edges += self._mentions(entity)
-        return Draft(nodes=tuple(nodes), edges=tuple(edges))
+        left_out = list(self._left_out)
+        for relation in self._relations:
+            drafted = self._relation(relation)
+            if isinstance(drafted, str):
+                left_out.append(f"{relation}: {drafted}")
+            else:
+                edges.append(drafted)
+        return Draft(nodes=tuple(nodes), edges=tuple(edges), left_out=tuple(left_out))
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -120,6 +144,11 @@ class ExtractionDraft:
             if self._entities.setdefault(_key(alias), found) is found:
                 if _key(alias) != _key(found.name):
                     found.aliases.setdefault(_key(alias), alias)
+
+    def _add_end(self, name: str) -> None:
+        """Add the end of a relation as an entity if the text has its name, word for word."""
+        if len(name) <= NAME_CHARS_MAX and any(True for _ in self._texts.named(name)):
+            self._add_entity(ExtractedEntity(name=name))
 
     def _is_alias(self, alias: str) -> bool:
         """Return whether the text uses a name that means the same outside this conversation."""
@@ -238,6 +267,38 @@ class ExtractionDraft:
                 metadata=metadata,
                 spans=node.spans,
             )
+
+    # -- relations ---------------------------------------------------------------------------------
+
+    def _relation(self, relation: ExtractedRelation) -> DraftEdge | str:
+        """Return the edge of a relation, since its text was said; or why there is none."""
+        ends = [self._end(name) for name in (relation.source, relation.target)]
+        quote = self._texts.quoted(relation.quote, relation.message)
+        if None in ends:
+            return "its ends must be entities or facts of the reply"
+        if ends[0] == ends[1]:
+            return "both ends are the same"
+        if quote is None:
+            return "its quote does not stand in the text"
+        # "If" and "not" may well be how a text says these two.
+        if relation.type not in ("contradicts", "implies") and is_denied(quote.text):
+            return "its quote denies, asks or supposes"
+        return DraftEdge(
+            type=relation.type,
+            source=str(ends[0]),
+            target=str(ends[1]),
+            metadata={"extractor": self._extractor, **_span_metadata(quote)},
+            spans=(quote,),
+            valid_from=self._said_at(quote.message),
+        )
+
+    def _end(self, name: str) -> str | None:
+        """Return the key of the entity or the fact that a relation names."""
+        entity = self._entities.get(_key(name))
+        if entity is not None:
+            return entity.key
+        numbers = {key: f"fact:{number}" for number, key in enumerate(self._facts)}
+        return numbers.get(_key(name))
 
 
 def _claim(node: DraftNode, fact: ExtractedFact) -> dict[str, Any]:

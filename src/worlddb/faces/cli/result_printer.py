@@ -63,6 +63,7 @@ def print_written(done: Written, as_json: bool, _: str = "") -> None:
             ("entities", ", ".join(entities)),
             ("proposals", ", ".join(proposals)),
             ("superseded", ", ".join(one.short for one in done.superseded)),
+            ("left_out", "; ".join(done.left_out)),
             ("waits", f"{done.pending}; see worlddb extract --pending" if done.pending else ""),
             ("commit", "" if seq is None else str(seq)),
             ("root_state", str(done.root_state)),

@@ -83,6 +83,9 @@ class WriteAnswer(Answer):
     proposals: list[ProposedMerge] = []
     superseded: list[Hex] = Field(default=[], description="Memories that ended with this write")
     superseded_texts: list[str] = Field(default=[], description="What they said, in that order")
+    left_out: list[str] = Field(
+        default=[], description="Relations of the text that were not written, and why"
+    )
     commit: Seq = Field(
         default=None,
         description="The number of the commit; with a bound token, of the change in its scope",
