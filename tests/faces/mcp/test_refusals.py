@@ -11,7 +11,7 @@ from .talking import Talk
 pytestmark = pytest.mark.anyio
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
-    ("memory_recall", {}, "query: is missing"),
+    ("memory_recall", {}, "query: give a question of at least one word, or names"),
     ("memory_recall", {"query": "a", "top": 3}, "top: there is no such argument; known are query"),
     ("memory_recall", {"query": ["a"]}, "query: input should be a valid string"),
     ("memory_recall", {"query": ""}, "at least one word"),
