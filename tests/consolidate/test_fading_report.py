@@ -13,7 +13,7 @@ from consolidate.stage import DAY, Clock, fact, open_store, retire, world
 from worlddb import Id, InvalidInputError, NotFoundError, RecallSettings, Weights, WorldDB
 from worlddb.index.held_world import HeldWorlds
 from worlddb.model.retention import RetentionSettings, retention
-from worlddb.recall import hits as recall_counter
+from worlddb.recall import recall_counter
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_one_changed_word_is_found_and_nothing_of_its_commit_is_kept(
         b"hello\n",
         b"[]\n",
         b'{"memory": 1}\n',
-        b'{"worlddb": 2}\n',
+        b'{"worlddb": 3}\n',
         b"\xff\xfe\x00\n",
         b"\x1f\x8b",
         b"\x1f\x8bnot really compressed",

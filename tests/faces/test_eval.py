@@ -269,11 +269,11 @@ def test_all_runs_every_file_of_a_folder_beside_simpler_rankings(tmp_path: Path)
     done = in_process("eval", "all", "--data", tmp_path, "--embedder", "hash", "--json")
     assert done.code == 0
     rows = [(row["set"], row["ranking"]) for row in done.data]
-    assert [one for one, _ in rows] == ["longmemeval"] * 5 + ["locomo"] * 5
-    assert [one for _, one in rows[:5]] == [
-        *("as asked for", "without the graph lane", "plain rank fusion"),
-        *("text lane alone", "vector lane alone"),
-    ]
+    assert list(dict.fromkeys(one for one, _ in rows)) == ["longmemeval", "locomo"]
+    rankings = [ranking for form, ranking in rows if form == "locomo"]
+    assert rankings[0] == "as asked for"
+    assert {"without the graph lane", "plain rank fusion", "text lane alone"} < set(rankings)
+    assert len(rows) == 2 * len(rankings)
     assert "all@5 1.000 [0.510, 1.000]" in done.data[0]["figures with their 95 % intervals"]
     empty = in_process("eval", "all", "--data", tmp_path / "nothing", "--embedder", "hash")
     assert empty.code != 0

@@ -182,7 +182,7 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (["recall", "x", "--scope", "ffff", "--user-id", "a"], 2, "only one of"),
         (["recall", "x", "--everyone", "--agent-id", "a"], 2, "only one of"),
         (["recall", "x", "--as-of", "yesterday"], 2, "--as-of"),
-        (["list", "--known-at", "2026-01-01"], 2, "--known-at"),
+        (["list", "--known-at", "2026-01-01T10:00"], 2, "--known-at"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_a_code(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import apsw
 import pytest
 
 import worlddb
@@ -15,7 +14,6 @@ from worlddb import Draft, DraftNode, Memory, Message, WorldDB
 from worlddb.identity.match_values import DEFAULT_SETTINGS
 from worlddb.index.name_index import NameIndex, name_number
 from worlddb.store.rows import ROOT_ROW
-from worlddb.store.sqlite import schema
 
 OTHERS = DEFAULT_SETTINGS.key_names_max + 20
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -189,29 +187,3 @@ def test_a_text_that_every_user_wrote_is_known_to_each() -> None:
         ids = [memory.write("I like tea", user_id=f"user {number}").id for number in range(250)]
         again = [memory.write("I  like tea", user_id=f"user {number}").id for number in range(250)]
         assert again == ids
-
-
-def test_a_file_of_format_3_files_its_names_anew(tmp_path: Path) -> None:
-    path = tmp_path / "v3.db"
-    with worlddb.open(path, embedder="none") as db:
-        mine = world(db, "mine")
-        (anna,) = meant(db, "Anna Berg", mine).created
-    con = apsw.Connection(str(path))
-    tables = ("lookups", "lookups_reached", "lookups_worlds", "lookups_moved")
-    con.execute("".join(f"DROP TABLE {table};" for table in tables))
-    # As they were, and as if everything were in them.
-    con.execute(
-        "CREATE TABLE lookups (key INTEGER NOT NULL, node INTEGER NOT NULL, "
-        "PRIMARY KEY (key, node)) STRICT, WITHOUT ROWID;"
-        "CREATE TABLE lookups_reached (number INTEGER PRIMARY KEY, node INTEGER NOT NULL, "
-        "note INTEGER NOT NULL, names INTEGER NOT NULL) STRICT;"
-        "INSERT INTO lookups_reached SELECT 0, max(row), 0, 1 FROM nodes"
-    )
-    con.pragma("user_version", 3)
-    con.close()
-    with worlddb.open(path, embedder="none", create=False) as db:
-        assert meant(db, "Anna Berg", mine).reused == (anna,)
-        assert db.check() == []
-    con = apsw.Connection(str(path))
-    assert con.pragma("user_version") == schema.FORMAT_VERSION
-    con.close()

@@ -319,7 +319,7 @@ def test_history_told_late_ends_where_the_known_change_begins(db: WorldDB) -> No
         ("I live in Rome.", "She said I live in Oslo."),
         ("I live in Rome.", "I don't live in Oslo."),
         ("I live in Rome.", "I no longer live in Oslo."),
-        ("I live in Rome.", "I live in Rome!"),
+        ("I live in Rome.", "Yes, I live in Rome."),
         ("I live in Rome.", "I moved to Oslo in 2010."),
         ("I live in Rome.", "Sarah lives in Oslo and works at Google."),
         ("I live in Rome.", "I used to live in Oslo and work at Google."),

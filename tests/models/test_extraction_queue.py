@@ -246,7 +246,7 @@ def test_what_waits_is_extracted_later_as_if_the_model_had_worked(tmp_path: Path
             assert len(done.done) == 2 * number
             assert (done.failed, done.left, db.pending()) == ((), 0, [])
             found = [node for node in db.query().in_world(world).execute() if node.type != "Entity"]
-            lists.append(sorted((node.id, node.provenance) for node in found))
+            lists.append(sorted((node.type, node.content, node.provenance) for node in found))
             names = sorted(node.name for node in db.query().filter_type("Entity").execute())
             assert names == ["Oslo", "Rachel Adams"]
             assert db.log(newest_first=True)[0].actor == ("extract" if number else "unknown")

@@ -129,7 +129,7 @@ def test_a_text_that_is_too_long_to_be_read_is_written_and_waits(tmp_path: Path)
         site = process.site
         site.post("/v1/memories", text="warm")
         long = [pool.submit(site.post, "/v1/memories", text=f"{n} {LONG}") for n in range(4)]
-        tools = [pool.submit(site.tool, "memory_write", text=f"{n} {LONG}!") for n in range(4)]
+        tools = [pool.submit(site.tool, "memory_write", text=f"tool {n} {LONG}") for n in range(4)]
         for number in range(10):
             written = promptly(lambda: site.post("/v1/memories", text=f"note {number}"))  # noqa: B023
             assert written.status == 200

@@ -40,6 +40,7 @@ from worlddb.memory.memory import Memory
 
 BACKLOG = 2_048  # uvicorn's own default.
 GRACE_S = 5  # Longer than a call takes, unless it waits for a model; what stops us waits 10 s.
+LAST_WORDS_S = 0.5  # For telling those whose requests are dropped.
 CLOSING_S_MAX = 3.0  # For closing the store, once no request is open any more.
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
@@ -77,10 +78,12 @@ class HttpServer(uvicorn.Server):
         self._app = app
         self._listening = listening
         self._every_second = every_second
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.dropped = ""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and report it."""
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self._listening()
 
@@ -112,6 +115,14 @@ class HttpServer(uvicorn.Server):
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
         self.dropped = why
         self.force_exit = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.call_later, LAST_WORDS_S, self._abort)
+
+    def _abort(self) -> None:
+        """Close what is still open: a client that never reads would keep its answer waiting."""
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, GuardedConnection):
+                connection.transport.abort()
 
 
 def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -> None:
