@@ -406,8 +406,10 @@ class Recaller:
         if settings.weights.get("graph"):
             graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
             found["graph"] = dict(graph.gains)
-            best = fuse({lane: list(scored) for lane, scored in found.items()}, settings)
-            found["graph"] |= dict.fromkeys(graph.reached(best) - graph.gains.keys(), 0.0)
+            ranks = {lane: list(scored) for lane, scored in found.items()}
+            best = fuse({**ranks, "graph": self._best(graph.gains)}, settings)
+            share = (settings.weighing or Weights()).spread
+            found["graph"] |= dict.fromkeys(graph.reached(best, share) - graph.gains.keys(), 0.0)
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
@@ -440,6 +442,13 @@ class Recaller:
             graph=graph,
         )
         return rows, [body.id for body in bodies], candidates
+
+    def _best(self, scored: Mapping[int, float]) -> list[int]:
+        """Return rows in the order in which a lane ranks them."""
+        rows = sorted(scored)
+        ids = [body.id for body in self.reader.bodies(rows, self.moment.known)]
+        places = ranked(np.array([scored[row] for row in rows]), ids, self.question.settings.depth)
+        return [rows[at] for at in places]
 
     def _graph(self, names: KnownNames) -> GraphLane:
         """Return the graph lane: what the names in the question lead to."""
