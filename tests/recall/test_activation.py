@@ -88,7 +88,9 @@ def test_a_text_about_a_name_is_ahead_of_one_that_mentions_it(db: WorldDB) -> No
     edge(db, "refers_to", mention, entity)
     answer = db.recall("Ada", settings=BY_NAME)
     assert found(answer) == [subject, mention]
-    assert [hit.lanes["graph"].score for hit in answer] == [1.0, SCALARS.mention_share]
+    first, second = (hit.lanes["graph"].score for hit in answer)
+    assert first > 1.0, "the name gives it all it can, and what mentions the name passes some on"
+    assert second == SCALARS.mention_share
 
 
 def test_the_texts_about_a_name_share_what_it_gives(db: WorldDB) -> None:
