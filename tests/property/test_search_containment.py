@@ -157,16 +157,23 @@ def passed_on(place: Place, given: set[Id]) -> set[Id]:
     return reached
 
 
-def check_names(place: Place, words: Iterable[str], answer: set[Id]) -> None:
+def passed_by(recalled: Recall) -> set[Id]:
+    """Return the nodes on the paths to all hits."""
+    return {step.node for hit in recalled for step in hit.path}
+
+
+def check_names(place: Place, words: Iterable[str], recalled: Recall) -> None:
     """Check what the names in a question lead to, directly and by way of what they lead to.
 
     Of many texts only the best lead on; all of them together lead to all that may be found.
     """
-    direct = reached = with_names(place, words)
+    answer, direct = set(found(recalled)), with_names(place, words)
+    reached = direct
     is_exact = True
     for _ in range(SCALARS.spread_hops):
         is_exact = is_exact and len(reached) <= SCALARS.spread_texts
         reached = reached | passed_on(place, reached)
+    assert passed_by(recalled) <= place.inside
     assert direct & place.told <= answer <= reached & place.told
     assert answer == reached & place.told or not is_exact
 
@@ -222,7 +229,7 @@ def test_names_lead_inside_a_world_to_what_the_model_says(seed: int, most: int) 
         recalled = player.db.recall(
             " ".join(words), k=ALL, settings=lanes("graph", depth=ALL), **place.options()
         )
-        check_names(place, words, set(found(recalled)))
+        check_names(place, words, recalled)
         count += len(recalled)
     assert count > 20
 
@@ -244,6 +251,7 @@ def test_whatever_the_settings_nothing_outside_is_recalled(seed: int, most: int)
             **place.options(),
         )
         assert set(found(recalled)) <= place.seen
+        assert passed_by(recalled) <= place.inside
         if types is not None:
             views = [replace(place.view, inside=world) for world in place.worlds]
             allowed = [view.filter_type(place.seen, types) for view in views]
@@ -312,9 +320,10 @@ def test_no_history_lets_a_search_out_of_its_world(
         assert asked.vector(vector).execute().ids == place.seen
         by_name = lanes("graph", depth=ALL)
         recalled = player.db.recall(" ".join(words), k=ALL, settings=by_name, **place.options())
-        check_names(place, words, set(found(recalled)))
+        check_names(place, words, recalled)
         recalled = player.db.recall(
             " ".join(words), settings=random_settings(rng), **place.options()
         )
         assert set(found(recalled)) <= place.seen
+        assert passed_by(recalled) <= place.inside
     player.db.close()

@@ -177,3 +177,31 @@ def test_a_chain_follows_the_latest_fact(memory: Memory) -> None:
     old, new = "Tom Hill is a citizen of Norway.", "Bo Lind is a citizen of Peru."
     assert new in found
     assert old not in found[: found.index(new)]
+
+
+# -- inside a world --------------------------------------------------------------------------------
+
+
+def test_no_way_leads_through_a_node_outside_the_world(db: WorldDB) -> None:
+    mine = fact(db, "", type="Scope", name="mine")
+    ada = fact(db, "", type="Entity", name="Ada", parent=mine)
+    outside = fact(db, "", type="Entity", name="Zork")
+    first, second = fact(db, "a first thing", parent=mine), fact(db, "another", parent=mine)
+    edge(db, "refers_to", first, ada, metadata={"role": "about"})
+    edge(db, "refers_to", first, outside)
+    edge(db, "refers_to", second, outside, metadata={"role": "about"})
+    assert found(db.recall("Ada", scope=mine, settings=BY_NAME)) == [first]
+    assert set(found(db.recall("Ada", settings=BY_NAME))) == {first, second}
+
+
+def test_no_relation_leads_through_a_node_outside_the_world(db: WorldDB) -> None:
+    mine = fact(db, "", type="Scope", name="mine")
+    ada, bob = (fact(db, "", type="Entity", name=name, parent=mine) for name in ("Ada", "Bob"))
+    outside = fact(db, "", type="Entity", name="Zork")
+    first, second = fact(db, "a first thing", parent=mine), fact(db, "another", parent=mine)
+    edge(db, "refers_to", first, ada, metadata={"role": "about"})
+    edge(db, "refers_to", first, bob)
+    edge(db, "refers_to", bob, outside, metadata={"relation": "sister"})
+    edge(db, "refers_to", second, outside, metadata={"role": "about"})
+    assert found(db.recall("Ada", scope=mine, settings=BY_NAME)) == [first]
+    assert set(found(db.recall("Ada", settings=BY_NAME))) == {first, second}
