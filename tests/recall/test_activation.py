@@ -205,3 +205,16 @@ def test_no_relation_leads_through_a_node_outside_the_world(db: WorldDB) -> None
     edge(db, "refers_to", second, outside, metadata={"role": "about"})
     assert found(db.recall("Ada", scope=mine, settings=BY_NAME)) == [first]
     assert set(found(db.recall("Ada", settings=BY_NAME))) == {first, second}
+
+
+def test_a_name_inside_only_one_of_two_worlds_does_not_count(db: WorldDB) -> None:
+    mine, other = (fact(db, "", type="Scope", name=name) for name in ("mine", "other"))
+    york = fact(db, "", type="Entity", name="New York", parent=mine)
+    fact(db, "", type="Entity", name="New York Times", parent=mine)
+    said = fact(db, "a large city", parent=mine)
+    edge(db, "refers_to", said, york)
+    for row in (york, said, *(fact(db, f"thing {number}") for number in range(9))):
+        edge(db, "contains", other, row)
+    asked = "Is New York Times good?"
+    answer = db.recall(asked, scope=mine, within=[[other]], settings=BY_NAME)
+    assert found(answer) == [said]

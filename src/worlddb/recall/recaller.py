@@ -351,11 +351,13 @@ class Recaller:
             self.moment, ended=view.include_ended, types=view.types, instances=view.instances
         )
         seen &= interior.are_answers(doors=view.types is not None)
+        within = np.ones(len(seen), dtype=np.bool_)
         for group, rows_inside in zip(view.within, rows_within, strict=True):
             if rows_inside is None:
                 kept = view.keep_inside(set(interior.rows), group)
                 rows_inside = np.fromiter(kept, np.int64, len(kept))
-            seen &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
+            within &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
+        seen &= within
         if view.chosen is not None:
             kept = view.chosen({interior.rows[at] for at in np.flatnonzero(seen).tolist()})
             seen[:] = False
@@ -372,7 +374,7 @@ class Recaller:
         rows = [interior.rows[at] for at in chosen]
         graph = None
         if weights.get("graph"):
-            graph = self._graph(HeldNames(interior, seen))
+            graph = self._graph(HeldNames(interior, seen, within if view.within else None))
             lanes["graph"] = graph.lane(rows)
         parents = interior.chosen(interior.parents, positions)
         spoken = interior.chosen(interior.spoken, positions)
