@@ -28,7 +28,7 @@ from recall.search_stage import (
     nested_worlds,
     open_store,
 )
-from worlddb import AsOf, Id, Recall, RecallSettings, WorldDB
+from worlddb import AsOf, Id, Recall, RecallSettings, Weights, WorldDB
 from worlddb.embed.embedder import HashEmbedder
 from worlddb.index import store_search
 
@@ -126,7 +126,10 @@ def cosines(db: WorldDB, idents: list[Id], vector: Any) -> list[float]:
 @pytest.mark.parametrize("weighed", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_lanes_together_find_the_same_nodes_held_and_wide(seed: int, weighed: bool) -> None:
-    """Compared as sets, and meaning and names with their scores: words rank by other statistics."""
+    """Compared as sets, and meaning and names with their scores: words rank by other statistics.
+
+    So what weighed texts pass on differs, too: of names, what they give by themselves is compared.
+    """
     settings = RecallSettings(depth=ALL) if weighed else lanes("text", "vector", "graph", depth=ALL)
     player, rng, count = same_worlds(seed), random.Random(seed), 0
     for _ in range(50):
@@ -136,6 +139,10 @@ def test_all_lanes_together_find_the_same_nodes_held_and_wide(seed: int, weighed
         held, spread = asked_twice(player, words, k=ALL, settings=settings, **view)
         assert set(found(held)) == set(found(spread))
         assert held.conflicts == spread.conflicts or set(held.conflicts) == set(spread.conflicts)
+        if weighed:
+            alone = RecallSettings(depth=ALL, weighing=Weights(spread=0.0))
+            held, spread = asked_twice(player, words, k=ALL, settings=alone, **view)
+            assert set(found(held)) == set(found(spread))
         others = {hit.node.id: hit for hit in spread}
         for hit in held:
             for lane in ("vector", "graph"):

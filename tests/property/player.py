@@ -42,7 +42,14 @@ EDGE_TYPES = (
 NODE_TYPES = ("Fact", "Topic", "Summary", "Animal", "Dog")
 NAMES = ("Animal", "Dog", "apple", "pear", "")
 WORDS = ("red", "green", "blue", "red green")
-METADATA: tuple[dict[str, Any], ...] = ({}, {}, {}, {"k": 1}, {"reason": "ß"}, {"tier": "fuzzy"})
+METADATA: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {"role": "about"},
+    {"k": 1},
+    {"reason": "ß"},
+    {"tier": "fuzzy"},
+)
 STATUSES: tuple[ProposalStatus, ...] = ("accepted", "accepted", "rejected", "pending")
 
 

@@ -136,7 +136,7 @@ class Spreading:
                 rows = one_person(self._reader, firsts, self._moment, self._classes)
             if not rows:
                 continue
-            same = accepted_class(self._reader, rows, self._moment) if self._classes else rows
+            same = self._class_of(rows)
             stating = [
                 item
                 for item, said in stated(self._reader, same, relations, self._moment)
@@ -231,8 +231,10 @@ class Spreading:
         """Return the entities that texts mention, each with the step that leads there."""
         reader, moment = self._reader, self._moment
         found: dict[int, dict[int, GraphStep]] = {row: {} for row in rows}
-        for item in reader.edges_at(rows, "out", REFERENCES, moment.known):
-            if moment.holds(item.edge):
+        leaving = reader.edges_at(rows, "out", REFERENCES, moment.known)
+        inside = self._names.inside({item.target for item in leaving})
+        for item in leaving:
+            if item.target in inside and moment.holds(item.edge):
                 step = GraphStep(relation_of(item), item.target, item.edge.id)
                 found[item.source].setdefault(item.target, step)
         spans = {
@@ -249,9 +251,12 @@ class Spreading:
     def _related(self, entities: Collection[int]) -> dict[int, list[GraphStep]]:
         """Return the entities that facts between entities lead to, in both directions."""
         found: dict[int, list[GraphStep]] = {}
-        for item in self._reader.edges_at(sorted(entities), "out", REFERENCES, self._moment.known):
+        reader, moment = self._reader, self._moment
+        leaving = reader.edges_at(sorted(entities), "out", REFERENCES, moment.known)
+        inside = self._names.inside({item.target for item in leaving})
+        for item in leaving:
             relation = item.edge.metadata.get("relation")
-            if isinstance(relation, str) and self._moment.holds(item.edge):
+            if isinstance(relation, str) and item.target in inside and moment.holds(item.edge):
                 step = GraphStep(relation, item.target, item.edge.id)
                 found.setdefault(item.source, []).append(step)
         return found
@@ -374,15 +379,19 @@ class GraphLane:
         found = np.fromiter((row in self._claims for row in rows), np.bool_, len(rows))
         return found if found.any() else None
 
-    def reached(self, scores: Mapping[int, float]) -> set[int]:
-        """Return the texts that the best of some texts lead to, by row, hop by hop."""
+    def reached(self, scores: Mapping[int, float], share: float) -> set[int]:
+        """Return the texts that the best of some texts lead to, by row, hop by hop.
+
+        As `ranker.spread` goes, so that all texts that it can lead to are candidates.
+        """
         found: dict[int, float] = {}
         for _ in range(SCALARS.spread_hops):
             now = Counter(scores)
             now.update(found)
             best = sorted(now, key=lambda row: (-now[row], row))[: SCALARS.spread_texts]
-            gained = self._spreading.passed_on({row: now[row] for row in best})
+            gained = self._spreading.passed_on({row: share * now[row] for row in best})
             found |= {row: max(found.get(row, 0.0), way.gain) for row, way in gained.items()}
+            share *= SCALARS.spread_decay
         return set(found)
 
     def passed_on(self, given: Mapping[int, float]) -> dict[int, float]:

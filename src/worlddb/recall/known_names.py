@@ -188,34 +188,39 @@ def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: boo
 
 
 class HeldNames:
-    """The names in a world that is held in memory; `seen` marks the places that may be hits."""
+    """The names in a world that is held in memory.
 
-    def __init__(self, interior: HeldWorld, seen: Mask) -> None:
+    `seen` marks the places that may be hits, and `within` those inside all other groups of worlds.
+    """
+
+    def __init__(self, interior: HeldWorld, seen: Mask, within: Mask | None = None) -> None:
         self._interior = interior
         self._seen = seen
+        self._within = within
 
     def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
         """Return the nodes of each key that is a name."""
         held = self._interior
         found = {}
         for key in keys:
-            places = held.names.get(key)
-            if places and len(places) <= BEARERS_MAX:
-                found[key] = {held.rows[at] for at in places}
+            rows = self.inside(held.rows[at] for at in held.names.get(key, ()))
+            if 0 < len(rows) <= BEARERS_MAX:
+                found[key] = rows
         return found
 
     def first_named(self, first: str) -> Iterable[int]:
         """Return the nodes with a first name, and more names than that."""
-        return self._interior.firsts.get(first, ())
+        return self.inside(self._interior.firsts.get(first, ()))
 
     def like(self, key: str) -> Mapping[str, set[int]]:
         """Return names that are like a key, misspelled or longer, each with its nodes."""
-        found = like_names(key, self._interior.names)
-        return self.bearers_of(found) if len(found) <= BEARERS_MAX else {}
+        found = self.bearers_of(like_names(key, self._interior.names))
+        return found if len(found) <= BEARERS_MAX else {}
 
     def inside(self, rows: Iterable[int]) -> set[int]:
         """Return those of some nodes that are in the world."""
-        return set(rows) & self._interior.place.keys()
+        place, within = self._interior.place, self._within
+        return {row for row in rows if row in place and (within is None or within[place[row]])}
 
     def keep(self, rows: Iterable[int]) -> set[int]:
         """Return those of some nodes that may be hits."""

@@ -222,17 +222,21 @@ def weigh(
         late[best] = read
         weighed = ranker.combined({**weighed.lanes, "late": late}, known)
     if weights.spread and found.graph is not None:
-        gained = spread(weighed.scores, found.graph, weights.spread, scalars)
+        # What all candidates have in common is nobody's to give.
+        above = weighed.scores - np.median(weighed.scores)
+        gained = spread(above, found.graph, weights.spread, scalars)
         weighed = weighed.with_spread(gained, weights.graph)
     return _lifted(weighed, found.claims, weights.claim)
 
 
 def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScalars) -> Scores:
-    """Return what the best candidates pass on to those about what they mention, hop by hop."""
+    """Return what the best candidates pass on to those about what they mention, hop by hop.
+
+    A candidate gives of what its score is above 0.
+    """
     gained = np.zeros(len(scores))
-    usual = float(np.median(scores))  # what all candidates have in common is nobody's to give
     for _ in range(scalars.spread_hops):
-        now = scores + gained - usual
+        now = scores + gained
         best = np.argsort(-now, kind="stable")[: scalars.spread_texts].tolist()
         given = {at: share * float(now[at]) for at in best if now[at] > 0}
         for at, gain in graph.passed_on(given).items():

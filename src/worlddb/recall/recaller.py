@@ -351,11 +351,13 @@ class Recaller:
             self.moment, ended=view.include_ended, types=view.types, instances=view.instances
         )
         seen &= interior.are_answers(doors=view.types is not None)
+        within = np.ones(len(seen), dtype=np.bool_)
         for group, rows_inside in zip(view.within, rows_within, strict=True):
             if rows_inside is None:
                 kept = view.keep_inside(set(interior.rows), group)
                 rows_inside = np.fromiter(kept, np.int64, len(kept))
-            seen &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
+            within &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
+        seen &= within
         if view.chosen is not None:
             kept = view.chosen({interior.rows[at] for at in np.flatnonzero(seen).tolist()})
             seen[:] = False
@@ -372,7 +374,7 @@ class Recaller:
         rows = [interior.rows[at] for at in chosen]
         graph = None
         if weights.get("graph"):
-            graph = self._graph(HeldNames(interior, seen))
+            graph = self._graph(HeldNames(interior, seen, within if view.within else None))
             lanes["graph"] = graph.lane(rows)
         parents = interior.chosen(interior.parents, positions)
         spoken = interior.chosen(interior.spoken, positions)
@@ -406,8 +408,10 @@ class Recaller:
         if settings.weights.get("graph"):
             graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
             found["graph"] = dict(graph.gains)
-            best = fuse({lane: list(scored) for lane, scored in found.items()}, settings)
-            found["graph"] |= dict.fromkeys(graph.reached(best) - graph.gains.keys(), 0.0)
+            ranks = {lane: list(scored) for lane, scored in found.items()}
+            best = fuse({**ranks, "graph": self._best(graph.gains)}, settings)
+            share = (settings.weighing or Weights()).spread
+            found["graph"] |= dict.fromkeys(graph.reached(best, share) - graph.gains.keys(), 0.0)
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
@@ -440,6 +444,13 @@ class Recaller:
             graph=graph,
         )
         return rows, [body.id for body in bodies], candidates
+
+    def _best(self, scored: Mapping[int, float]) -> list[int]:
+        """Return rows in the order in which a lane ranks them."""
+        rows = sorted(scored)
+        ids = [body.id for body in self.reader.bodies(rows, self.moment.known)]
+        places = ranked(np.array([scored[row] for row in rows]), ids, self.question.settings.depth)
+        return [rows[at] for at in places]
 
     def _graph(self, names: KnownNames) -> GraphLane:
         """Return the graph lane: what the names in the question lead to."""
