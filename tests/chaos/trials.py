@@ -271,13 +271,13 @@ def _ask_honestly(server: Process, outcome: Outcome) -> None:
 
 
 TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
-    "kills": (kills, 5, 750),
-    "power cuts": (power_cuts, 4, 250),
-    "live backups": (live_backups, 3, 270),
+    "kills": (kills, 2, 750),
+    "power cuts": (power_cuts, 2, 250),
+    "live backups": (live_backups, 2, 270),
     "flipped bytes": (flipped_bytes, 25, 3_000),
     "mutated imports": (mutated_imports, 15, 400),
-    "interrupts": (interrupts, 30, 2_000),
-    "hostile texts": (hostile_texts, 3, 9),
+    "interrupts": (interrupts, 15, 2_000),
+    "hostile texts": (hostile_texts, 1, 9),
     "slow clients": (slow_clients, 60, 1_500),
 }
 """Name → the trial, its rounds in the test suite, and its rounds in `make chaos`."""
