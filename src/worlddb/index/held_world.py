@@ -45,7 +45,7 @@ NODES_MAX = 262_144
 """Nodes held in all worlds together; bounds the memory."""
 WORLDS_MAX = 1_024
 """Worlds that are held or remembered as too large; each moment of a world counts as one."""
-HELD_S_MAX = 10  # seconds, far longer than a recall holds a world; who waits longer makes another copy
+HELD_S_MAX = 10  # seconds; far longer than a recall holds a world. Then another copy is made.
 COMMITS_FOLLOWED_MAX = 1_000
 """After more commits, the composed vectors of all held worlds are read again."""
 NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
