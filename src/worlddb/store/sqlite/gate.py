@@ -81,7 +81,10 @@ def function_of(frame: FrameType | None) -> FrameType | None:
 
 def has_returned(opener: FrameType | None, thread: threading.Thread) -> bool:
     """Return whether a function of a thread has returned; a generator that pauses has not."""
-    frame = sys._current_frames().get(thread.ident or 0)
+    # Only its own thread asks: the frames of others can be had by a call that may deadlock.
+    if thread is not threading.current_thread():
+        return False
+    frame = inspect.currentframe()
     while frame is not None:
         if frame is opener:
             return False
