@@ -210,8 +210,6 @@ def test_nobody_reaches_into_a_private_name_of_another_object() -> None:
 
 
 PRIVATE_BY_NECESSITY = {
-    # No public name says which function another thread is in.
-    "sys._current_frames",
     # shtab reads how to complete an option from an attribute of argparse's own action.
     "parser._actions",
     # The SDK has no public way to run a server on streams of our own.
