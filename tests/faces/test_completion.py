@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from worlddb.faces.cli import make_parser
+from worlddb.faces.cli.command_line import make_parser
 
 from .command import DEADLINE_S, environment, in_process, worlddb
 
