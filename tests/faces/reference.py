@@ -57,6 +57,8 @@ SETTINGS = {
     "path": "the store; the flag is `--db`",
     "user_id": "whose memory it is where a call names no scope",
     "token": "secret: opens everything over HTTP",
+    "url": "the server that hooks talk to, if not the one that runs on the store",
+    "hook_timeout_s": "seconds after which a hook gives up",
     "tokens_file": "tokens and the scopes they open",
     "host": "where `serve` listens",
     "port": "and on which port",

@@ -80,7 +80,14 @@ def test_bash_completes_the_options_of_a_command(script: Path) -> None:
 
 
 def test_bash_completes_choices(script: Path) -> None:
-    assert completed(script, "setup", "c") == ["claude", "claude-code", "cursor", "codex"]
+    assert completed(script, "setup", "c") == [
+        "claude",
+        "claude-code",
+        "cursor",
+        "codex",
+        "copilot",
+        "cline",
+    ]
     assert completed(script, "setup", "--user-id", "ada", "vs") == ["vscode"]
     assert completed(script, "scopes", "--kind", "a") == ["agent", "app"]
     assert completed(script, "scopes", "--kind", "u") == ["user"]

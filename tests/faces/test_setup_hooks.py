@@ -46,9 +46,8 @@ RANDOM = settings(
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    for client in [*CLIENTS.values(), *HOOK_CLIENTS.values()]:
-        if client.home_variable:
-            monkeypatch.delenv(client.home_variable, raising=False)
+    for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(variable, raising=False)
 
 
 def setup(*arguments: object) -> Result:

@@ -142,8 +142,8 @@ class Settings:
     user_id: str | None = _setting("WORLDDB_SCOPE")
     token: str | None = _setting("WORLDDB_TOKEN", is_secret=True)
     url: str | None = _setting("WORLDDB_URL")
-    # A prompt waits for its hook; after a second a person notices.
-    hook_timeout_s: float = _setting("WORLDDB_HOOK_TIMEOUT_S", _seconds, default=0.9)
+    # A prompt waits for its hook; with the start of a process, after a second a person notices.
+    hook_timeout_s: float = _setting("WORLDDB_HOOK_TIMEOUT_S", _seconds, default=0.8)
     tokens_file: str | None = _setting("WORLDDB_TOKENS_FILE", is_path=True)
     host: str = _setting("WORLDDB_HOST", default="127.0.0.1")
     port: int = _setting("WORLDDB_PORT", _port, default=8765)
