@@ -86,5 +86,3 @@ async def _access(request: Request) -> Response:
         "bounds": {kind: list(values) for kind, values in scope["worlddb.bounds"].items()},
     }
     return Response(json.dumps(told, ensure_ascii=False), media_type="application/json")
-
-

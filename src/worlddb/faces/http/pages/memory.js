@@ -7,17 +7,24 @@ import { GraphOf } from "./graph.js";
 
 const CHAIN_MAX = 12; // Versions that are shown; more would not fit on a strip.
 
-/** Return the text with the names that edges point at, each as a link. */
-function Marked({ text, edges }) {
+/** Return the spans of names, none over another: of two that overlap, the shorter one. */
+function spansOf(edges, length) {
   const spans = edges
     .filter((edge) => edge.type === "refers_to" && Array.isArray(edge.metadata.span))
     .map((edge) => ({ from: edge.metadata.span[0], to: edge.metadata.span[1], target: edge.target }))
-    .sort((a, b) => a.from - b.from);
+    .filter((one) => one.from < one.to && one.to <= length)
+    .sort((a, b) => a.to - a.from - (b.to - b.from));
+  const kept = [];
+  for (const one of spans) if (kept.every((other) => one.to <= other.from || one.from >= other.to)) kept.push(one);
+  return kept.sort((a, b) => a.from - b.from);
+}
+
+/** The text with the names that edges point at, each as a link. */
+function Marked({ text, edges }) {
   const letters = [...text]; // Spans count code points.
   const parts = [];
   let at = 0;
-  for (const one of spans) {
-    if (one.from < at || one.to > letters.length) continue;
+  for (const one of spansOf(edges, letters.length)) {
     parts.push(letters.slice(at, one.from).join(""), html`<a href=${link("memory", one.target)}><mark>${letters.slice(one.from, one.to).join("")}</mark></a>`);
     at = one.to;
   }
