@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from faces.http.serving import Site, serving
 
+from faces.http.serving import Site, serving
 from worlddb import Memory
 
 INSTALL_S_MAX = 180

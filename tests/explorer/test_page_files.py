@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faces.http.serving import Site, serving
 
 import worlddb
+from faces.http.serving import Site, serving
 from worlddb import Memory
 from worlddb.faces.http.access_tokens import AccessToken, make_access, token_digest
 

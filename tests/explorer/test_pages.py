@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from blake3 import blake3
+
 from explorer.conftest import Explorer, watched
 from faces.http.serving import Site, serving
-
 from worlddb import Memory
 from worlddb.faces.http.access_tokens import AccessToken, make_access, token_digest
 
