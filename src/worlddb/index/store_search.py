@@ -27,7 +27,7 @@ from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import STORED
 from worlddb.index.vectors import Vectors
-from worlddb.language.text_tokens import LANGUAGES, node_words, usual_words
+from worlddb.language.text_tokens import MARKS, node_words
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ModelRow
 
@@ -228,10 +228,9 @@ class StoreSearch:
 
     def languages(self, reader: Reader) -> set[str]:
         """Return the languages beside English that the text index has stems of."""
-        unseen = [code for code in LANGUAGES if code not in self._languages]
-        usual = {code: usual_words(code) for code in unseen}
-        counts = reader.texts.counts([word for said in usual.values() for word in said], 1)
-        self._languages |= {code for code in unseen if any(counts[word] for word in usual[code])}
+        unseen = [mark for mark, code in MARKS.items() if code not in self._languages]
+        counts = reader.texts.counts(unseen, 1)
+        self._languages |= {MARKS[mark] for mark in unseen if counts[mark]}
         return self._languages
 
     def counts_of(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:

@@ -58,7 +58,7 @@ from worlddb.language.word_forms import (
 
 __all__ = [
     "COUNTED", "LANGUAGES", "MARKS", "MONTHS", "STOP", "Piece", "asked", "folded", "indexed",
-    "indexed_content", "language_of", "node_words", "spans", "usual_words", "words",
+    "indexed_content", "language_of", "node_words", "spans", "words",
 ]  # fmt: skip
 
 TOKEN_MAX = 64  # Longer runs are data, not words.
@@ -154,7 +154,6 @@ MARKS = {language.mark: code for code, language in LANGUAGES.items()}
 GUESSED_FROM_MAX = 100  # words at the beginning of a text that its language is guessed from
 SHARED_WEIGHT = 0.5  # of a function word that several languages have
 SURE_FROM = 1.5  # function words: one alone may be part of a name ("El Paso")
-USUAL_WORDS = 4  # of a language, as its section begins with them; more would not find it sooner
 FEW_WORDS = 6  # of so few words one is enough
 _SCRIPTS = {"ru": re.compile("[\u0400-\u04ff]+"), "el": re.compile("[\u0370-\u03ff]+")}
 _ENDS = '.,;:!?"()[]{}…«»„“”‘¿¡'
@@ -193,9 +192,14 @@ def indexed(text: str) -> str:
 
 
 def indexed_content(text: str) -> str:
-    """Return what the full-text index is given for a content: with the stems of its language."""
+    """Return what the full-text index is given for a content: with the stems of its language.
+
+    The mark of the language follows as a token of its own: it tells which languages there are.
+    """
     language = language_of(text)
-    return indexed(text) if language is None else " ".join(words(text, language))
+    if language is None:
+        return indexed(text)
+    return " ".join([*words(text, language), LANGUAGES[language].mark])
 
 
 def language_of(text: str) -> str | None:
@@ -269,13 +273,6 @@ def asked(text: str, languages: Iterable[str] = ()) -> list[str]:
     if not text.isascii() and kept is groups:
         kept = [group for group in groups if group[0] not in stop - STOP] or groups
     return list(dict.fromkeys([group[0] for group in kept] + [*chain(*kept)]))
-
-
-@cache
-def usual_words(language: str) -> list[str]:
-    """Return the stems of the commonest words of a language: hardly a text is without one."""
-    rows = sections("language", "function_words.txt")[language]
-    return [words(word, language)[0] for word in rows[0][:USUAL_WORDS]]
 
 
 @cache
