@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from importlib import import_module
 from itertools import pairwise
 from math import log1p
 from pathlib import Path
 
 import pytest
-import snowballstemmer
 
 import worlddb
 from worlddb import RecallSettings
@@ -36,7 +36,7 @@ def analysed(text: str, code: str) -> list[str]:
         signs = [sign for sign in text if sign.isalpha()]
         return ["".join(pair) for pair in pairwise(signs)]
     stop = {word for row in sections("language", "function_words.txt")[code] for word in row}
-    stemmer = snowballstemmer.stemmer(LANGUAGES[code].stemmer)
+    stemmer = import_module("snowballstemmer").stemmer(LANGUAGES[code].stemmer)
     said = "".join(char if char.isalnum() else " " for char in text.lower()).split()
     return [stemmer.stemWord(word) for word in said if word not in stop]
 
