@@ -252,7 +252,9 @@ class LookupTable:
         """Return the last node and note in the index, (1, 0) in a new store; it is read once."""
         session = self._session
         if session.reached is None:
-            found = session.execute("SELECT node, note FROM lookups_reached").fetchone()
+            found = session.execute(
+                "SELECT node, note FROM lookups_reached WHERE number = 0"
+            ).fetchone()
             session.reached = NOT_BEGUN if found is None else LookupsReached(*found)
         return session.reached
 
