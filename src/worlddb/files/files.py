@@ -67,7 +67,7 @@ class Files:
             NotFoundError: there is no such file or folder.
             InvalidInputError: the path or the time is wrong.
         """
-        with self._tree(as_of) as tree:
+        with self.tree(as_of) as tree:
             place = tree.find(path)
             if place is None and not parts_of(path):
                 return []
@@ -80,7 +80,7 @@ class Files:
         Raises:
             InvalidInputError: the path is wrong.
         """
-        with self._tree() as tree:
+        with self.tree() as tree:
             return tree.find(path) is not None
 
     def read(
@@ -93,7 +93,7 @@ class Files:
             ConflictError: it is a folder.
             InvalidInputError: the path, the time or the version is wrong.
         """
-        with self._tree(as_of) as tree:
+        with self.tree(as_of) as tree:
             if version is None:
                 place = tree.need(path, FILE)
                 return _text(place, tree.versions([place])[place.body.row])
@@ -109,7 +109,7 @@ class Files:
         Raises:
             InvalidInputError: the path or the time is wrong.
         """
-        with self._tree(as_of) as tree:
+        with self.tree(as_of) as tree:
             place = tree.find(path)
             return [] if place is None else _texts(tree, _files(tree, place))
 
@@ -121,7 +121,7 @@ class Files:
             InvalidInputError: the path is wrong.
         """
         _refuse_root(path)
-        with self._tree() as tree:
+        with self.tree() as tree:
             found = tree.history(path)
             if not found:
                 raise NotFoundError(f"no file ever lay at {path_of(parts_of(path))}")
@@ -147,7 +147,7 @@ class Files:
             InvalidInputError: the pattern is empty.
         """
         matches = _matcher(pattern)
-        with self._tree(as_of) as tree:
+        with self.tree(as_of) as tree:
             place = tree.find(ROOT)
             files = [] if place is None else _files(tree, place)
             return [one.path for one in files if matches(one.path)]
@@ -303,7 +303,8 @@ class Files:
         )
 
     @contextmanager
-    def _tree(self, as_of: Instant | None = None) -> Iterator[FileTree]:
+    def tree(self, as_of: Instant | None = None) -> Iterator[FileTree]:
+        """Yield the tree on one snapshot, as it is now or as it was then."""
         at = None if as_of is None else to_micros(as_of, "as_of")
         with self.store.read() as reader:
             yield FileTree(reader, self.home.find(reader), at)
