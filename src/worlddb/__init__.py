@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Linked,
         MemoryPage,
         MergeProposal,
+        PromptContext,
         ProposalPage,
         Proven,
         Remembered,
@@ -168,6 +169,7 @@ __all__ = [
     "Pending",
     "Plan",
     "Problem",
+    "PromptContext",
     "Proof",
     "Proposal",
     "ProposalPage",
@@ -235,7 +237,8 @@ _NAMES_OF = {
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.results": (
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
-        "ProposalPage Proven Remembered Retired Scope ScopePage Soundness ToldConflict Written"
+        "PromptContext ProposalPage Proven Remembered Retired Scope ScopePage Soundness "
+        "ToldConflict Written"
     ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
