@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,11 @@ def fill(memory: Memory, size: int) -> None:
                 )
 
 
+def ask(memory: Memory, questions: list[str], where: Mapping[str, Any] | None, number: int) -> None:
+    """Ask one of the questions."""
+    memory.recall(questions[number], user_id="ada", where=where)
+
+
 def measure(size: int, asked: int) -> None:
     """Print the times of recalls in a world of so many nodes."""
     rng = random.Random(3)
@@ -71,10 +77,7 @@ def measure(size: int, asked: int) -> None:
         print(f"{size:,} nodes; the first filter takes {time.perf_counter() - started:.2f} s")
         plain = 0.0
         for name, where in FILTERS.items():
-            taken = timed(
-                lambda at, where=where: memory.recall(questions[at], user_id="ada", where=where),
-                asked,
-            )
+            taken = timed(partial(ask, memory, questions, where), asked)
             middle = percentile(taken, 0.5)
             plain = plain or middle
             ratio = middle / plain
