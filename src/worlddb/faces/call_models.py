@@ -97,14 +97,13 @@ guard: Any = model_validator(mode="before")(classmethod(refuse_many_strangers)) 
 
 
 class ChatMessage(BaseModel):
-    """One message of a chat."""
+    """One message of a chat, also as the OpenAI and Anthropic APIs have it."""
 
-    model_config = ConfigDict(extra="forbid")
-    _guard = guard
+    model_config = ConfigDict(extra="allow")
 
     role: str = Field("user", description="Who said it: user, assistant, or a person's name.")
-    content: str = Field(
-        max_length=TEXT_CHARS_MAX, description="What was said.", json_schema_extra=SAYS_SOMETHING
+    content: Annotated[str, Field(max_length=TEXT_CHARS_MAX)] | list[dict[str, Any]] | None = Field(
+        None, description="What was said: text, or parts with a type and a text."
     )
     at: Time | None = Field(
         None, description="When it was said, if known: ISO-8601 with a time zone."

@@ -28,6 +28,7 @@ from blake3 import blake3
 
 from worlddb.claims.claim import claim_metadata, without_clashes
 from worlddb.errors import InvalidInputError
+from worlddb.ingest.chat_messages import chat_messages
 from worlddb.ingest.draft_builder import DraftBuilder, Entity, ReadMessage, name_key
 from worlddb.language.english.english_reader import EnglishReader
 from worlddb.language.language_reader import (
@@ -43,7 +44,6 @@ from worlddb.language.language_reader import (
 )
 from worlddb.language.text_title import Title, title_of
 from worlddb.model.drafts import Draft, DraftNode, Extractor, Message
-from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.visible_text import said_by
 
 Chat = Sequence[Message | Mapping[str, Any]]
@@ -103,7 +103,11 @@ def messages_of(given: Input) -> list[Message]:
     items = [given] if isinstance(given, Message) else given
     if isinstance(items, Mapping) or not isinstance(items, Sequence) or isinstance(items, bytes):
         raise InvalidInputError(f"give text or a list of messages, not {given!r:.100}")
-    messages = [item if isinstance(item, Message) else _message(item) for item in items]
+    messages = [
+        message
+        for item in items
+        for message in ([item] if isinstance(item, Message) else chat_messages(item))
+    ]
     if not any(message.text.strip() for message in messages):
         raise InvalidInputError("there is no text to remember")
     return [
@@ -111,20 +115,6 @@ def messages_of(given: Input) -> list[Message]:
         for message in messages
         if message.text.strip()
     ]
-
-
-def _message(item: Mapping[str, Any]) -> Message:
-    """Return a chat message (`role`, `content`) or one in our own words (`speaker`, `text`)."""
-    if not isinstance(item, Mapping):
-        raise InvalidInputError(f"a message is a mapping with role and content, not {item!r:.100}")
-    text = item.get("text", item.get("content"))
-    speaker = item.get("speaker", item.get("role", "user"))
-    if not isinstance(text, str) or not isinstance(speaker, str):
-        raise InvalidInputError(f"a message has a role and text as its content, not {item!r:.100}")
-    at = item.get("at")
-    return Message(
-        text=text, speaker=speaker, at=None if at is None else from_micros(to_micros(at, "at"))
-    )
 
 
 def dated(messages: Sequence[Message], at: datetime) -> list[Message]:
@@ -208,7 +198,11 @@ class VerbatimExtractor:
             return Draft(nodes=(memory,))
         began = min(message.at or at for message in messages)
         session = DraftNode(
-            key=SESSION, type="Session", name=_name(messages), created_at=began, valid_from=began
+            key=SESSION,
+            type="Session",
+            name=chat_name(messages),
+            created_at=began,
+            valid_from=began,
         )
         return Draft(nodes=(session, *_turns(messages, at)))
 
@@ -223,7 +217,7 @@ def turn_key(index: int) -> str:
     return f"turn:{index}"
 
 
-def _name(messages: Sequence[Message]) -> str:
+def chat_name(messages: Sequence[Message]) -> str:
     """Return a name that is the same for the same chat: two may begin at one time."""
     hasher = blake3()
     for message in messages:

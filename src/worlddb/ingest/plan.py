@@ -107,8 +107,8 @@ class WriteRequest:
 
     `memory` is the key of the drafted node that is the memory. `target` is what the destination was
     when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the
-    entries of the extraction queue that this write settles. `waiting` says that the model's part of
-    the extraction is still to be done.
+    entries of the extraction queue that this write settles. `of_parts` is metadata by draft key.
+    `waiting` says that the model's part of the extraction is still to be done.
     """
 
     draft: Draft
@@ -118,6 +118,7 @@ class WriteRequest:
     actor: str
     source: str | Sequence[str] | None = None
     metadata: Mapping[str, Any] | None = None
+    of_parts: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
     waiting: Waiting | None = None
     supersede: bool = True
     replaces: Id | None = None
@@ -398,6 +399,8 @@ def apply(
             target.key.write(tx, memory)
         if request.waiting is not None:
             put_into_queue(tx, memory, request.waiting)
+    for key, said in request.of_parts.items():
+        tx.add_metadata(outcome.ids[key], said)
     tx.derive(names.take_in)
     return outcome
 

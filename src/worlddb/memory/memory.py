@@ -193,7 +193,9 @@ class Memory(ScopedGraph):
         """Remember a text, or the messages of a chat, for the scopes that are given.
 
         A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
-        known: one without has that of the one before. It may also be given as `text`.
+        known: one without has that of the one before. It may also be given as `text`. Messages of
+        the OpenAI and Anthropic APIs are taken as they are: parts of content, tool calls, names,
+        ids. A chat that is sent again with more messages adds the new ones to its session.
 
         `names` are the entities that the text is about, such as `["Sarah Chen"]`; `aliases` are
         other names of entities in it, such as `{"Sarah Chen": ["SC"]}`, or a list for one name.
@@ -229,6 +231,7 @@ class Memory(ScopedGraph):
             idempotency_key=idempotency_key,
             extractor=extractor,
             scope=scope,
+            is_chat=messages is not None or not isinstance(text, str),
         )
 
     def amend(

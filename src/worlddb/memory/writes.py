@@ -8,12 +8,21 @@ from typing import Any, Literal
 
 from worlddb.engine import Engine
 from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.ingest.chat_growth import (
+    ChatMovedError,
+    Growth,
+    chat_draft,
+    growth_of,
+    ids_of_turns,
+    without_session,
+)
 from worlddb.ingest.extraction_queue import Waiting
+from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.extractors import messages_of, same_text
 from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
 from worlddb.ingest.ingestion import ended_by
 from worlddb.ingest.plan import Outcome, Target, WriteRequest
-from worlddb.ingest.stated_names import Aliases, stated_names
+from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
 from worlddb.memory.memory_marks import Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
@@ -31,6 +40,7 @@ from worlddb.model.records import NOW, Commit, Groups, Node, ScopeName
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
 
+CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
 AROUND = "around"
 """The key by which a draft means the world that an amended memory lies in."""
 
@@ -43,6 +53,22 @@ class ScopeDestination:
     bounds: Groups
     key: str | None
     digest: str
+    chat: tuple[Message, ...] = ()
+    growth: Growth | None = None
+
+    def grown(self, reader: Reader, now: int) -> Growth | None:
+        """Return which session of the scopes a chat continues, and what is new in it."""
+        if not self.chat:
+            return None
+        rows = [_world(reader, name)[2] for name in self.scopes]
+        if any(row is None for row in rows):
+            return None
+        return growth_of(reader, [row for row in rows if row is not None], now, self.chat)
+
+    def goes_on(self, messages: Sequence[Message]) -> bool:
+        """Return whether one message is the begin or the next turn of a chat that has a name."""
+        has_run = any(name.kind == "run" for name in self.scopes)
+        return self.growth is not None or has_run or messages[0].id is not None
 
     def locate(self, reader: Reader) -> Target:
         """Return where the scopes are on this snapshot."""
@@ -54,6 +80,9 @@ class ScopeDestination:
             bounds = [world for group in within for world in group]
             key, written = find_key(reader, self.key, home, row, self.digest, bounds)
         others = tuple(world for world, _, _ in worlds.values() if world != home)
+        anchors = {} if self.growth is None else {CHAT_KEY: self.growth.session}
+        if self.chat and self.grown(reader, reader.head().time) != self.growth:
+            raise ChatMovedError("another writer continued this chat; write it again")
         return Target(
             commit=reader.head().seq,
             home=home,
@@ -62,6 +91,7 @@ class ScopeDestination:
             memberships=others,
             name_worlds=others,
             within=within,
+            anchors=anchors,
             key=key,
             written=written,
         )
@@ -117,6 +147,7 @@ class MemoryWriter:
         idempotency_key: str | None,
         extractor: Extractor | str | None,
         scope: Mapping[str, Any],
+        is_chat: bool = False,
     ) -> Written:
         """Remember messages; see `Memory.write`."""
         scopes = tuple(name for group in self.scopes.written(scope) for name in group)
@@ -128,32 +159,70 @@ class MemoryWriter:
             self.scopes.bounds,
             None if idempotency_key is None else check_key(idempotency_key),
             "" if idempotency_key is None else digest_of_messages(messages),
+            tuple(messages) if is_chat else (),
         )
         if at is not None:
             to_micros(at, "at")
+        for left in reversed(range(CHAT_TRIES_MAX)):
+            try:
+                return self._write_new(
+                    destination,
+                    messages,
+                    at=at,
+                    source=source,
+                    given=given,
+                    stated=stated,
+                    extractor=extractor,
+                )
+            except ChatMovedError:
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _write_new(
+        self,
+        destination: ScopeDestination,
+        messages: list[Message],
+        *,
+        at: Instant | None,
+        source: str | Sequence[str] | None,
+        given: Marks,
+        stated: StatedNames,
+        extractor: Extractor | str | None,
+    ) -> Written:
+        """Write what is new of some messages: all of them, or what a chat has grown by."""
         ingestion = self.engine.ingestion
         with ingestion.snapshot() as reader:
+            growth = destination.grown(reader, reader.head().time)
+            destination = replace(destination, growth=growth)
             target = destination.locate(reader)
-            messages = ingestion.spelled_as_known(reader, messages, target)
+            messages = messages if growth is None else list(growth.fresh)
+            if not destination.chat:
+                messages = ingestion.spelled_as_known(reader, messages, target)
             last = reader.head().time
         if target.written is not None:
             return self._known(target.written)
+        if growth is not None and not growth.fresh:
+            return self._known(growth.session)
         draft, waiting = ingestion.draft(
             messages, at, self.extractor if extractor is None else extractor, last
         )
+        if destination.chat:
+            draft = chat_draft(draft, messages, session=destination.goes_on(messages))
         draft = given.ending(stated.added_to(draft))
         request = WriteRequest(
-            draft=draft,
+            draft=draft if growth is None else without_session(draft),
             memory=draft.nodes[0].key,
             destination=destination,
             target=target,
             actor=self.actor,
             source=source,
             metadata=given.metadata,
+            of_parts=ids_of_turns(draft, messages),
             waiting=waiting,
             supersede=self.supersede,
         )
-        return self._commit(request, scopes)
+        return self._commit(request, destination.scopes)
 
     def amend(
         self,

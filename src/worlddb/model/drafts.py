@@ -24,11 +24,12 @@ RELATION_TYPES = ("contradicts", "causes", "precedes", "instance_of", "subtype_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Plain):
-    """A text that somebody said, with the speaker and the time, if that is known."""
+    """A text that somebody said, with the speaker, the time and the message's id, if known."""
 
     text: str
     speaker: str = "user"
     at: datetime | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,10 @@ pytestmark = pytest.mark.anyio
 GRAPH = {
     "memory_query",
     "memory_link",
+    "memory_context",
+    "memory_pin",
     "memory_proposals",
+    "memory_unpin",
     "memory_decide_merge",
     "memory_history",
     "memory_undo",

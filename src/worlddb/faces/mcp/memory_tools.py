@@ -145,15 +145,17 @@ def _plain(value: Any) -> Any:
     """Return an argument as Memory takes it: messages as mappings."""
     if isinstance(value, list):
         return [_plain(one) for one in value]
-    return value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
+    return value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
 
 
 def _length(value: Any) -> int:
     """Return how many characters of text an argument has."""
     if isinstance(value, list):
         return sum(map(_length, value))
+    if isinstance(value, dict):
+        return sum(map(_length, value.values()))
     text = value.content if isinstance(value, ChatMessage) else value
-    return len(text) if isinstance(text, str) else 0
+    return _length(text) if isinstance(text, list) else len(text) if isinstance(text, str) else 0
 
 
 def tool_of(

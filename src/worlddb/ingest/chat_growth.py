@@ -1,0 +1,150 @@
+"""Chat growth: which messages of a chat are new, when a client sends its history again and again.
+
+A chat continues a session of the same scopes if it begins as the session does, if its first
+messages are the last ones of the session, or if messages of both have the same ids. Then only what
+is new is written, into that session. A chat of which everything is there writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from worlddb.errors import ConflictError
+from worlddb.ingest.extractors import MEMORY, SESSION, USER, chat_name, same_text, turn_key
+from worlddb.model.address import Id
+from worlddb.model.drafts import Draft, DraftNode, Message
+from worlddb.store.interface import Reader
+
+MESSAGE_ID = "message_id"
+"""The metadata key that holds the id of a turn's message."""
+SESSIONS_MAX = 8  # A chat that goes on is among the last ones; each is compared turn by turn.
+LATEST = 64  # Memories of a scope among which these sessions are looked for.
+
+
+class ChatMovedError(ConflictError):
+    """Another writer continued the same chat first; the write is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The session that a chat continues, and the messages that are new."""
+
+    session: Id
+    fresh: tuple[Message, ...]
+
+
+Said = tuple[str, str, str | None]
+"""Speaker, text and message id of a turn."""
+
+
+def growth_of(
+    reader: Reader, worlds: Sequence[int], now: int, messages: Sequence[Message]
+) -> Growth | None:
+    """Return what a chat adds to a session directly in all of some worlds; None if it is new."""
+    rows = reader.placed.latest(worlds[:1], reader.head().nodes + 1, now, LATEST)
+    for world in worlds[1:]:
+        inside = set(reader.placed.latest([world], reader.head().nodes + 1, now, LATEST))
+        rows = [row for row in rows if row in inside]
+    bodies = {body.row: body for body in reader.bodies(sorted(rows)) if body.type == "Session"}
+    given: list[Said] = [(one.speaker, one.text, one.id) for one in messages]
+    for row in sorted(bodies, reverse=True)[:SESSIONS_MAX]:
+        nodes = reader.nodes(reader.children_of([row]))
+        turns = [node for _, node in sorted(nodes.items()) if node.type == "Turn"]
+        said: list[Said] = [
+            (turn.name, turn.content, turn.metadata.get(MESSAGE_ID)) for turn in turns
+        ]
+        known = known_in(said, given)
+        if known is not None:
+            fresh = [one for number, one in enumerate(messages) if number not in known]
+            return Growth(Id(bodies[row].id), tuple(fresh))
+    return None
+
+
+def known_in(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
+    """Return the places of given messages that a session has; None if it is another chat."""
+    if not said:
+        return None
+    ids = {one[2] for one in said} - {None}
+    if ids and any(one[2] in ids for one in given):
+        return {at for at, one in enumerate(given) if one[2] in ids}
+    if same(said[0], given[0]):
+        return _in_order(said, given)
+    for size in range(min(len(said), len(given)), 0, -1):
+        if all(map(same, said[len(said) - size :], given[:size])):
+            # One equal message alone may be said in any chat.
+            return set(range(size)) if size > 1 else None
+    places = range(len(said) - len(given) + 1) if len(given) > 1 else ()
+    if any(all(map(same, said[at : at + len(given)], given)) for at in places):
+        return set(range(len(given)))
+    return None
+
+
+def _in_order(said: Sequence[Said], given: Sequence[Said]) -> set[int]:
+    """Return the given messages that follow each other in a session, too."""
+    known: set[int] = set()
+    place = 0
+    for number, one in enumerate(given):
+        found = next((at for at in range(place, len(said)) if same(said[at], one)), None)
+        if found is not None:
+            known.add(number)
+            place = found + 1
+    return known
+
+
+def same(one: Said, other: Said) -> bool:
+    """Return whether two messages are the same, by their ids or by who says what."""
+    if one[2] is not None and other[2] is not None:
+        return one[2] == other[2]
+    return one[0] == other[0] and same_text(one[1], other[1])
+
+
+def chat_draft(draft: Draft, messages: Sequence[Message], *, session: bool) -> Draft:
+    """Return the draft of one message as a turn of its speaker; with `session`, in a session.
+
+    A single message of the user that belongs to no chat is a memory, as a text is.
+    """
+    if len(messages) != 1 or not draft.nodes or draft.nodes[0].key != MEMORY:
+        return draft
+    first = draft.nodes[0]
+    if not session and messages[0].speaker == USER:
+        return draft
+    turn = replace(first, type="Turn", name=messages[0].speaker)
+    if not session:
+        return replace(draft, nodes=(turn, *draft.nodes[1:]))
+    key = turn_key(0)
+    around = DraftNode(
+        key=SESSION,
+        type="Session",
+        name=chat_name(messages),
+        created_at=first.created_at,
+        valid_from=first.valid_from,
+    )
+    edges = (
+        replace(
+            edge,
+            source=key if edge.source == MEMORY else edge.source,
+            target=key if edge.target == MEMORY else edge.target,
+        )
+        for edge in draft.edges
+    )
+    nodes = (
+        replace(node, parent=key) if node.parent == MEMORY else node for node in draft.nodes[1:]
+    )
+    turn = replace(turn, key=key, parent=SESSION)
+    return replace(draft, nodes=(around, turn, *nodes), edges=tuple(edges))
+
+
+def ids_of_turns(draft: Draft, messages: Sequence[Message]) -> dict[str, dict[str, str]]:
+    """Return the metadata that keep the ids of messages, by the keys of their turns."""
+    keys = {node.key for node in draft.nodes}
+    return {
+        turn_key(number): {MESSAGE_ID: message.id}
+        for number, message in enumerate(messages)
+        if message.id is not None and turn_key(number) in keys
+    }
+
+
+def without_session(draft: Draft) -> Draft:
+    """Return a draft without its session: that one is in the store, by the same key."""
+    return replace(draft, nodes=tuple(node for node in draft.nodes if node.key != SESSION))

@@ -1,0 +1,190 @@
+"""Chats as people have them: the formats of others, and histories that are sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from worlddb import InvalidInputError, Memory
+
+DOG = [
+    {"role": "user", "content": "My dog is called Bruno."},
+    {"role": "assistant", "content": "Cute!"},
+    {"role": "user", "content": "He weighs 9 kilos."},
+    {"role": "assistant", "content": "ok"},
+    {"role": "user", "content": "I walk him twice a day."},
+    {"role": "assistant", "content": "ok"},
+]
+
+
+def turns(memory: Memory, ident: Any) -> list[tuple[str, str]]:
+    children = memory.db.children(ident)
+    return [(one.name, one.content) for one in children if one.type == "Turn"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        (
+            [
+                {"role": "user", "content": [{"type": "text", "text": "I own a boat."}]},
+                {"role": "assistant", "content": "Nice."},
+            ],
+            [("user", "I own a boat."), ("assistant", "Nice.")],
+        ),
+        (
+            [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "image_url", "image_url": {"url": "data:…"}},
+                        {"type": "text", "text": "What is it?"},
+                    ],
+                },
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [
+                        {
+                            "id": "c1",
+                            "type": "function",
+                            "function": {"name": "look", "arguments": '{"x": 1}'},
+                        }
+                    ],
+                },
+                {"role": "tool", "tool_call_id": "c1", "content": "a boat"},
+            ],
+            [("user", "What is it?"), ("assistant", '[called look: {"x": 1}]'), ("tool", "a boat")],
+        ),
+        (
+            [
+                {"role": "user", "content": "Weather in Rome?"},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "hm"},
+                        {"type": "text", "text": "I look."},
+                        {"type": "tool_use", "id": "t", "name": "sky", "input": {"in": "Rome"}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_result",
+                            "tool_use_id": "t",
+                            "content": [{"type": "text", "text": "sunny"}],
+                        },
+                        {"type": "text", "text": "And in Paris?"},
+                    ],
+                },
+            ],
+            [
+                ("user", "Weather in Rome?"),
+                ("assistant", 'I look.\n[called sky: {"in": "Rome"}]'),
+                ("tool", "sunny"),
+                ("user", "And in Paris?"),
+            ],
+        ),
+        (
+            [
+                {"type": "message", "role": "user", "content": [
+                    {"type": "input_text", "text": "Hi there."}]},
+                {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "1"},
+                {"type": "function_call_output", "call_id": "1", "output": "done"},
+                {"type": "reasoning", "summary": []},
+            ],
+            [("user", "Hi there."), ("assistant", "[called f: {}]"), ("tool", "done")],
+        ),
+        (
+            [
+                {"role": "user", "name": "Bob", "content": "I own a car."},
+                {"role": "user", "name": "Ann", "content": "I own a bike."},
+            ],
+            [("Bob", "I own a car."), ("Ann", "I own a bike.")],
+        ),
+    ],
+    ids=["parts", "openai tools", "anthropic", "responses", "names"],
+)  # fmt: skip
+def test_the_formats_of_others_are_read(
+    memory: Memory, messages: list[dict[str, Any]], said: list[tuple[str, str]]
+) -> None:
+    done = memory.write(messages=messages)
+    assert turns(memory, done.id) == said
+
+
+def test_a_message_has_its_time_by_any_of_its_names(memory: Memory) -> None:
+    done = memory.write(
+        messages=[
+            {"role": "user", "content": "I moved.", "timestamp": "2020-01-01T00:00:00Z"},
+            {"role": "assistant", "content": "When?", "created_at": 1_600_000_000},
+            {"role": "user", "content": "Today.", "timestamp": 1_600_000_000_000},
+        ]
+    )
+    years = [one.valid_from.year for one in memory.db.children(done.id) if one.type == "Turn"]
+    assert years == [2020, 2020, 2020]
+    with pytest.raises(InvalidInputError, match="timestamp"):
+        memory.write(messages=[{"role": "user", "content": "x", "timestamp": "yesterday"}])
+
+
+def test_a_single_message_keeps_its_role(memory: Memory) -> None:
+    done = memory.write(messages=[{"role": "assistant", "content": "I would pick Kai."}])
+    found = memory.read(done.id)
+    assert (found.speaker, found.type, found.text) == ("assistant", "Turn", "I would pick Kai.")
+    again = memory.write(messages=[{"role": "assistant", "content": "I would pick Kai."}])
+    assert (again.id, again.created) == (done.id, False)
+    mine = memory.write(messages=[{"role": "user", "content": "I would pick Kai."}])
+    assert memory.read(mine.id).type == "Memory"
+
+
+@pytest.mark.parametrize("scope", [{"run_id": "r1"}, {}], ids=["a run", "no run"])
+def test_a_growing_history_writes_only_what_is_new(memory: Memory, scope: dict[str, str]) -> None:
+    first = memory.write(messages=DOG[:2], **scope)  # type: ignore[arg-type]
+    for size in (4, 4, 5, 6, 6):
+        done = memory.write(messages=DOG[:size], **scope)  # type: ignore[arg-type]
+        assert done.id == first.id
+    expected = [(one["role"], one["content"]) for one in DOG]
+    assert turns(memory, first.id) == expected
+    assert memory.write(messages=DOG, **scope).commit is None  # type: ignore[arg-type]
+    # The front was cut off, as agents do when their window is full.
+    new = {"role": "user", "content": "He sleeps a lot."}
+    memory.write(messages=[*DOG[3:], new], **scope)  # type: ignore[arg-type]
+    assert turns(memory, first.id) == [*expected, ("user", "He sleeps a lot.")]
+
+
+def test_a_run_may_begin_with_one_message(memory: Memory) -> None:
+    for size in (1, 3, 5):
+        done = memory.write(messages=DOG[:size], run_id="r1")
+    assert [text for _, text in turns(memory, done.id)] == [one["content"] for one in DOG[:5]]
+    assert len(memory.list(run_id="r1")) == 1
+
+
+def test_message_ids_decide_what_is_new(memory: Memory) -> None:
+    chat = [{"id": f"m{n}", "role": "user", "content": "ok"} for n in range(4)]
+    done = memory.write(messages=chat[:1])
+    memory.write(messages=chat[:3])
+    memory.write(messages=chat[2:])
+    assert [one.metadata["message_id"] for one in memory.db.children(done.id)] == [
+        "m0",
+        "m1",
+        "m2",
+        "m3",
+    ]
+
+
+def test_another_chat_is_another_session(memory: Memory) -> None:
+    one = memory.write(messages=DOG[:2], run_id="r1")
+    assert memory.write(messages=DOG[:2], run_id="r2").id != one.id
+    other = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Cute!"}]
+    assert memory.write(messages=other, run_id="r1").id != one.id
+    assert memory.write(messages=DOG[:2], user_id="bob").id != one.id
+
+
+def test_what_a_chat_grows_by_is_recalled_with_its_names(memory: Memory) -> None:
+    memory.write(messages=DOG[:2], run_id="r1")
+    chat = [*DOG[:2], {"role": "user", "content": "My manager is Sarah Chen."}]
+    done = memory.write(messages=chat, run_id="r1", metadata={"n": 1})
+    assert "Sarah Chen" in [one.name for one in done.entities]
+    (hit,) = memory.recall("Who is my manager?", run_id="r1", where={"n": 1})
+    assert hit.node.parent == done.id
