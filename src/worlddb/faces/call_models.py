@@ -142,7 +142,9 @@ def arguments_model(
 
 def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
     hint = _hint(parameter, for_model)
-    help = (for_model and parameter.tool_help) or parameter.help
+    help: str | None = (for_model and parameter.tool_help) or parameter.help
+    if not (help or "").strip():
+        help = None
     if parameter.required:
         return hint, Field(description=help)
     default = parameter.default
