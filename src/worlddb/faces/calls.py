@@ -152,6 +152,7 @@ TAGS = Parameter(
     most=TAGS_MAX,
     flags=("--tag",),
     help="Words to filter by.",
+    tool_help=NO_HELP,
     command_help="a word to filter by (may be repeated)",
 )
 EXPIRES_AT = Parameter(
