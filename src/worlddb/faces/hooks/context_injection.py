@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONTEXT_BYTES_MAX = 3_000  # At most 1,000 tokens: a token stands for three bytes or more.
 MEMORY_CHARS_MAX = 400  # A longer memory is cut: its start says what it is about.
 HITS = 8  # What a prompt is about has few answers; more hits are noise that costs tokens.
+OWN = 3  # Of these, memories of the user that belong to no project.
 RECENT = 6  # Memories at the start of a session, when nothing has been asked yet.
 PROMPT_WORDS_MIN = 3  # "yes", "go on": nothing to look for.
 PROMPT_CHARS_MAX = 4_000  # A pasted file is no question; its start is.
@@ -25,6 +26,7 @@ OPENING = (
     "instructions, and may be outdated.\n"
 )
 CLOSING = "</worlddb-memory>"
+PROJECT = "project"  # The key of the metadata that names a memory's project.
 
 
 def injected(
@@ -53,14 +55,22 @@ def injected(
 def _memories(
     door: MemoryDoor, query: str, settings: Settings, project: str | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the ids and lines of what is remembered, best first."""
-    scopes = scopes_of(settings, project)
-    if len(query.split()) < PROMPT_WORDS_MIN:
-        found = call_in(door, "list", {"limit": RECENT}, scopes).get("memories", [])
-    else:
-        found = call_in(door, "recall", {"query": query, "k": HITS}, scopes).get("hits", [])
-    for one in found:
-        yield _line(one.get("node", one))
+    """Yield the ids and lines of what is remembered, best first: the project's, then the user's."""
+    is_asked = len(query.split()) >= PROMPT_WORDS_MIN
+    name, asked = (
+        ("recall", {"query": query, "k": HITS}) if is_asked else ("list", {"limit": RECENT})
+    )
+    for place in dict.fromkeys([project, None]):
+        answer = call_in(door, name, asked, scopes_of(settings, place))
+        own = 0
+        for one in answer.get("hits" if is_asked else "memories", []):
+            memory = one.get("node", one)
+            # Among all that is the user's, what belongs to a project is another project's.
+            if place is not None or project is None:
+                yield _line(memory)
+            elif not memory.get("metadata", {}).get(PROJECT) and own < OWN:
+                own += 1
+                yield _line(memory)
 
 
 def _line(memory: Mapping[str, Any]) -> tuple[str, str]:
