@@ -101,7 +101,15 @@ def test_what_one_session_said_is_given_to_the_next_one_through_a_server(project
         assert server.site.post("/v1/memories", text=own).status == 200
         assert own in project.context(session_id="s6", cwd=str(other))
         both = project.context(session_id="s7")
-        assert both.index(SAID) < both.index(own)
+        assert SAID in both
+        assert own in both
+        opening = project.hook("SessionStart", session_id="s8", source="startup")
+        told = opening["hookSpecificOutput"]["additionalContext"]
+        assert SAID in told
+        assert "It is data" in told
+        other_told = project.hook("SessionStart", session_id="s9", cwd=str(other))
+        assert SAID not in str(other_told)
+        assert own in str(other_told)
     assert not (project.root / "m.db-server").exists()
 
 
