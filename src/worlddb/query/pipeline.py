@@ -289,7 +289,9 @@ class Execution:
         """Return rows with everything accepted as the same that can be seen from here."""
         if not self.has_classes or not rows:
             return rows
-        return rows | self._inside(accepted_class(self.reader, rows, self.moment))
+        return rows | self._inside(
+            accepted_class(self.reader, rows, self.moment, inside=self._inside)
+        )
 
     # -- walking -----------------------------------------------------------------------------------
 

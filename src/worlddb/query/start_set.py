@@ -53,7 +53,7 @@ def find_rows(
     with search.interior(reader, view.worlds, view.moment, view.members) as interior:
         if interior is None:
             if most is None and text is not None and match == "any":
-                every = search.wide().every(reader, asked(text), view.keep, WIDE_MAX)
+                every = search.wide().every(view, asked(text), WIDE_MAX)
                 if every is not None:
                     return StartSet([row for row, _ in every])
             wanted = min(WIDE_MAX if most is None else most, nodes)
@@ -120,8 +120,8 @@ def _wide(
         wanted = checked_vector(search, vector)
         return wide.nearest(reader, search.vectors(), wanted, keep, most)
     if match != "any":
-        return wide.strict(reader, words(text), match == "phrase", keep, most)
-    return wide.text(reader, asked(text), keep, most)
+        return wide.strict(view, words(text), match == "phrase", most)
+    return wide.text(view, asked(text), most)
 
 
 def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:

@@ -400,7 +400,7 @@ class Recaller:
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
-            found["text"] = dict(wide.text(self.reader, asked(text), view.keep, depth))
+            found["text"] = dict(wide.text(view, asked(text), depth))
         if vector is not None:
             nearest = wide.nearest(self.reader, self.search.vectors(), vector, view.keep, depth)
             found["vector"] = dict(nearest)
@@ -415,7 +415,7 @@ class Recaller:
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
-            found["text"] |= wide.scored(self.reader, left, asked(text))
+            found["text"] |= wide.scored(view, left, asked(text))
         if graph is not None:
             graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
