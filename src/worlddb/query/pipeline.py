@@ -289,9 +289,7 @@ class Execution:
         """Return rows with everything accepted as the same that can be seen from here."""
         if not self.has_classes or not rows:
             return rows
-        return rows | self._inside(
-            accepted_class(self.reader, rows, self.moment, inside=self._inside)
-        )
+        return rows | self._inside(accepted_class(self.reader, rows, self.moment))
 
     # -- walking -----------------------------------------------------------------------------------
 
