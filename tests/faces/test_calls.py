@@ -14,8 +14,8 @@ import pytest
 import worlddb
 from worlddb.faces.call_models import arguments_model, result_class
 from worlddb.faces.calls import CALLS, Call, ParameterType, call_named
-from worlddb.faces.cli import command_names, make_parser
 from worlddb.faces.cli.call_options import destination
+from worlddb.faces.cli.command_line import command_names, make_parser
 from worlddb.faces.http.rest_routes import request_model
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.memory_tools import ToolArguments
