@@ -12,12 +12,13 @@ from typing import Any, get_args
 import pytest
 
 import worlddb
-from worlddb.faces.call_models import result_class
+from worlddb.faces.call_models import arguments_model, result_class
 from worlddb.faces.calls import CALLS, Call, ParameterType, call_named
 from worlddb.faces.cli.call_options import destination
 from worlddb.faces.cli.command_line import command_names, make_parser
 from worlddb.faces.http.rest_routes import request_model
 from worlddb.faces.mcp.mcp_server import make_server
+from worlddb.faces.mcp.memory_tools import ToolArguments
 
 from .command import DEADLINE_S, environment
 
@@ -63,13 +64,15 @@ async def test_rest_and_tools_have_the_same_limits() -> None:
             many = ("scope", "texts", "input", "numbers")
             if call.tool and one.in_tool and one.name in rest and one.type not in many:
                 tool = tools[call.tool].input_schema["properties"][one.name]
-                assert limits_of(tool) == limits_of(rest[one.name]), (call.name, one.name)
+                # Of the limits that hold, a model is told those of numbers: each word costs.
+                held = arguments_model("Held", [one], base=ToolArguments, for_model=True)
+                found = limits_of(held.model_json_schema()["properties"][one.name])
+                assert found == limits_of(rest[one.name]), (call.name, one.name)
                 if one.type in ("whole", "text", "messages"):
-                    found = limits_of(tool)
                     most = {"whole": "maximum", "text": "maxLength", "messages": "maxItems"}
                     assert found.get(most[one.type]) == one.most, (call.name, one.name)
                 assert rest[one.name]["description"] == one.help
-                assert tool["description"] == (one.tool_help or one.help)
+                assert tool.get("description", "") == (one.tool_help or one.help).strip()
 
 
 def test_commands_have_the_same_limits_and_all_parameters() -> None:
@@ -122,6 +125,7 @@ from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.rest_routes import rest_routes
 from worlddb.faces.http.thread_limits import Threads
 from worlddb.faces.mcp.mcp_server import make_server
+from worlddb.faces.mcp.memory_tools import ToolArguments
 from mcp import Client
 
 with worlddb.Memory(sys.argv[1]) as memory:

@@ -42,7 +42,7 @@ def test_the_text_is_never_above_its_budget(filled: Memory, budget: int) -> None
             line.startswith(("-", "<", "What")) or line.endswith(":")
             for line in found.text.splitlines()
         )
-        if budget >= 60:
+        if budget >= 80:
             assert "Answer in French" in found
 
 

@@ -96,13 +96,16 @@ def refuse_many_strangers(model: type[BaseModel], given: Any) -> Any:
 guard: Any = model_validator(mode="before")(classmethod(refuse_many_strangers))  # type: ignore[arg-type]
 
 
+Said = Annotated[str, Field(max_length=TEXT_CHARS_MAX, json_schema_extra=SAYS_SOMETHING)]
+
+
 class ChatMessage(BaseModel):
     """One message of a chat, also as the OpenAI and Anthropic APIs have it."""
 
     model_config = ConfigDict(extra="allow")
 
     role: str = Field("user", description="Who said it: user, assistant, or a person's name.")
-    content: Annotated[str, Field(max_length=TEXT_CHARS_MAX)] | list[dict[str, Any]] | None = Field(
+    content: Said | list[dict[str, Any]] | None = Field(
         None, description="What was said: text, or parts with a type and a text."
     )
     at: Time | None = Field(
@@ -142,7 +145,9 @@ def arguments_model(
 
 def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
     hint = _hint(parameter, for_model)
-    help = (for_model and parameter.tool_help) or parameter.help
+    help: str | None = (for_model and parameter.tool_help) or parameter.help
+    if not (help or "").strip():
+        help = None
     if parameter.required:
         return hint, Field(description=help)
     default = parameter.default

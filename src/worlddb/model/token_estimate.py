@@ -1,7 +1,7 @@
 """Token estimate: about how many tokens of a language model a text takes, never far too few.
 
 No tokenizer is shipped with every model, so this counts as a coarse one would: a word of letters
-takes a token for each four letters begun; digits, and other signs in a row, one for each two. Signs
+takes a token for each four letters begun, a digit one, other signs in a row one for each two. Signs
 outside ASCII take one for each two of their bytes. `bench/prompt_tokens.py` compares the estimate
 with a real tokenizer.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 LETTERS_PER_TOKEN = 4  # A common word is one token whatever its length; a rare one has several.
-DIGITS_PER_TOKEN = 2  # Tokenizers put one to three digits into a token.
+DIGITS_PER_TOKEN = 1  # Some tokenizers give each digit a token, others up to three.
 SIGNS_PER_TOKEN = 2  # Signs that often stand together, such as `":"`, are one token.
 BYTES_PER_TOKEN = 2  # A sign of a script beside Latin has two or three bytes and takes one or two.
 _PIECES = re.compile(

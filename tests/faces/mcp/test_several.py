@@ -57,7 +57,7 @@ async def test_one_server_finds_amends_and_misses_what_another_just_did(tmp_path
         question = {"query": "Which colour is the boat?", "user_id": "ada"}
         assert (await right.call("memory_recall", **question))["hits"] == []
         told = await left.call("memory_write", text="The boat is blue", user_id="ada")
-        [hit] = (await right.call("memory_recall", **question))["hits"]
+        [hit] = (await right.call("memory_recall", **question, explain=True))["hits"]
         assert (hit["id"], {*hit["lanes"]} >= {"text", "vector"}) == (told["id"], True)
         await right.call("memory_amend", id=told["id"], text="The boat is red")
         [hit] = (await left.call("memory_recall", **question))["hits"]

@@ -22,13 +22,16 @@ from pydantic.fields import FieldInfo
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.call_models import ChatMessage, arguments_model
-from worlddb.faces.calls import CALLS, Call, Effect
+from worlddb.faces.calls import CALLS, Call, Effect, Parameter
 from worlddb.faces.mcp.tool_answers import (
     Answer,
     add_texts,
     answer_class,
     answer_of,
+    compact,
+    fit,
     shortened,
+    without_details,
 )
 from worlddb.faces.mcp.tool_confirmation import confirmation, confirmed_by
 from worlddb.memory.memory import Memory
@@ -38,6 +41,17 @@ INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument, without repeatin
 PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the call.
 ANSWER_TO_QUESTION = "asked"
 """The argument by which a tool gets a person's answer; it is not part of the schema."""
+
+TOLD = ("type", "required", "additionalProperties")
+UNTOLD = ("title", "maxLength", "format", "pattern", "minLength", "maxItems", "minItems")
+"""What a schema says for programs alone."""
+EXPLAIN = Parameter(
+    name="explain",
+    type="flag",
+    default=False,
+    help="Also score, lanes, sources, metadata.",
+)
+"""Only tools have it: elsewhere hits always have their details."""
 
 MemorySource = Callable[[], Memory]
 """Gives the memory that a caller may use; asked anew for each call."""
@@ -82,7 +96,8 @@ class ExactArguments(FuncMetadata):
         if isinstance(converted, CallToolResult):
             for block in converted.content:
                 if isinstance(block, TextContent):
-                    block.text = visible_json(block.text)
+                    is_answer = isinstance(result, Answer)
+                    block.text = compact(result) if is_answer else visible_json(block.text)
         return converted
 
 
@@ -121,9 +136,12 @@ def memory_tools(
 
 def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> MemoryTool:
     def run(**given: Any) -> Answer:
+        explains = given.pop(EXPLAIN.name, True)
         arguments = {name: _plain(value) for name, value in given.items() if value is not None}
         memory = memory_for()
         answer = answer_of(call, getattr(memory, call.name)(**arguments))
+        if not explains:
+            without_details(answer)
 
         def text_of(ident: str) -> str:
             try:
@@ -132,6 +150,7 @@ def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> Me
                 return ""
 
         add_texts(answer, text_of)
+        fit(answer, arguments.get("max_tokens"))
         return answer
 
     def run_confirmed(**given: Any) -> Answer:
@@ -163,9 +182,11 @@ def tool_of(
 ) -> MemoryTool:
     """Return a tool with the name, help and parameters of a call, which runs `function`."""
     shown = [one for one in call.parameters if one.in_tool]
+    if call.name == "recall":
+        shown.append(EXPLAIN)
     model = arguments_model(f"{call.tool}Arguments", shown, base=ToolArguments, for_model=True)
     metadata = ExactArguments(arg_model=cast(type[ArgModelBase], model), output_model=answer)
-    metadata.output_schema = _untitled(metadata.output_schema)
+    metadata.output_schema = _untold(_untitled(metadata.output_schema))
     asks = find_resolved_parameters(confirmed_by(call)) if call.question else {}
 
     async def run(**given: Any) -> CallToolResult | InputRequiredResult:
@@ -180,7 +201,7 @@ def tool_of(
         name=call.tool,
         title=call.title,
         description=call.help_with(lambda other: other.tool or other.name),
-        parameters=_untitled(model.model_json_schema(by_alias=True)),
+        parameters=_brief(_untitled(model.model_json_schema(by_alias=True))),
         fn_metadata=metadata,
         is_async=True,
         context_kwarg=None,
@@ -193,6 +214,44 @@ def tool_of(
             open_world_hint=False,
         ),
     )
+
+
+def _brief(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema of arguments as a model needs it.
+
+    What may be left out is told by `required`, so no argument is said to be null. The lengths of
+    texts and the form of times are checked when a tool is called, and an error tells them.
+    """
+    told = {}
+    for name, held in schema["properties"].items():
+        plain = {key: value for key, value in held.items() if key not in UNTOLD}
+        kinds = [one for one in plain.pop("anyOf", ()) if one != {"type": "null"}]
+        if len(kinds) == 1:
+            plain = {key: value for key, value in kinds[0].items() if key not in UNTOLD} | plain
+        elif kinds:
+            plain["type"] = [one["type"] for one in kinds]
+        if plain.get("default", ...) in (None, False):
+            del plain["default"]
+        if plain.get("type") == "array":
+            plain["items"] = {"type": plain["items"].get("type", "object")}
+        if plain.get("type") == "object":
+            plain = {key: plain[key] for key in ("type", "description") if key in plain}
+        told[name] = plain
+    kept: dict[str, Any] = {key: value for key, value in schema.items() if key in TOLD}
+    return kept | {"properties": told}
+
+
+def _untold(schema: Any) -> Any:
+    """Return a schema of answers without its descriptions: programs read it, not models."""
+    if isinstance(schema, list):
+        return [_untold(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _untold(value)
+        for key, value in schema.items()
+        if key != "description" or not isinstance(value, str)
+    }
 
 
 def _untitled(schema: Any) -> Any:

@@ -79,14 +79,15 @@ def search_fetch_tools(memory_for: MemorySource, runner: CallRunner) -> list[Mem
         )
 
     def fetch(id: str) -> FetchAnswer:
-        memory = MemoryAnswer.model_validate(memory_for().read(id))
+        found = memory_for().read(id)
+        memory = MemoryAnswer.model_validate(found)
         metadata = memory.model_dump(mode="json")
         for name in ("id", "text"):
             del metadata[name]
         return FetchAnswer(
-            id=memory.id,
+            id=str(found.id),
             title=title_of(memory.text),
-            url=memory_uri(memory.id),
+            url=memory_uri(str(found.id)),
             text=memory.text,
             metadata=metadata,
         )

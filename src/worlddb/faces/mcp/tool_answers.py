@@ -1,12 +1,14 @@
-"""Answers: what the tools return. Ids as hex, times as ISO-8601, empty values left out.
+"""Answers: what the tools return. A model pays for every sign, so an answer has few.
 
-An answer is made from a result by its attributes: same names, fewer of them. A result without an
-answer class here is answered with all its fields, as in REST.
+Ids are the first digits of their hex, which every call understands; times are ISO-8601 to the
+second; empty values are left out. An answer is made from a result by its attributes: same names,
+fewer of them. A result without an answer class here is answered with all its fields, as in REST.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     SerializerFunctionWrapHandler,
     create_model,
     model_serializer,
@@ -22,16 +25,24 @@ from pydantic import (
 
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.calls import Call
-from worlddb.model.visible_text import said_by
+from worlddb.model.token_estimate import tokens_at_most
+from worlddb.model.visible_text import said_by, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from worlddb import Hit, MemoryPage, Retired
+    from worlddb import Hit, MemoryPage, Retired, Written
 
+PLAIN_TYPES = ("Memory", "Turn")  # What most hits are; the speaker tells a turn.
 TEXT_SHOWN_CHARS = 4_000  # About a thousand tokens; memory_read has the whole text.
 IDS_SHOWN = 20  # A model needs no more; `count` says how many there are.
 SCORE_DIGITS = 4
+ID_DIGITS = 8  # As in the text for a prompt; one in four thousand million.
+
+
+def second(time: datetime) -> str:
+    """Return a time to the second."""
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 class Answer(BaseModel):
@@ -49,56 +60,52 @@ class Answer(BaseModel):
         }
 
 
-Hex = Annotated[str, BeforeValidator(str)]  # An id, or the name of a scope such as user:ada.
+Hex = Annotated[str, BeforeValidator(str)]  # A whole id, or the name of a scope: user:ada.
+ShortId = Annotated[str, BeforeValidator(lambda ident: str(ident)[:ID_DIGITS])]
+Second = Annotated[datetime, PlainSerializer(lambda time: second(time), return_type=str)]
 Score = Annotated[float, BeforeValidator(lambda score: round(score, SCORE_DIGITS))]
 Seq = Annotated[int | None, BeforeValidator(lambda commit: getattr(commit, "seq", commit))]
+Name = Annotated[str, BeforeValidator(lambda one: getattr(one, "name", one))]
 Metadata = Annotated[dict[str, Any], BeforeValidator(dict)]
-
-
-class LinkedEntity(Answer):
-    """Somebody or something that the memory speaks of."""
-
-    id: Hex
-    name: str
-    type: str
-    created: bool = Field(description="True if it was not known before")
 
 
 class ProposedMerge(Answer):
     """Two entities that may be the same; a person decides."""
 
-    left: Hex
-    right: Hex
+    left: ShortId
+    right: ShortId
     tier: str = Field(description="What speaks for it: exact, fuzzy, phonetic, embedding …")
     score: Score
+
+
+class SaidMemory(Answer):
+    """Another memory, and what it says."""
+
+    id: ShortId
+    text: str = ""
 
 
 class WriteAnswer(Answer):
     """What a write did."""
 
-    id: Hex = Field(description="The memory that now says it")
+    id: ShortId = Field(description="The memory that now says it")
     created: bool = Field(description="False if it was known already and nothing was added")
     scopes: list[Hex] = Field(description="The scopes it is in, such as user:ada")
-    entities: list[LinkedEntity] = []
+    entities: list[Name] = Field(default=[], description="Who and what it speaks of")
     proposals: list[ProposedMerge] = []
-    superseded: list[Hex] = Field(default=[], description="Memories that ended with this write")
+    superseded: list[ShortId] = Field(default=[], description="Memories that ended with this write")
     superseded_texts: list[str] = Field(default=[], description="What they said, in that order")
     left_out: list[str] = Field(
         default=[], description="Relations of the text that were not written, and why"
     )
-    commit: Seq = Field(
-        default=None,
-        description="The number of the commit; with a bound token, of the change in its scope",
-    )
-    root_state: Hex = Field(
-        description="The address of the store afterwards; with a bound token, of its scope"
-    )
+    pending: str | None = Field(default=None, description="Why a part of the reading waits")
+    commit: Seq = Field(default=None, description="The number of the commit")
 
 
 class ConflictAnswer(Answer):
     """Another memory that cannot be true together with this one."""
 
-    id: Hex = Field(description="The other memory")
+    id: ShortId = Field(description="The other memory")
     text: str = Field(default="", description="What it says, if it can be read here")
     reason: str = ""
 
@@ -113,30 +120,31 @@ class OutdatedAnswer(Answer):
 
 
 class HitAnswer(Answer):
-    """One remembered thing and why it was found."""
+    """One remembered thing; why it was found is told with `explain`."""
 
-    id: Hex
-    type: str
+    id: ShortId
     text: str
+    valid_from: Second = Field(description="Since when it is true")
+    valid_to: Second | None = Field(default=None, description="Until when; absent if it still is")
+    type: str = Field(default="", description="Absent for a plain memory")
     name: str = ""
     speaker: str = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
-    score: Score = Field(description="The hits are ordered by this")
-    lanes: dict[str, int] = Field(
-        description="Its rank by words (text), meaning (vector) and names (graph); 1 is first"
-    )
-    valid_from: datetime = Field(description="Since when it is true")
-    valid_to: datetime | None = Field(default=None, description="Until when; absent if it still is")
-    known_from: datetime = Field(description="When it was written down")
-    actor: str = Field(default="", description="Who wrote it down")
-    provenance: list[str] = []
     conflicts: list[ConflictAnswer] = []
     outdated: list[OutdatedAnswer] = Field(
         default=[], description="Sentences of the text that are no longer true"
     )
-    maybe_outdated_by: str | None = Field(
-        default=None, description="The id of a later memory that may have replaced this one"
+    maybe_outdated_by: SaidMemory | None = Field(
+        default=None, description="A later memory that may have replaced this one"
     )
+    score: Score | None = Field(default=None, description="The hits are ordered by this")
+    lanes: dict[str, int] = Field(
+        default={}, description="Rank by words (text), meaning (vector) and names (graph)"
+    )
+    known_from: Second | None = Field(default=None, description="When it was written down")
+    actor: str = Field(default="", description="Who wrote it down")
+    provenance: list[str] = []
+    metadata: Metadata = {}
 
 
 class RecallAnswer(Answer):
@@ -148,21 +156,21 @@ class RecallAnswer(Answer):
 class MemoryAnswer(Answer):
     """One memory."""
 
-    id: Hex
+    id: ShortId
     type: str
     text: str
     speaker: str = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
     scopes: list[Hex]
-    valid_from: datetime = Field(description="Since when it is true")
-    valid_to: datetime | None = Field(default=None, description="Until when; absent if it still is")
-    known_from: datetime = Field(description="When it was written down")
+    valid_from: Second = Field(description="Since when it is true")
+    valid_to: Second | None = Field(default=None, description="Until when; absent if it still is")
+    known_from: Second = Field(description="When it was written down")
     actor: str = Field(default="", description="Who wrote it down")
     retired: bool = Field(default=False, description="True if it has ended")
     provenance: list[str] = []
     metadata: Metadata = {}
-    supersedes: list[Hex] = []
-    superseded_by: list[Hex] = []
+    supersedes: list[ShortId] = []
+    superseded_by: list[ShortId] = []
 
 
 class ListAnswer(Answer):
@@ -176,15 +184,9 @@ class RetireAnswer(Answer):
     """What was ended."""
 
     count: int = Field(description="How many ended, with what was derived from them alone")
-    ids: list[Hex] = Field(description=f"The first {IDS_SHOWN} of them")
+    ids: list[ShortId] = Field(description=f"The first {IDS_SHOWN} of them")
     scopes: list[Hex] = Field(default=[], description="Scopes that ended")
-    commit: Seq = Field(
-        default=None,
-        description="The number of the commit; with a bound token, of the change in its scope",
-    )
-    root_state: Hex = Field(
-        description="The address of the store afterwards; with a bound token, of its scope"
-    )
+    commit: Seq = Field(default=None, description="The number of the commit")
 
 
 class ScopeAnswer(Answer):
@@ -193,8 +195,7 @@ class ScopeAnswer(Answer):
     name: str = Field(description="Kind and value, such as user:ada")
     kind: str
     value: str = Field(description="What to give as user_id, agent_id, app_id or run_id")
-    id: Hex
-    known_from: datetime
+    known_from: Second
     retired: bool = False
 
 
@@ -203,6 +204,20 @@ class ScopesAnswer(Answer):
 
     scopes: list[ScopeAnswer]
     next_cursor: str | None = Field(default=None, description="Absent on the last page")
+
+
+def _written(done: Written) -> WriteAnswer:
+    return WriteAnswer(
+        id=str(done.id),
+        created=done.created,
+        scopes=[str(scope) for scope in done.scopes],
+        entities=[one.name for one in done.entities],
+        proposals=[ProposedMerge.model_validate(one) for one in done.proposals],
+        superseded=[str(ident) for ident in done.superseded],
+        left_out=list(done.left_out),
+        pending=done.pending,
+        commit=None if done.commit is None else done.commit.seq,
+    )
 
 
 def _listed(page: MemoryPage) -> ListAnswer:
@@ -219,19 +234,19 @@ def _retired(done: Retired) -> RetireAnswer:
             "ids": done.ids[:IDS_SHOWN],
             "scopes": done.scopes,
             "commit": done.commit,
-            "root_state": done.root_state,
         }
     )
 
 
 def _hit(hit: Hit) -> HitAnswer:
+    """Return a hit with all its details."""
     node = hit.node
     said = node.content if hit.summary is None else hit.summary.content
     text, truncated = shortened(said or node.name)
     named = node.name if said else ""
     return HitAnswer(
         id=str(node.id),
-        type=node.type,
+        type="" if node.type in PLAIN_TYPES else node.type,
         text=text,
         name="" if node.type == "Turn" else named,
         speaker=said_by(named) if node.type == "Turn" else "",
@@ -243,6 +258,7 @@ def _hit(hit: Hit) -> HitAnswer:
         known_from=node.known_from,
         actor=node.actor,
         provenance=list(node.provenance),
+        metadata=dict(node.metadata),
         conflicts=[
             ConflictAnswer(
                 id=str(one.right if one.left == node.id else one.left), reason=one.reason
@@ -250,15 +266,37 @@ def _hit(hit: Hit) -> HitAnswer:
             for one in hit.conflicts
         ],
         outdated=[
-            OutdatedAnswer(text=one.text, replaced_by=None if one.by is None else str(one.by))
+            OutdatedAnswer(
+                text=one.text, replaced_by=None if one.by is None else str(one.by)[:ID_DIGITS]
+            )
             for one in hit.outdated
         ],
-        maybe_outdated_by=next((str(one.by) for one in hit.maybe_outdated), None),
+        maybe_outdated_by=next((SaidMemory(id=str(one.by)) for one in hit.maybe_outdated), None),
     )
 
 
+def without_details(answer: Answer) -> None:
+    """Take what only `explain` tells out of an answer."""
+    for hit in answer.hits if isinstance(answer, RecallAnswer) else ():
+        hit.score = hit.known_from = None
+        hit.lanes, hit.provenance, hit.metadata, hit.actor = {}, [], {}, ""
+
+
+def fit(answer: Answer, max_tokens: int | None) -> None:
+    """Take the last hits out of an answer until it has at most so many tokens as it is sent."""
+    if isinstance(answer, RecallAnswer) and max_tokens is not None:
+        while answer.hits and tokens_at_most(compact(answer)) > max_tokens:
+            answer.hits.pop()
+
+
+def compact(answer: Answer) -> str:
+    """Return an answer as the JSON text that is sent."""
+    data = answer.model_dump(mode="json")
+    return visible_json(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+
+
 ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
-    "Written": (WriteAnswer, WriteAnswer.model_validate),
+    "Written": (WriteAnswer, _written),
     "Recall": (RecallAnswer, lambda found: RecallAnswer(hits=[_hit(hit) for hit in found])),
     "MemoryPage": (ListAnswer, _listed),
     "Remembered": (MemoryAnswer, MemoryAnswer.model_validate),
@@ -280,8 +318,12 @@ def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
     if isinstance(answer, WriteAnswer):
         answer.superseded_texts = [text_of(ident) for ident in answer.superseded[:IDS_SHOWN]]
     elif isinstance(answer, RecallAnswer):
-        for conflict in [one for hit in answer.hits for one in hit.conflicts][:IDS_SHOWN]:
-            conflict.text = text_of(conflict.id)
+        shown = {hit.id for hit in answer.hits}  # What a later hit says is there already.
+        later = [hit.maybe_outdated_by for hit in answer.hits if hit.maybe_outdated_by]
+        named: list[SaidMemory | ConflictAnswer] = [one for one in later if one.id not in shown]
+        named += [one for hit in answer.hits for one in hit.conflicts]
+        for one in named[:IDS_SHOWN]:
+            one.text = text_of(one.id)
 
 
 @cache
