@@ -160,6 +160,15 @@ def test_a_run_may_begin_with_one_message(memory: Memory) -> None:
     assert len(memory.list(run_id="r1")) == 1
 
 
+def test_with_a_key_of_its_own_a_single_message_stands_by_itself(memory: Memory) -> None:
+    for number, message in enumerate((*DOG[:2], *DOG[:2])):
+        memory.write(messages=[message], run_id="r1", idempotency_key=f"k{number % 2}")
+    assert [(one.type, one.speaker) for one in memory.list(run_id="r1")] == [
+        ("Turn", "assistant"),
+        ("Memory", ""),
+    ]
+
+
 def test_message_ids_decide_what_is_new(memory: Memory) -> None:
     chat = [{"id": f"m{n}", "role": "user", "content": "ok"} for n in range(4)]
     done = memory.write(messages=chat[:1])

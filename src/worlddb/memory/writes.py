@@ -68,7 +68,8 @@ class ScopeDestination:
     def goes_on(self, messages: Sequence[Message]) -> bool:
         """Return whether one message is the begin or the next turn of a chat that has a name."""
         has_run = any(name.kind == "run" for name in self.scopes)
-        return self.growth is not None or has_run or messages[0].id is not None
+        is_named = has_run or messages[0].id is not None
+        return bool(self.chat) and (self.growth is not None or is_named)
 
     def locate(self, reader: Reader) -> Target:
         """Return where the scopes are on this snapshot."""
@@ -154,12 +155,14 @@ class MemoryWriter:
         given = marks_of(now=self.engine.clock(), **marks)
         encode_metadata(given.metadata, self.engine.limits)
         stated = stated_names(names, aliases)
+        # With a key of its own, a single message stands by itself: the caller knows what is new.
+        is_alone = idempotency_key is not None and len(messages) == 1
         destination = ScopeDestination(
             scopes,
             self.scopes.bounds,
             None if idempotency_key is None else check_key(idempotency_key),
             "" if idempotency_key is None else digest_of_messages(messages),
-            tuple(messages) if is_chat else (),
+            tuple(messages) if is_chat and not is_alone else (),
         )
         if at is not None:
             to_micros(at, "at")
@@ -173,6 +176,7 @@ class MemoryWriter:
                     given=given,
                     stated=stated,
                     extractor=extractor,
+                    is_chat=is_chat,
                 )
             except ChatMovedError:
                 if not left:
@@ -189,6 +193,7 @@ class MemoryWriter:
         given: Marks,
         stated: StatedNames,
         extractor: Extractor | str | None,
+        is_chat: bool,
     ) -> Written:
         """Write what is new of some messages: all of them, or what a chat has grown by."""
         ingestion = self.engine.ingestion
@@ -207,7 +212,7 @@ class MemoryWriter:
         draft, waiting = ingestion.draft(
             messages, at, self.extractor if extractor is None else extractor, last
         )
-        if destination.chat:
+        if is_chat:
             draft = chat_draft(draft, messages, session=destination.goes_on(messages))
         draft = given.ending(stated.added_to(draft))
         request = WriteRequest(
