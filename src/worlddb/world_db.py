@@ -338,6 +338,7 @@ class WorldDB(OpenStore):
         within: Sequence[Worlds] = (),
         k: int = 10,
         max_tokens: int | None = None,
+        min_confidence: float | None = None,
         as_of: AsOf = NOW,
         types: Sequence[str] | None = None,
         include_superseded: bool = False,
@@ -348,8 +349,9 @@ class WorldDB(OpenStore):
         """Return what is remembered about a question, best first, and why.
 
         Ranks by words, meaning and names what is inside `scope` (default: the store) and one world
-        of each item of `within`; at most `k` hits, `max_tokens` tokens. `names` count as said, or
-        stand alone. With `types`, only these, also bare names. `at` is when the question is asked.
+        of each item of `within`; at most `k` hits, `max_tokens` tokens, each with a confidence of
+        `min_confidence` at least. `names` count as said, or stand alone. With `types`, only these,
+        also bare names. `at` is when the question is asked.
 
         Raises:
             InvalidInputError: an empty or huge question, or an option is wrong.
@@ -369,6 +371,7 @@ class WorldDB(OpenStore):
             within=within,
             k=k,
             max_tokens=max_tokens,
+            min_confidence=min_confidence,
             as_of=as_of,
             types=types,
             include_ended=include_superseded,

@@ -246,15 +246,19 @@ class StoreSearch:
             self._counts.update(common)
             return found
 
+    def rarity_of(self, reader: Reader, said: Sequence[str]) -> dict[str, float]:
+        """Return the rarity of each word, 0 if no node has it; of "" the highest there can be."""
+        nodes = reader.head().nodes
+        counts = self.counts_of(reader, [word for word in said if word])
+        found = {word: _rarity(nodes, count) if count else 0.0 for word, count in counts.items()}
+        return {**found, "": _rarity(nodes, 0)}
+
     def _weighed(
         self, reader: Reader, rows: list[int], asked: list[str], counts: dict[str, int]
     ) -> Found:
         """Return rows with their BM25 over all words of the question, best first, ties by id."""
         total, average = reader.head().nodes, reader.texts.average_length() or 1.0
-        rarity = {
-            word: float(np.log1p((total - counts[word] + 0.5) / (counts[word] + 0.5)))
-            for word in asked
-        }
+        rarity = {word: _rarity(total, counts[word]) for word in asked}
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scored = []
         for body in reader.bodies(rows):
@@ -288,6 +292,11 @@ class StoreSearch:
     def close(self) -> None:
         """Save the nearest-neighbour index for the next time the store is opened."""
         self._nearby.close()
+
+
+def _rarity(total: int, count: int) -> float:
+    """Return the inverse document frequency of a word that so many nodes have."""
+    return float(np.log1p((total - count + 0.5) / (count + 0.5)))
 
 
 def _until_enough(
