@@ -348,14 +348,12 @@ class WorldDB(OpenStore):
     ) -> Recall:
         """Return what is remembered about a question, best first, and why.
 
-        Ranks by words, meaning and names what is inside `scope` (default: the store) and one world
-        of each item of `within`; at most `k` hits, `max_tokens` tokens, each with a confidence of
-        `min_confidence` at least. `names` count as said, or stand alone. With `types`, only these,
-        also bare names. `at` is when the question is asked.
+        Ranks what is inside `scope` (default: the store) and one world of each item of `within`; at
+        most `k` hits, `max_tokens` tokens, none below `min_confidence`. `names` count as said. With
+        `types`, only these, also bare names. `at` is when the question is asked.
 
         Raises:
-            InvalidInputError: an empty or huge question, or an option is wrong.
-            NotFoundError: a scope does not exist.
+            InvalidInputError, NotFoundError: an option is wrong; a scope does not exist.
             ProviderError: the embedder failed or is missing.
         """
         from worlddb.recall.recaller import recall

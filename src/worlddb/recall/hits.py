@@ -22,7 +22,7 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
-from worlddb.recall.confidence import AskedWords, confidences, signals_of
+from worlddb.recall.confidence import HITS_READ, AskedWords, HitSignals, confidences, signals_of
 from worlddb.recall.hit_path import PathStep, paths_of
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader
@@ -257,26 +257,17 @@ def hits_of(
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
     }
-    chosen = _fitting([at for at in best if rows[at] in nodes], rows, tokens, k, max_tokens)
-    ranks = {
-        lane: {at: rank for rank, at in enumerate(found, 1)}
-        for lane, found in ranking.ranks.items()
-        if explain
-    }
+    there = [at for at in best if rows[at] in nodes]
+    chosen = _fitting(there, rows, tokens, k, max_tokens)
+    # The confidence of a hit must not depend on how many are asked for.
+    looked_at = chosen if k >= HITS_READ else _fitting(there, rows, tokens, HITS_READ, max_tokens)
+    signals = _signals(ranking, nodes, looked_at, asked)
+    sure, own = confidences(signals)
+    ranks = _numbered(ranking.ranks) if explain else {}
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
     paths = paths_of(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
     earlier = _order(view, [rows[at] for at in chosen])
-    texts = [(nodes[rows[at]].name, nodes[rows[at]].content) for at in chosen]
-    signals = signals_of(
-        asked,
-        [rows[at] for at in chosen],
-        texts,
-        chosen,
-        ranking.lanes,
-        ranking.stated,
-    )
-    sure, own = confidences(signals)
     hits = tuple(
         Hit(
             node=nodes[rows[at]],
@@ -299,10 +290,24 @@ def hits_of(
             tokens=tokens[rows[at]],
             confidence=confidence,
         )
-        for at, confidence in zip(chosen, own, strict=True)
+        for at, confidence in zip(chosen, own, strict=False)
     )
     whole = signals.whole if explain else {}
     return Recall(question=question or "", hits=hits, confidence=sure, signals=whole)
+
+
+def _signals(
+    ranking: Ranking, nodes: Mapping[int, Node], places: Sequence[int], asked: AskedWords
+) -> HitSignals:
+    """Return what speaks for the hits at some places."""
+    rows = [ranking.rows[at] for at in places]
+    texts = [(nodes[row].name, nodes[row].content) for row in rows]
+    return signals_of(asked, rows, texts, places, ranking.lanes, ranking.stated)
+
+
+def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:
+    """Return the rank of each position in each lane."""
+    return {lane: {at: rank for rank, at in enumerate(it, 1)} for lane, it in ranks.items()}
 
 
 def _fitting(
