@@ -341,6 +341,7 @@ class WorldDB(OpenStore):
         min_confidence: float | None = None,
         as_of: AsOf = NOW,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         include_superseded: bool = False,
         explain: bool = True,
         at: Instant | None = None,
@@ -349,12 +350,11 @@ class WorldDB(OpenStore):
         """Return what is remembered about a question, best first, and why.
 
         Ranks what is inside `scope` (default: the store) and one world of each item of `within`; at
-        most `k` hits, `max_tokens` tokens, none below `min_confidence`. `names` count as said. With
-        `types`, only these, also bare names. `at` is when the question is asked.
+        most `k` hits, `max_tokens` tokens, none below `min_confidence`. `names` count as said, or
+        stand alone. `types` are also bare names; `where` filters; `at` is when it is asked.
 
         Raises:
-            InvalidInputError, NotFoundError: an option is wrong; a scope does not exist.
-            ProviderError: the embedder failed or is missing.
+            InvalidInputError, NotFoundError, ProviderError: an option, a scope or the embedder.
         """
         from worlddb.recall.recaller import recall
 
@@ -372,6 +372,7 @@ class WorldDB(OpenStore):
             min_confidence=min_confidence,
             as_of=as_of,
             types=types,
+            where=where,
             include_ended=include_superseded,
             explain=explain,
             at=at,
@@ -576,8 +577,7 @@ class WorldDB(OpenStore):
         each recall and each link lengthens its half-life. This is a report: nothing is retired.
 
         Raises:
-            InvalidInputError: an option is wrong.
-            NotFoundError: no such world.
+            InvalidInputError, NotFoundError: an option is wrong, or there is no such world.
         """
         from worlddb.consolidate.fading_report import check_fading, fading_in
 
