@@ -59,7 +59,7 @@ class MemoryReader:
         names: str | Sequence[str] | None,
         k: int,
         max_tokens: int | None,
-        min_confidence: float | None,
+        min_confidence: float | None = None,
         as_of: Instant | None,
         known_at: Instant | None,
         types: Sequence[str] | None,
