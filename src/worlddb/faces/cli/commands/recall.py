@@ -70,10 +70,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for number, hit in enumerate(found, 1):
         _print_hit(number, found, hit, args.explain, whose.get(hit.node.id, ""))
-    if found:
-        print_hint(f"confidence that an answer is among them: {found.confidence:.2f}")
-    else:
+    if not found:
         print_hint(empty)
+    elif args.explain:
+        print(f"confidence that an answer is among the hits: {found.confidence:.2f}")
     return 0
 
 
