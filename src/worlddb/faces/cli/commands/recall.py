@@ -68,12 +68,12 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         print_json(found.to_json())
         return 0
+    if found and args.explain:
+        print(f"confidence that an answer is among the hits: {found.confidence:.2f}")
     for number, hit in enumerate(found, 1):
         _print_hit(number, found, hit, args.explain, whose.get(hit.node.id, ""))
     if not found:
         print_hint(empty)
-    elif args.explain:
-        print(f"confidence that an answer is among the hits: {found.confidence:.2f}")
     return 0
 
 
