@@ -59,7 +59,7 @@ async def test_arguments_are_named_as_in_python(tools: dict[str, Tool]) -> None:
         | {"tags", "pin", "ttl"},
         "memory_recall": SCOPED
         | {"query", "names", "k", "max_tokens", "as_of", "known_at", "include_retired"}
-        | {"where", "explain"},
+        | {"where", "explain", "min_confidence"},
         "memory_list": SCOPED
         | {"limit", "cursor", "include_retired", "as_of", "known_at", "where"},
         "memory_read": SCOPED | {"id", "as_of", "known_at"},

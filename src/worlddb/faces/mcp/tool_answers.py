@@ -37,6 +37,7 @@ PLAIN_TYPES = ("Memory", "Turn")  # What most hits are; the speaker tells a turn
 TEXT_SHOWN_CHARS = 4_000  # About a thousand tokens; memory_read has the whole text.
 IDS_SHOWN = 20  # A model needs no more; `count` says how many there are.
 SCORE_DIGITS = 4
+SHARE_DIGITS = 2  # A calibrated probability is not finer than that.
 ID_DIGITS = 8  # As in the text for a prompt; one in four thousand million.
 
 
@@ -64,6 +65,7 @@ Hex = Annotated[str, BeforeValidator(str)]  # A whole id, or the name of a scope
 ShortId = Annotated[str, BeforeValidator(lambda ident: str(ident)[:ID_DIGITS])]
 Second = Annotated[datetime, PlainSerializer(lambda time: second(time), return_type=str)]
 Score = Annotated[float, BeforeValidator(lambda score: round(score, SCORE_DIGITS))]
+Share = Annotated[float, BeforeValidator(lambda share: round(share, SHARE_DIGITS))]
 Seq = Annotated[int | None, BeforeValidator(lambda commit: getattr(commit, "seq", commit))]
 Name = Annotated[str, BeforeValidator(lambda one: getattr(one, "name", one))]
 Metadata = Annotated[dict[str, Any], BeforeValidator(dict)]
@@ -130,6 +132,9 @@ class HitAnswer(Answer):
     name: str = ""
     speaker: str = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
+    confidence: Share | None = Field(
+        default=None, description="The probability that this hit holds an answer"
+    )
     conflicts: list[ConflictAnswer] = []
     outdated: list[OutdatedAnswer] = Field(
         default=[], description="Sentences of the text that are no longer true"
@@ -150,6 +155,7 @@ class HitAnswer(Answer):
 class RecallAnswer(Answer):
     """What is remembered about a question, best first."""
 
+    confidence: Share = Field(description="The probability that an answer is among the hits")
     hits: list[HitAnswer]
 
 
@@ -252,6 +258,7 @@ def _hit(hit: Hit) -> HitAnswer:
         speaker=said_by(named) if node.type == "Turn" else "",
         truncated=truncated,
         score=hit.score,
+        confidence=hit.confidence,
         lanes={lane: at.rank for lane, at in hit.lanes.items()},
         valid_from=node.valid_from,
         valid_to=node.valid_to,
@@ -278,7 +285,7 @@ def _hit(hit: Hit) -> HitAnswer:
 def without_details(answer: Answer) -> None:
     """Take what only `explain` tells out of an answer."""
     for hit in answer.hits if isinstance(answer, RecallAnswer) else ():
-        hit.score = hit.known_from = None
+        hit.score = hit.confidence = hit.known_from = None
         hit.lanes, hit.provenance, hit.metadata, hit.actor = {}, [], {}, ""
 
 
@@ -297,7 +304,10 @@ def compact(answer: Answer) -> str:
 
 ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
     "Written": (WriteAnswer, _written),
-    "Recall": (RecallAnswer, lambda found: RecallAnswer(hits=[_hit(hit) for hit in found])),
+    "Recall": (
+        RecallAnswer,
+        lambda it: RecallAnswer(confidence=it.confidence, hits=[_hit(hit) for hit in it]),
+    ),
     "MemoryPage": (ListAnswer, _listed),
     "Remembered": (MemoryAnswer, MemoryAnswer.model_validate),
     "Retired": (RetireAnswer, _retired),
