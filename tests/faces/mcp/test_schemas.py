@@ -17,7 +17,7 @@ READS = {"memory_recall", "memory_list", "memory_read", "memory_list_scopes", "s
 ENDS = {"memory_retire", "memory_retire_all", "memory_purge_scope"}
 ADDS = {"memory_write", "memory_amend"}
 SCOPED = {"user_id", "agent_id", "app_id", "run_id"}
-TOLD_BY_NAME = SCOPED | {"k", "limit", "kind", "idempotency_key", "tags"}
+TOLD_BY_NAME = SCOPED | {"k", "limit", "kind", "idempotency_key", "tags", "source"}
 
 
 @pytest.fixture
