@@ -451,8 +451,7 @@ The answer has its scopes, sources, metadata, and what it superseded.""",
         help="""\
 Correct a memory or bring it up to date: a new memory takes the place of the old.
 
-Use it when something remembered has changed or was wrong; {recall} has its id. The old memory ends
-and can still be read.""",
+Use it when something remembered has changed or was wrong; {recall} has its id.""",
         parameters=(
             ID,
             Parameter(
@@ -533,7 +532,7 @@ If something else is true instead, use {amend}.""",
         help="""\
 End every memory in a scope; the scope itself stays. Only if the user asked for it.
 
-Name the scope; several ids together mean the memories that are in all of them.""",
+Name the scope; several ids mean what is in all of them.""",
         parameters=(*SCOPES, WHERE._replace(tool_help="As in memory_recall."), CONFIRM, END_AT),
         result="Retired",
         effect="end",
@@ -563,7 +562,7 @@ Only if the user asked for it. Name exactly one scope.""",
         name="list_scopes",
         title="List scopes",
         summary="List whose memories there are",
-        help="List whose memories there are: users, agents, apps and runs, in the order they came.",
+        help="List whose memories there are: users, agents, apps and runs.",
         parameters=(
             Parameter(
                 name="kind",
