@@ -41,8 +41,7 @@ EXTRACTORS = ("rules", "verbatim")
 """The extractors a caller may choose; a language model is chosen by whoever runs the server."""
 
 
-NO_HELP = " "
-"""A model needs no words for it: the name and the server's instructions tell."""
+NO_HELP = " "  # The name and the server's instructions tell a model enough.
 
 
 def _scope(kind: str, help: str) -> Parameter:
@@ -407,9 +406,7 @@ known about the user, and the hits of a question, or the latest memories without
         title="List memories",
         summary="List memories, the latest first",
         help="""\
-List the memories of a scope, the latest first, a page at a time.
-
-To find something particular use {recall}.""",
+List the memories of a scope, the latest first, by pages. To find something, use {recall}.""",
         # A model pays for every text it reads, so its pages are shorter.
         parameters=(
             *SCOPES,
@@ -485,8 +482,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
         name="pin",
         title="Pin a memory",
         summary="Give a memory first, whatever the question",
-        help="Pin a memory, so that {context} gives it first: a standing instruction or a core "
-        "fact.",
+        help="Pin a memory, so that {context} gives it first: a standing instruction or core fact.",
         parameters=(ID, *SCOPES),
         result="Remembered",
         effect="change",
