@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
+    from worlddb.files.file_values import FileChange, FileEntry, FileMatch, FileText, FileVersion
+    from worlddb.files.files import FileChanges, Files
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
     from worlddb.ingest.identity_change import Split
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
         Linked,
         MemoryPage,
         MergeProposal,
+        PromptContext,
         ProposalPage,
         Proven,
         Remembered,
@@ -144,6 +147,13 @@ __all__ = [
     "ExtractiveSummarizer",
     "Extractor",
     "Fading",
+    "FileChange",
+    "FileChanges",
+    "FileEntry",
+    "FileMatch",
+    "FileText",
+    "FileVersion",
+    "Files",
     "FormatError",
     "Hit",
     "Id",
@@ -172,6 +182,7 @@ __all__ = [
     "Pending",
     "Plan",
     "Problem",
+    "PromptContext",
     "Proof",
     "Proposal",
     "ProposalPage",
@@ -233,6 +244,8 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
+    "worlddb.files.file_values": "FileChange FileEntry FileMatch FileText FileVersion",
+    "worlddb.files.files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
     "worlddb.ingest.identity_change": "Split",
@@ -240,7 +253,8 @@ _NAMES_OF = {
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.results": (
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
-        "ProposalPage Proven Remembered Retired Scope ScopePage Soundness ToldConflict Written"
+        "PromptContext ProposalPage Proven Remembered Retired Scope ScopePage Soundness "
+        "ToldConflict Written"
     ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
