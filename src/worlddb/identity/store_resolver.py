@@ -25,7 +25,6 @@ in pairs, so that a common word hides no name.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -186,7 +185,7 @@ class StoreResolver:
         self._aliases: dict[int, list[str]] = {}
         self._attributes: dict[int, list[Mapping[str, str]]] = {}
         self._counts: dict[str, int] = {}
-        self._shared: dict[frozenset[str], list[int]] = {}
+        self._shared: dict[tuple[str, ...], list[int]] = {}
         self._new_rows: list[int] | None = None
         self._population: Population | None = None
 
@@ -261,9 +260,8 @@ class StoreResolver:
         """Read everything that the verdicts on these drafted nodes need, in few statements."""
         named = [_named(node) for node in nodes]
         self._file({key for one in named for key in self._keys(one)})
-        rows = {row for one in named for row in self._candidates(one)[: 2 * self._most(one)]}
-        self._keep(rows)
-        self._read_notes(row for row in rows if self._visible[row])
+        rows = {row for one in named for row in self._candidates(one)[: self._most(one)]}
+        self._read_notes(self._keep(rows))
 
     def seen(self, ids: Iterable[Id]) -> set[Id]:
         """Return the ids whose nodes are visible here: neither ended nor erased."""
@@ -307,26 +305,30 @@ class StoreResolver:
 
     def _candidates(self, named: NamedNode) -> list[int]:
         """Return the rows that share keys with a candidate, those with most shared keys first."""
-        keys = self._keys(named)
-        known = frozenset(keys)
-        if known not in self._shared:
-            self._shared[known] = self._sharing(keys)
-        return self._shared[known]
+        if named.attributes:
+            return self._sharing(self._keys(named))
+        found = self._shared.get(named.names)
+        if found is None:
+            found = self._shared[named.names] = self._sharing(self._keys(named))
+        return found
 
     def _sharing(self, keys: set[str]) -> list[int]:
         self._file(keys)
         here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
         telling = self._settings.key_names_max
-        shared: Counter[int] = Counter()
+        shared: dict[int, int] = {}
         for key in keys:
-            # A key with more rows decides nothing, unless it is the name itself.
-            tells = len(here[key]) <= telling or key.startswith("=")
-            rows = set(here[key][:telling] if tells else ())
-            # Some of the nodes with exactly this name are always compared, however many there are:
-            # otherwise the one in this world would seem to be the only one.
-            if len(everywhere[key]) <= telling or key.startswith("="):
-                rows.update(everywhere[key][:telling])
-            shared.update(rows)
+            # A key with more rows decides nothing, unless it is the name itself. Some of the nodes
+            # with exactly this name are always compared, however many there are: otherwise the one
+            # in this world would seem to be the only one.
+            is_name = key[0] == "="
+            rows: Iterable[int] = here[key]
+            if len(here[key]) > telling:
+                rows = here[key][:telling] if is_name else ()
+            if here is not everywhere and (is_name or len(everywhere[key]) <= telling):
+                rows = {*rows, *everywhere[key][:telling]}
+            for row in rows:
+                shared[row] = shared.get(row, 0) + 1
         if fresh := self._unindexed():
             for body in self.reader.bodies(fresh):
                 shared[body.row] = len(keys & block_keys(body.name))
@@ -347,8 +349,8 @@ class StoreResolver:
     def _best(self, rows: list[int], most: int) -> set[int]:
         """Return the first `most` visible rows."""
         best: list[int] = []
-        for at in range(0, len(rows), 2 * most):
-            part = rows[at : at + 2 * most]
+        for at in range(0, len(rows), most):
+            part = rows[at : at + most]
             seen = self._keep(part)
             best += [row for row in part if row in seen]
             if len(best) >= most:
@@ -360,7 +362,9 @@ class StoreResolver:
         wanted = set(rows)
         missing = wanted.difference(self._visible)
         if missing:
-            kept = self.view.keep(missing)
+            self._read(missing)
+            bodies = [self._bodies[row] for row in missing if row in self._bodies]
+            kept = self.view.keep_bodies(bodies)
             self._visible.update((row, row in kept) for row in missing)
         return {row for row in wanted if self._visible[row]}
 

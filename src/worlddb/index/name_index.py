@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 
 from blake3 import blake3
@@ -30,6 +31,7 @@ from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 
+KEYS_CACHED = 1 << 14  # A text's names are looked up by their keys, then filed under them.
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 
 TURN = "Turn"
@@ -55,6 +57,7 @@ Keys = Callable[[str], Iterable[str]]
 AttributeKeys = Callable[[Mapping[str, str]], Iterable[str]]
 
 
+@lru_cache(maxsize=KEYS_CACHED)
 def key_number(key: str) -> int:
     """Return the stored number of a key: 8 bytes of its hash."""
     hashed = blake3(key.encode("utf-8", "surrogatepass")).digest(8)

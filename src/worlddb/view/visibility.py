@@ -154,19 +154,32 @@ def interior_up_to(
 
 
 def inside(
-    reader: Reader, world: int, rows: Iterable[int], moment: Moment, members: bool
+    reader: Reader,
+    world: int,
+    rows: Iterable[int],
+    moment: Moment,
+    members: bool,
+    parents: Mapping[int, int | None] | None = None,
 ) -> set[int]:
-    """Return those of `rows` that are inside `world`."""
+    """Return those of `rows` that are inside `world`; `parents` of these rows, if they are known.
+
+    Most candidates live in the world itself, so only for the others the way up is searched.
+    """
     candidates = set(rows) - {world}
     if world == ROOT_ROW:
         return candidates  # Every node but the root lives in it.
+    if parents is None:
+        parents = reader.parents(candidates, moment.known)
+    children = {row for row in candidates if parents.get(row) == world}
+    frontier = rest = candidates - children
     above: dict[int, set[int]] = {}
-    frontier = set(candidates)
     while frontier:
         for row in frontier:
             above.setdefault(row, set())
-        for row, parent in reader.parents(frontier, moment.known).items():
-            if parent is not None:
+        if frontier is not rest:
+            parents = reader.parents(frontier, moment.known)
+        for row in frontier:
+            if (parent := parents.get(row)) is not None:
                 above[row].add(parent)
         if members:
             for item in reader.edges_at(frontier, "in", MEMBERSHIP, moment.known):
@@ -174,7 +187,7 @@ def inside(
                     above[item.target].add(item.source)
         reached = {parent for row in frontier for parent in above[row]}
         frontier = reached - above.keys() - {world}
-    return _descendants_of(world, above) & candidates
+    return children | (_descendants_of(world, above) & rest)
 
 
 def _descendants_of(world: int, above: dict[int, set[int]]) -> set[int]:
@@ -260,16 +273,29 @@ class View:
             wanted = self.keep_inside(wanted, group)
         return wanted
 
-    def keep_inside(self, rows: set[int], worlds: Sequence[int]) -> set[int]:
+    def keep_inside(
+        self,
+        rows: set[int],
+        worlds: Sequence[int],
+        parents: Mapping[int, int | None] | None = None,
+    ) -> set[int]:
         """Return those of some rows that are inside any of `worlds`."""
         seen: set[int] = set()
         for world in worlds:
-            seen |= inside(self.reader, world, rows, self.moment, self.members)
+            seen |= inside(self.reader, world, rows, self.moment, self.members, parents)
         return seen
 
     def keep(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that can be seen."""
         return self.keep_time(self.keep_world(rows))
+
+    def keep_bodies(self, bodies: Sequence[BodyRow]) -> set[int]:
+        """Return the rows of those nodes, as this view's commit has them, that can be seen."""
+        parents = {body.row: body.parent for body in bodies}
+        wanted = set(parents)
+        for group in (self.worlds, *self.within):
+            wanted = self.keep_inside(wanted, group, parents)
+        return self._holding(body for body in bodies if body.row in wanted)
 
     def keep_time_of(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that can be seen and hold, whatever their type."""
@@ -280,10 +306,13 @@ class View:
 
     def keep_time(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that hold at the moment, wherever they are."""
+        return self._holding(self.reader.bodies(rows, self.moment.known))
+
+    def _holding(self, bodies: Iterable[BodyRow]) -> set[int]:
         now = to_micros(self.moment.now, "now")
         valid = None if self.moment.valid is None else to_micros(self.moment.valid, "valid")
         kept = set()
-        for body in self.reader.bodies(rows, self.moment.known):
+        for body in bodies:
             if self.types is not None and body.type not in self.types:
                 if body.row not in self.instances:
                     continue

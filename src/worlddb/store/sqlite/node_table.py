@@ -67,6 +67,14 @@ _WORLD = (
     "SELECT row, id, state, type, name, content, created_at, parent, blind FROM nodes WHERE row "
 )
 _BODY = "SELECT row, id, type, parent, name, content, valid_from, valid_to FROM nodes "
+_ALIKE = """
+    SELECT k.value, n.row FROM carray(?1) k CROSS JOIN nodes n
+    WHERE n.row IN (
+        SELECT row FROM nodes WHERE content_key = k.value
+        ORDER BY created_at DESC, row DESC LIMIT ?2
+    ) AND (n.valid_to IS NULL OR n.valid_to > ?3)
+    ORDER BY n.created_at DESC, n.row DESC
+"""
 _KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The same in every store, but for its state."""
@@ -335,12 +343,11 @@ class NodeTable:
         """Return the newest `most` rows of each content key that have not ended by `now`."""
         self._session.need_index("nodes_content")
         # Ended ones count among the `most`: a text that is retired and said again stays cheap.
-        sql = (
-            "SELECT row FROM (SELECT row, valid_to FROM nodes WHERE content_key = ? "
-            "ORDER BY created_at DESC, row DESC LIMIT ?) WHERE valid_to IS NULL OR valid_to > ?"
-        )
-        found = (self._session.rows(sql, (key, most, now)) for key in dict.fromkeys(keys))
-        return [row for rows in found for row in rows]
+        wanted = list(dict.fromkeys(keys))
+        found: dict[int, list[int]] = {key: [] for key in wanted}
+        for key, row in self._session.execute(_ALIKE, (among(wanted), most, now)):
+            found[key].append(row)
+        return [row for rows in found.values() for row in rows]
 
     def twins(self, keys: Iterable[int], created_at: int, most: int) -> list[BodyRow]:
         """Return the last `most` nodes with one of these content keys and this time of creation."""
