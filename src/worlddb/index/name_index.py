@@ -23,8 +23,7 @@ from itertools import pairwise
 from blake3 import blake3
 
 from worlddb.language.proper_names import ALSO_WORDS, is_given, is_name, read_name
-from worlddb.language.statement import frame_keys, statement_of
-from worlddb.language.text_title import opening_of
+from worlddb.language.statement import frame_keys, opening_of, statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
@@ -140,7 +139,8 @@ class NameIndex:
         head = session.head()
         if session.lookups.reached() == (head.nodes, head.notes) != (last, notes):
             filed, names = self._of_nodes(session, range(head.nodes + 1, last + 1))
-            filed += self._of_notes(session, head.notes)
+            if notes != head.notes:
+                filed += self._of_notes(session, head.notes)
             moved = [row for row in session.lookups.moved() if row <= head.nodes]
             filed += self._of_moved(session, moved, names)
             _put(session, filed, names, last, notes)

@@ -22,15 +22,17 @@ from typing import Any, Protocol
 
 from worlddb.claims.claim import CLAIM_EDGE, FACT, Claim, Standing
 from worlddb.claims.claim_lookup import (
+    REASON,
+    Rivals,
     Stood,
     Supersession,
     carriers,
     functional_claims,
     named_subjects,
+    rivals,
     standing_claims,
     supersessions,
 )
-from worlddb.claims.frames import REASON, Rivals, rivals
 from worlddb.claims.merged_claims import THROUGH
 from worlddb.errors import InvalidInputError, RejectedError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
@@ -139,10 +141,12 @@ class Guess:
 class WritePlan:
     """What one write will do.
 
-    `tiers` says which tier found a name that is used again; `linked` are the places, among the
-    edges of the draft, of those that are in the store already.
+    `asked` is the request as it was made; in `request` the draft is without the words that are no
+    names here. `tiers` says which tier found a name that is used again; `linked` are the places,
+    among the edges of the draft, of those that are in the store already.
     """
 
+    asked: WriteRequest
     request: WriteRequest
     commit: int
     target: Target
@@ -164,7 +168,7 @@ def prepare(
     With `before`, a plan that another commit has overtaken, the proposals of that plan are kept, no
     tiebreaker is asked again, and what it found is kept if it can still be seen.
     """
-    target, head = request.target, reader.head()
+    asked, target, head = request, request.target, reader.head()
     if target.commit != head.seq:
         target = request.destination.locate(reader)
     tiebreaker = None if before is not None else request.tiebreaker
@@ -178,18 +182,15 @@ def prepare(
         known |= {key: ident for key, ident in before.known.items() if ident in seen}
         guesses = dict(before.guesses)
     moment = moment_of(reader, NOW, now)
-    claims: list[Claim] = []
-    stood = Stood()
-    if request.supersede:
-        row = target.home_row
-        claims = functional_claims(request.draft)
-        if claims and row is not None and _shared(reader, row):
+    row, stood = target.home_row, Stood()
+    claims = functional_claims(request.draft) if request.supersede else []
+    if claims and row is not None:
+        if _shared(reader, row):
             claims = named_subjects(claims, request.draft)
-        if claims and row is not None:
-            stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
-    row = target.home_row
+        stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
     said = [node for node in request.draft.nodes if node.type in STATED]
     return WritePlan(
+        asked=asked,
         request=request,
         commit=head.seq,
         target=target,
@@ -320,13 +321,11 @@ def judged(
     Several nodes of the same name count as one only if they were accepted as one. Nodes that live
     at `home` come before nodes that are only members there.
     """
-    reader = resolver.reader
+    reader, moment = resolver.reader, resolver.view.moment
     same = sorted(int(str(match.option.key)) for match in verdict.matches if match.reuses)
     if home is not None and len(same) > 1:
         same = [body.row for body in reader.bodies(same) if body.parent == home] or same
-    if same and (
-        len(same) == 1 or set(same) <= accepted_class(reader, same[:1], resolver.view.moment)
-    ):
+    if same and (len(same) == 1 or {*same} <= accepted_class(reader, same[:1], moment)):
         return resolver.ident(same[0]), []
     return None, [
         Guess(
@@ -381,6 +380,8 @@ def apply(
         return outcome  # The same idempotency key was used before: nothing is written.
     if request.queue_edges:
         remove_from_queue(tx, request.queue_edges)
+    guessed = (guess.id for guesses in plan.guesses.values() for guess in guesses)
+    tx.expect([target.home, *plan.known.values(), *guessed])
     for scope, generation in target.scopes.items():
         tx.create_node(type=SCOPE, name=str(scope), created_at=born(generation))
     _write_nodes(tx, plan, outcome)

@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, get_args
@@ -50,6 +51,7 @@ BEFORE_EVERYTHING = -1
 """The commit number of a known time before the first commit: nothing was known."""
 NOWHERE = 0
 """A row that no node has: inside it nothing is seen."""
+Parents = Mapping[int, int | None]  # The row of the world that each row lives in.
 MEMBERSHIP = ("contains",)
 NAME_TYPES = frozenset({"Entity", "Topic", "Scope", "Session", "Date", "Key"})
 """Types whose nodes, as long as they are only a name, lead to answers and are no answers."""
@@ -159,17 +161,15 @@ def inside(
     rows: Iterable[int],
     moment: Moment,
     members: bool,
-    parents: Mapping[int, int | None] | None = None,
+    parents: Parents | None = None,
 ) -> set[int]:
-    """Return those of `rows` that are inside `world`; `parents` of these rows, if they are known.
-
-    Most candidates live in the world itself, so only for the others the way up is searched.
-    """
+    """Return those of `rows` that are inside `world`; `parents` of the rows, if known."""
     candidates = set(rows) - {world}
     if world == ROOT_ROW:
         return candidates  # Every node but the root lives in it.
     if parents is None:
         parents = reader.parents(candidates, moment.known)
+    # Most candidates live in the world itself; only for the others the way up is searched.
     children = {row for row in candidates if parents.get(row) == world}
     frontier = rest = candidates - children
     above: dict[int, set[int]] = {}
@@ -252,32 +252,19 @@ class View:
     def beginning_with(self, number: int) -> View:
         """Return the same view with group `number` of its groups of worlds as the first."""
         groups = [self.worlds, *self.within]
-        first = groups.pop(number)
-        return View(
-            self.reader,
-            self.moment,
-            worlds=first,
-            members=self.members,
-            include_ended=self.include_ended,
-            types=self.types,
-            instances=self.instances,
-            chosen=self.chosen,
-            answers=self.answers,
-            within=groups,
-        )
+        view = copy(self)
+        view.worlds, view.within = groups.pop(number), groups
+        return view
 
-    def keep_world(self, rows: Iterable[int]) -> set[int]:
+    def keep_world(self, rows: Iterable[int], parents: Parents | None = None) -> set[int]:
         """Return those of some rows that are inside, whatever their validity."""
         wanted = set(rows)
         for group in (self.worlds, *self.within):
-            wanted = self.keep_inside(wanted, group)
+            wanted = self.keep_inside(wanted, group, parents)
         return wanted
 
     def keep_inside(
-        self,
-        rows: set[int],
-        worlds: Sequence[int],
-        parents: Mapping[int, int | None] | None = None,
+        self, rows: set[int], worlds: Sequence[int], parents: Parents | None = None
     ) -> set[int]:
         """Return those of some rows that are inside any of `worlds`."""
         seen: set[int] = set()
@@ -292,9 +279,7 @@ class View:
     def keep_bodies(self, bodies: Sequence[BodyRow]) -> set[int]:
         """Return the rows of those nodes, as this view's commit has them, that can be seen."""
         parents = {body.row: body.parent for body in bodies}
-        wanted = set(parents)
-        for group in (self.worlds, *self.within):
-            wanted = self.keep_inside(wanted, group, parents)
+        wanted = self.keep_world(parents, parents)
         return self._holding(body for body in bodies if body.row in wanted)
 
     def keep_time_of(self, rows: Iterable[int]) -> set[int]:

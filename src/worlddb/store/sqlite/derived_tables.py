@@ -48,6 +48,9 @@ _FIND = """
         SELECT node FROM lookups WHERE key = k.value ORDER BY node DESC LIMIT 1 OFFSET ?2 - 1
     ), 0)
 """
+_REACHED = (
+    "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved) FROM lookups_reached WHERE number = 0"
+)
 _COUNTS = """
     SELECT k.value, (SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = k.value LIMIT ?2))
     FROM carray(?1) k
@@ -252,21 +255,25 @@ class LookupTable:
         """Return the last node and note in the index, (1, 0) in a new store; it is read once."""
         session = self._session
         if session.reached is None:
-            found = session.execute(
-                "SELECT node, note FROM lookups_reached WHERE number = 0"
-            ).fetchone()
-            session.reached = NOT_BEGUN if found is None else LookupsReached(*found)
+            found: Any = session.execute(_REACHED).fetchone()
+            session.reached = NOT_BEGUN if found is None else LookupsReached(*found[:2])
+            session.has_moved = found is not None and bool(found[2])
         return session.reached
 
     def set_reached(self, node: int, note: int) -> None:
         """Record how far the index has come, and forget the moved nodes."""
         session = self._session
-        session.reached = None
+        self.reached()
         session.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
-        session.execute("DELETE FROM lookups_moved WHERE node IS NOT NULL")
+        if session.has_moved:
+            session.execute("DELETE FROM lookups_moved WHERE node IS NOT NULL")
+        session.reached, session.has_moved = LookupsReached(node, note), False
 
     def moved(self) -> list[int]:
         """Return the nodes that were moved or erased since they were indexed, by row."""
+        self.reached()
+        if not self._session.has_moved:
+            return []
         return self._session.rows("SELECT node FROM lookups_moved ORDER BY node", ())
 
     def names(self, world: int) -> int:

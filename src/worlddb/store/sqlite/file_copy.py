@@ -1,4 +1,4 @@
-"""Backup: a store to a new file, and a copy back into the place of a store.
+"""File copy: a store to a new file, and a copy back into the place of a store.
 
 Both go through SQLite, page by page in one transaction: whoever has a file open keeps a sound one,
 logs that a crash left behind are dealt with, and what does not come to its end changes nothing.
