@@ -38,12 +38,9 @@ from worlddb.identity.match_values import (
     DEFAULT_SETTINGS,
     Match,
     NamedNode,
-    New,
     Population,
-    Resolved,
     ResolverSettings,
     Tiebreaker,
-    Verdict,
 )
 from worlddb.identity.resolver import Resolver
 from worlddb.index.held_world import VectorRows, ranked
@@ -185,20 +182,23 @@ class StoreResolver:
         self._aliases: dict[int, list[str]] = {}
         self._attributes: dict[int, list[Mapping[str, str]]] = {}
         self._counts: dict[str, int] = {}
+        self._drafted_words: set[str] = set()
         self._shared: dict[tuple[str, ...], list[int]] = {}
         self._new_rows: list[int] | None = None
         self._population: Population | None = None
 
-    def verdict(self, node: DraftNode) -> Verdict:
-        """Return the verdict on a drafted node."""
+    def matches(self, node: DraftNode) -> tuple[Match, ...]:
+        """Return the nodes that a drafted node is or may be, best first.
+
+        Of a word that may be no name at all: the only node of exactly this name and type, if any.
+        """
         named = _named(node)
-        return self._exact(named) or self.of(named, set())
+        found = self._exact(named)
+        if found is not None:
+            return (found,)
+        return () if node.known_only else self.of(named, set())
 
-    def exact(self, node: DraftNode) -> Verdict:
-        """Return the only visible node with exactly the drafted node's name and type, if any."""
-        return self._exact(_named(node)) or New()
-
-    def _exact(self, named: NamedNode) -> Verdict | None:
+    def _exact(self, named: NamedNode) -> Match | None:
         """Resolve without the tiers: the only visible node with exactly this name and type.
 
         None if an attribute could speak against it or another node has the name; then the tiers
@@ -220,7 +220,7 @@ class StoreResolver:
             return None
         if read_name(found[0].names[0]).key != key:
             return None
-        match = Match(
+        return Match(
             option=found[0],
             tier="exact",
             score=1.0,
@@ -228,23 +228,22 @@ class StoreResolver:
             compared=(name, found[0].names[0]),
             reuses=True,
         )
-        return Resolved(match)
 
-    def of(self, named: NamedNode, apart: set[int]) -> Verdict:
-        """Return the verdict on a candidate, without the options whose rows are in `apart`."""
+    def of(self, named: NamedNode, apart: set[int]) -> tuple[Match, ...]:
+        """Return the matches of a candidate, without the options whose rows are in `apart`."""
         rows = self._best(self._candidates(named), self._most(named))
         if self._vectors is not None and named.vector is not None:
             types = {named.type, *GENERIC_TYPES}
             rows |= {*self._vectors.near(self.view, named.vector, types, self._settings.cosine)}
         options = self._options(rows - apart, named.attributes)
         if not options:
-            return New()
+            return ()
         if self._population is None:
             # Names are counted in this world only: other worlds belong to other people.
             total = self.reader.lookups.names(self._home)
             self._population = Population(total, self._holding)
         resolver = Resolver(self._settings, tiebreaker=self._tiebreaker)
-        return resolver.resolve(named, options, self._population)
+        return resolver.resolve(named, options, self._population).matches
 
     def named(self, row: int) -> NamedNode | None:
         """Return a stored node as a candidate; None if it has no name."""
@@ -259,6 +258,8 @@ class StoreResolver:
     def fetch(self, nodes: Sequence[DraftNode]) -> None:
         """Read everything that the verdicts on these drafted nodes need, in few statements."""
         named = [_named(node) for node in nodes]
+        names = (read_name(name) for one in named for name in one.names)
+        self._drafted_words.update(word for name in names for word in name.words)
         self._file({key for one in named for key in self._keys(one)})
         rows = {row for one in named for row in self._candidates(one)[: self._most(one)]}
         self._read_notes(self._keep(rows))
@@ -430,8 +431,11 @@ class StoreResolver:
     def _holding(self, word: str) -> int:
         """Return about how many names contain a word."""
         if word not in self._counts:
-            key = name_number(f"w:{word}", self._home)
-            self._counts[word] = self.reader.lookups.counts([key])[key]
+            # The words of all drafted names are counted with the first one: one statement.
+            words = {word, *self._drafted_words.difference(self._counts)}
+            keys = {name_number(f"w:{one}", self._home): one for one in words}
+            for key, count in self.reader.lookups.counts(keys).items():
+                self._counts[keys[key]] = count
         return self._counts[word]
 
 

@@ -56,13 +56,13 @@ Keys = Callable[[str], Iterable[str]]
 AttributeKeys = Callable[[Mapping[str, str]], Iterable[str]]
 
 
-@lru_cache(maxsize=KEYS_CACHED)
 def key_number(key: str) -> int:
     """Return the stored number of a key: 8 bytes of its hash."""
     hashed = blake3(key.encode("utf-8", "surrogatepass")).digest(8)
     return int.from_bytes(hashed, "big", signed=True)
 
 
+@lru_cache(maxsize=KEYS_CACHED)
 def name_number(key: str, world: int = ROOT_ROW) -> int:
     """Return the key number of a name among the names of a world; of the root, among all names."""
     return key_number(f"name\0{key}" if world == ROOT_ROW else f"name\0{world}\0{key}")

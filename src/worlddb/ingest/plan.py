@@ -35,7 +35,7 @@ from worlddb.claims.claim_lookup import (
 )
 from worlddb.claims.merged_claims import THROUGH
 from worlddb.errors import InvalidInputError, RejectedError
-from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
+from worlddb.identity.match_values import Match, ResolverSettings, Tiebreaker
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import STATED, NameIndex
 from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
@@ -268,11 +268,11 @@ def resolved(
     resolver.fetch([node for node in draft.nodes if node.resolvable])
     for node in draft.nodes:
         if node.resolvable:
-            verdict = resolver.exact(node) if node.known_only else resolver.verdict(node)
-            same, maybe = judged(resolver, verdict, home=row)
+            matches = resolver.matches(node)
+            same, maybe = judged(resolver, matches, home=row)
             if same is not None:
                 known[node.key] = same
-                tiers[node.key] = next(match.tier for match in verdict.matches if match.reuses)
+                tiers[node.key] = next(match.tier for match in matches if match.reuses)
             elif not node.known_only:
                 guesses[node.key] = maybe
         elif node.parent is None:
@@ -314,7 +314,7 @@ def _same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> di
 
 
 def judged(
-    resolver: StoreResolver, verdict: Verdict, home: int | None = None
+    resolver: StoreResolver, matches: Sequence[Match], home: int | None = None
 ) -> tuple[Id | None, list[Guess]]:
     """Return the node to use again, or the guesses to propose.
 
@@ -322,7 +322,7 @@ def judged(
     at `home` come before nodes that are only members there.
     """
     reader, moment = resolver.reader, resolver.view.moment
-    same = sorted(int(str(match.option.key)) for match in verdict.matches if match.reuses)
+    same = sorted(int(str(match.option.key)) for match in matches if match.reuses)
     if home is not None and len(same) > 1:
         same = [body.row for body in reader.bodies(same) if body.parent == home] or same
     if same and (len(same) == 1 or {*same} <= accepted_class(reader, same[:1], moment)):
@@ -334,7 +334,8 @@ def judged(
             score=round(match.confidence, 4),
             evidence={"compared": list(match.compared), **match.evidence},
         )
-        for match in acted_on(verdict)
+        for match in matches
+        if match.reuses or match.proposes
     ]
 
 

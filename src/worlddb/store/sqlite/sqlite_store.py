@@ -36,6 +36,7 @@ from worlddb.store.sqlite.database_file import (
 )
 from worlddb.store.sqlite.derived_tables import (
     PageCache,
+    TableSums,
 )
 from worlddb.store.sqlite.file_copy import (
     OldStoreView,
@@ -56,7 +57,6 @@ from worlddb.store.sqlite.gate import Gate, function_of, has_returned
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 from worlddb.store.sqlite.sqlite_session import SqliteReader, SqliteWriter
 from worlddb.store.sqlite.table_audit import edited_rows, lost_rows, lost_tables
-from worlddb.store.sqlite.table_sums import TableSums
 
 IDLE_READERS_MAX = 8
 """How many connections wait for the next reader; each has a page cache of its own."""
