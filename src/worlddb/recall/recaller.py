@@ -300,11 +300,11 @@ class Recaller:
         """Return the question's vector with its words weighed by how rare they are in a world."""
         if vector is None:
             return None
-        rarity, top = interior.text.rarity, interior.text.rarity_max
+        top = interior.text.rarity_max
         return self.search.vectors().ask_weighed(
             question_parts(
                 self.question.text,
-                lambda word: rarity(word) or top,
+                interior.rarity_of,
                 top,
                 frame_weight=SCALARS.frame_weight,
                 rarity_power=SCALARS.rarity_power,
@@ -400,7 +400,8 @@ class Recaller:
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
-            found["text"] = dict(wide.text(self.reader, asked(text), view.keep, depth))
+            said = asked(text, wide.languages(self.reader))
+            found["text"] = dict(wide.text(self.reader, said, view.keep, depth))
         if vector is not None:
             nearest = wide.nearest(self.reader, self.search.vectors(), vector, view.keep, depth)
             found["vector"] = dict(nearest)
@@ -415,7 +416,7 @@ class Recaller:
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
-            found["text"] |= wide.scored(self.reader, left, asked(text))
+            found["text"] |= wide.scored(self.reader, left, said)
         if graph is not None:
             graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))

@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future
 
 import apsw
 
-from worlddb.language.text_tokens import indexed
+from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.store.rows import ROOT_ROW, Head, NewText
 from worlddb.store.sqlite.database_file import SqlSession
 from worlddb.store.sqlite.schema import (
@@ -39,7 +39,7 @@ _INSERT_BATCH = (
 
 def _analysed(rows: Sequence[NewText]) -> tuple[int, tuple[str, ...]]:
     """Return the first of consecutive rows, and the words of all of them."""
-    words = tuple([f"{indexed(name)}{_BETWEEN}{indexed(text)}" for _, name, text in rows])
+    words = tuple([f"{indexed(name)}{_BETWEEN}{indexed_content(text)}" for _, name, text in rows])
     return rows[0][0], words
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from worlddb.errors import CorruptionError
-from worlddb.language.text_tokens import indexed
+from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.model.address import (
     ERASED,
     ROOT_ID,
@@ -528,7 +528,7 @@ class TextIndex:
 
     def insert(self, rows: Iterable[NewText]) -> None:
         """Index new nodes."""
-        words = ((row, indexed(name), indexed(content)) for row, name, content in rows)
+        words = ((row, indexed(name), indexed_content(content)) for row, name, content in rows)
         self._session.executemany(
             "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", words
         )
