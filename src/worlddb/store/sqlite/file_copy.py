@@ -27,7 +27,7 @@ from worlddb.store.sqlite.database_file import (
     refuse_bad_path,
     translated,
 )
-from worlddb.store.sqlite.file_watch import PartialFile, make_private
+from worlddb.store.sqlite.private_files import PartialFile, make_private
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import RLock
 
-from worlddb.store.sqlite.file_watch import two_logs
+from worlddb.store.sqlite.private_files import two_logs
 
 try:
     import fcntl

@@ -46,14 +46,15 @@ from worlddb.store.sqlite.file_copy import (
     refuse_bad_target,
 )
 from worlddb.store.sqlite.file_locks import LOCKED_FILES
-from worlddb.store.sqlite.file_watch import (
+from worlddb.store.sqlite.gate import (
     Checkpointer,
     FileWatch,
+    Gate,
     LostLogError,
-    make_private,
-    refuse_second_name,
+    function_of,
+    has_returned,
 )
-from worlddb.store.sqlite.gate import Gate, function_of, has_returned
+from worlddb.store.sqlite.private_files import make_private, refuse_second_name
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 from worlddb.store.sqlite.sqlite_session import SqliteReader, SqliteWriter
 from worlddb.store.sqlite.table_audit import edited_rows, lost_rows, lost_tables
