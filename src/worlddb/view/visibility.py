@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from worlddb.errors import InvalidInputError, NotFoundError, ProviderError, WorldDBError
 from worlddb.model.address import ID_BYTES, ROOT_ID, Id, parse_prefix
@@ -46,6 +46,9 @@ from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registration, Registry
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, ConflictRow, ProposalRow
+
+if TYPE_CHECKING:
+    from worlddb.view.node_filters import RowJudge
 
 BEFORE_EVERYTHING = -1
 """The commit number of a known time before the first commit: nothing was known."""
@@ -108,9 +111,7 @@ def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
     if as_of.known is not None:
         found = reader.commit_at(to_micros(as_of.known, "known"))
         known = BEFORE_EVERYTHING if found is None else found
-    valid = None
-    if as_of.valid is not None:
-        valid = from_micros(to_micros(as_of.valid, "valid"))
+    valid = None if as_of.valid is None else from_micros(to_micros(as_of.valid, "valid"))
     return Moment(from_micros(now), valid, known)
 
 
@@ -176,13 +177,11 @@ def inside(
     frontier = rest = candidates - children
     above: dict[int, set[int]] = {}
     while frontier:
-        for row in frontier:
-            above.setdefault(row, set())
         if frontier is not rest:
             parents = reader.parents(frontier, moment.known)
         for row in frontier:
-            if (parent := parents.get(row)) is not None:
-                above[row].add(parent)
+            parent = parents.get(row)
+            above[row] = set() if parent is None else {parent}
         if members:
             for item in reader.edges_at(frontier, "in", MEMBERSHIP, moment.known):
                 if moment.holds(item.edge):
@@ -223,7 +222,7 @@ class View:
     have ended are seen. With `within`, a node must also be inside one world of each of those
     groups. `types` leaves the nodes of these types and `instances` alone, `chosen` what it returns,
     `answers` those that have something to say; a node that is only a name is an answer where its
-    type is asked for.
+    type is asked for. `where` is a filter of what may be found; names that lead there pass it by.
     """
 
     def __init__(
@@ -239,8 +238,10 @@ class View:
         chosen: Callable[[set[int]], set[int]] | None = None,
         answers: bool = False,
         within: Sequence[Sequence[int]] = (),
+        where: RowJudge | None = None,
     ) -> None:
         self.reader = reader
+        self.where = where
         self.moment = moment
         self.worlds = worlds
         self.members = members
@@ -269,19 +270,20 @@ class View:
         self, rows: set[int], worlds: Sequence[int], parents: Parents | None = None
     ) -> set[int]:
         """Return those of some rows that are inside any of `worlds`."""
-        seen: set[int] = set()
-        for world in worlds:
-            seen |= inside(self.reader, world, rows, self.moment, self.members, parents)
-        return seen
+        about = self.moment, self.members, parents
+        return set[int]().union(*(inside(self.reader, world, rows, *about) for world in worlds))
 
     def keep(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that can be seen."""
+        if self.where is not None:
+            rows = self.where.keep(rows)
         return self.keep_time(self.keep_world(rows))
 
     def keep_bodies(self, bodies: Sequence[BodyRow]) -> set[int]:
         """Return the rows of those nodes, as this view's commit has them, that can be seen."""
         parents = {body.row: body.parent for body in bodies}
-        wanted = self.keep_world(parents, parents)
+        rows = parents if self.where is None else self.where.keep(parents)
+        wanted = self.keep_world(rows, parents)
         return self._holding(body for body in bodies if body.row in wanted)
 
     def keep_time_of(self, rows: Iterable[int]) -> set[int]:
@@ -545,9 +547,8 @@ def proposal_value(row: ProposalRow, edge: Id, left: Id, right: Id) -> Proposal:
 def conflicts(reader: Reader, moment: Moment, include_settled: bool) -> list[Conflict]:
     """Return the conflicts at the moment; with `include_settled`, also those that are over."""
     rows = reader.conflicts(None, moment.known)
-    return conflict_values(
-        reader, rows if include_settled else open_conflicts(reader, rows, moment)
-    )
+    rows = rows if include_settled else open_conflicts(reader, rows, moment)
+    return conflict_values(reader, rows)
 
 
 def open_conflicts(
