@@ -179,8 +179,10 @@ def prepare(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
     known, guesses, tiers = resolved(resolver, request.draft, target.home_row)
-    outlasted = outlasting(reader, request.draft, known)
-    request = replace(request, draft=without_unknown(request.draft, known))
+    said_before = any(not node.resolvable and node.key in known for node in request.draft.nodes)
+    outlasted = outlasting(reader, request.draft, known) if said_before else {}
+    if any(node.known_only for node in request.draft.nodes):
+        request = replace(request, draft=without_unknown(request.draft, known))
     if before is not None:
         seen = resolver.seen(before.known.values())
         known |= {key: ident for key, ident in before.known.items() if ident in seen}

@@ -64,6 +64,9 @@ class Marks:
         return replace(draft, nodes=tuple(nodes), edges=tuple(edges))
 
 
+NO_MARKS = Marks(metadata=None, expires=None)
+
+
 def marks_of(
     metadata: Mapping[str, Any] | None,
     *,

@@ -14,7 +14,7 @@ from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
 from worlddb.ingest.ingestion import ended_by, is_immediate
 from worlddb.ingest.plan import Outcome, Target, WritePlan, WriteRequest
 from worlddb.ingest.stated_names import Aliases, stated_names
-from worlddb.memory.memory_marks import Marks, marks_of
+from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     SESSION,
@@ -120,7 +120,8 @@ class MemoryWriter:
     ) -> Written:
         """Remember messages; see `Memory.write`."""
         scopes = tuple(name for group in self.scopes.written(scope) for name in group)
-        given = marks_of(now=self.engine.clock(), **marks)
+        is_marked = any(value not in (None, False) for value in marks.values())
+        given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
         encode_metadata(given.metadata, self.engine.limits)
         is_named = names is not None or aliases is not None
         stated = stated_names(names, aliases) if is_named else None
@@ -137,7 +138,8 @@ class MemoryWriter:
 
         def request() -> WriteRequest:
             draft, waiting = ingestion.draft(messages, at, chosen, last)
-            draft = given.ending(draft if stated is None else stated.added_to(draft))
+            draft = draft if stated is None else stated.added_to(draft)
+            draft = draft if given.expires is None else given.ending(draft)
             return WriteRequest(
                 draft=draft,
                 memory=draft.nodes[0].key,
