@@ -120,7 +120,7 @@ class MemoryWriter:
     ) -> Written:
         """Remember messages; see `Memory.write`."""
         scopes = tuple(name for group in self.scopes.written(scope) for name in group)
-        is_marked = any(value not in (None, False) for value in marks.values())
+        is_marked = any(one is not None and one is not False for one in marks.values())
         given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
         encode_metadata(given.metadata, self.engine.limits)
         is_named = names is not None or aliases is not None
