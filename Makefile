@@ -40,9 +40,10 @@ fuzz: $(READY) ## the property tests, much deeper
 chaos: $(READY) ## kills, power cuts, copies, flipped bytes, interrupts, hostile input; half an hour
 	cd tests && ../$(BIN)/python -m chaos
 
-outside: $(READY) ## the MCP Inspector and the official conformance suite (from npm, into ~/.cache)
+outside: $(READY) ## outside referees: MCP (from npm) and agent frameworks (from PyPI), into ~/.cache
 	$(BIN)/python tests/outside/install.py
-	$(BIN)/python -m pytest tests/outside
+	$(BIN)/python tests/referees/install.py
+	$(BIN)/python -m pytest tests/outside tests/referees -rs
 
 lint: $(READY) ## style, types, tidy rules
 	$(BIN)/ruff check .

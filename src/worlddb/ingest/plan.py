@@ -315,11 +315,14 @@ def judged(
     Several nodes of the same name count as one only if they were accepted as one. Nodes that live
     at `home` come before nodes that are only members there.
     """
-    reader, moment = resolver.reader, resolver.view.moment
+    reader, view = resolver.reader, resolver.view
     same = sorted(int(str(match.option.key)) for match in matches if match.reuses)
     if home is not None and len(same) > 1:
         same = [body.row for body in reader.bodies(same) if body.parent == home] or same
-    if same and (len(same) == 1 or {*same} <= accepted_class(reader, same[:1], moment)):
+    if len(same) > 1:
+        accepted = accepted_class(reader, same[:1], view.moment, inside=view.keep_world)
+        same = same if accepted.issuperset(same) else []
+    if same:
         return resolver.ident(same[0]), []
     return None, [
         Guess(

@@ -409,9 +409,9 @@ class Recaller:
             said = asked(text, wide.languages(self.reader))
             few = self._few(FEW_TEXTS_MAX)
             if few is None:
-                found["text"] = dict(wide.text(self.reader, said, view.keep, depth))
+                found["text"] = dict(wide.text(view, said, depth))
             else:
-                found["text"] = _best_of(wide.scored(self.reader, few, said), depth)
+                found["text"] = _best_of(wide.scored(view, few, said), depth)
         if vector is not None:
             few = self._few(FEW_VECTORS_MAX)
             vectors = self.search.vectors()
@@ -431,7 +431,7 @@ class Recaller:
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
-            found["text"] |= wide.scored(self.reader, left, said)
+            found["text"] |= wide.scored(view, left, said)
         if graph is not None:
             graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
