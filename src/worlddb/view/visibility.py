@@ -528,7 +528,7 @@ def proposals(reader: Reader, status: ProposalStatus | None, moment: Moment) -> 
         statuses = ", ".join(get_args(ProposalStatus))
         raise InvalidInputError(f"status {status!r}: use one of {statuses}, or None for all")
     rows = reader.proposals(status, None, moment.known)
-    staged = _edges_of(reader, rows)
+    staged = {item.row: item.edge for item in reader.edges(row.edge for row in rows)}
     return [
         proposal_value(row, edge.id, edge.source, edge.target)
         for row in rows
@@ -569,7 +569,7 @@ def open_conflicts(
 
 def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:
     """Return stored conflicts as public values."""
-    flagged = _edges_of(reader, rows)
+    flagged = {item.row: item.edge for item in reader.edges(row.edge for row in rows)}
     return [
         Conflict(
             edge=edge.id,
@@ -581,11 +581,6 @@ def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:
         for row in rows
         for edge in (flagged[row.edge],)
     ]
-
-
-def _edges_of(reader: Reader, rows: Iterable[ProposalRow | ConflictRow]) -> dict[int, Edge]:
-    """Return the edges of proposals or conflicts, by their rows."""
-    return {item.row: item.edge for item in reader.edges(row.edge for row in rows)}
 
 
 def export_identity(reader: Reader, row: int, moment: Moment) -> Identity:
