@@ -84,13 +84,17 @@ class Bm25:
         count = len(self._postings.get(word, ()))
         return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
 
+    def places_of(self, word: str) -> NDArray[np.intp]:
+        """Return the documents that contain a word."""
+        packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
+        return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
+
     def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
         """Return which documents contain all the words."""
         wanted = set(words)
         counts = np.zeros(len(self), dtype=np.int64)
         for word in wanted:
-            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
-            counts[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += 1
+            counts[self.places_of(word)] += 1
         return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
 
     @property
@@ -330,6 +334,11 @@ class HeldWorld:
             self.ends[place] = min(self.ends[place], int(change.detail["valid_to"]))
         else:
             self.parents[place] = reader.parents([row])[row] or 0
+
+    def having(self, tokens: Iterable[str]) -> NDArray[np.int64]:
+        """Return the rows of the nodes that have any of some tokens."""
+        places = [self.text.places_of(token) for token in tokens]
+        return np.frombuffer(self.rows, dtype=np.int64)[np.concatenate(places)]
 
     def rarity_of(self, said: str) -> float:
         """Return the rarity of a word as it was written: that of its rarest token.

@@ -7,8 +7,11 @@ TextIndex  the words of every node (FTS5); words come analysed, and are never FT
 from __future__ import annotations
 
 import json
+import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from types import NoneType
 from typing import Any, NamedTuple
 
 import apsw
@@ -77,6 +80,13 @@ FILE_AGAIN = (
 
 COUNTED_MAX = 2_000
 """More nodes with a word than this are estimated: counting them all takes as long as a search."""
+DAMAGE = (ValueError, TypeError, AttributeError, OverflowError, struct.error, CorruptionError)
+"""What reading a damaged row raises. One flipped bit turns a number into a text or into nothing."""
+_BODY_TYPES = frozenset(
+    (int, bytes, str, parent, str, str, int, valid_to)
+    for parent, valid_to in product((int, NoneType), repeat=2)
+)
+"""What the fields of a body may be; SQLite checks them only when they are written."""
 Notes = dict[str, list[str]]  # The notes of one node by kind.
 
 
@@ -172,7 +182,7 @@ class NodeTable:
                 found = self._then(map(_NodeColumns._make, found), wanted, known)
             notes = self._notes(wanted, known)
             return dict([self._value(columns, notes) for columns in found])
-        except (ValueError, CorruptionError) as error:  # No UTF-8, no JSON, no time.
+        except DAMAGE as error:  # No UTF-8, no JSON, no time, or of another type.
             raise first_damage(self._session, wanted, error) from error
 
     def _then(
@@ -245,7 +255,7 @@ class NodeTable:
                         parent=past.get(("node.parent", body.row), body.parent),
                         valid_to=past.get(("node.valid_to", body.row), body.valid_to),
                     )
-                yield body
+                yield sound_body(body)
         except UnicodeDecodeError as error:
             raise first_damage(self._session, wanted, error) from error
 
@@ -437,6 +447,17 @@ def _merged(texts: Iterable[str]) -> dict[str, Any]:
     return {key: value for text in texts for key, value in json.loads(text).items()}
 
 
+def sound_body(body: BodyRow) -> BodyRow:
+    """Return a body as it is.
+
+    Raises:
+        CorruptionError: a field is of another type than was written.
+    """
+    if tuple(map(type, body)) not in _BODY_TYPES:
+        raise _damaged(body.id, "cannot be read (a field is of another type than was written)")
+    return body
+
+
 def refuse_changed(found: Iterable[Any]) -> None:
     """Refuse nodes (row, id, state, type, name, content, created_at, …, blind) that were changed.
 
@@ -448,7 +469,7 @@ def refuse_changed(found: Iterable[Any]) -> None:
     """
     for _, ident, _, type_, name, content, created_at, *_, blind in found:
         if not has_address(ident, type_, name, content, created_at, blind):
-            raise _damage(ident, "is not what was written (its fields do not hash to its id)")
+            raise _damaged(ident, "is not what was written (its fields do not hash to its id)")
 
 
 def first_damage(session: SqlSession, rows: list[int], error: Exception) -> CorruptionError:
@@ -463,16 +484,17 @@ def first_damage(session: SqlSession, rows: list[int], error: Exception) -> Corr
             texts.decode()
             from_micros(valid_from)
             from_micros(valid_from if valid_to is None else valid_to)
-        except (ValueError, CorruptionError) as damage:
-            return _damage(ident, f"cannot be read ({damage})")
+        except DAMAGE as damage:
+            return _damaged(ident, f"cannot be read ({damage})")
     if isinstance(error, CorruptionError):
         return error
     return CorruptionError(f"a node cannot be read ({error}); {WAY_OUT}")
 
 
-def _damage(ident: bytes, what: str) -> CorruptionError:
+def _damaged(ident: Any, what: str) -> CorruptionError:
+    name = ident.hex() if isinstance(ident, bytes) else repr(ident)
     return CorruptionError(
-        f"node {ident.hex()} {what}: the file was damaged or changed by another program; "
+        f"node {name} {what}: the file was damaged or changed by another program; "
         f"{WAY_OUT}, or open the store with verify_reads=False to see what is there"
     )
 
