@@ -25,8 +25,15 @@ EXAMPLES = {
     "openai_agents_session": ("agents", "4 items"),
     "anthropic_memory_tool": ("anthropic", "Green tea: 75 degrees."),
     "claude_agent_session": ("claude_agent_sdk", "s1"),
+    "pydantic_ai_memory": ("pydantic_ai_harness", "tea.md"),
+    "llama_index_memory": ("llama_index", "Oslo"),
+    "strands_memory": ("strands", "Sarah Chen moved to Oslo."),
 }
-EXTRAS = {"agents": "openai-agents", "langchain_core": "langchain"}
+EXTRAS = {
+    "agents": "openai-agents",
+    "langchain_core": "langchain",
+    "pydantic_ai_harness": "pydantic-ai",
+}
 
 
 def need(module: str) -> None:
@@ -105,3 +112,35 @@ def test_sessions_of_the_claude_sdk_pass_its_contracts() -> None:
         return WorldSessionStore(worlddb.open(":memory:", embedder="none"))
 
     asyncio.run(run_session_store_conformance(make))
+
+
+def test_an_operation_of_pydantic_ai_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
+    need("pydantic_ai_harness")
+    from pydantic_ai_harness.memory import (
+        MemoryOperation,
+        MemoryOperationConflictError,
+        MetadataMemoryStore,
+    )
+
+    from worlddb.adapters.pydantic_ai import WorldMemoryStore
+
+    async def run(store: Any) -> None:
+        assert isinstance(store, MetadataMemoryStore)
+        once = MemoryOperation(id="op/1", fingerprint="a")
+        assert await store.get_operation(once) is None
+        done = await store.write("n.md", "text", expected_version=None, operation=once)
+        again = await store.write("n.md", "text", expected_version=None, operation=once)
+        assert (again.version, again.replayed, again.existed) == (done.version, True, False)
+        with pytest.raises(MemoryOperationConflictError):
+            await store.get_operation(MemoryOperation(id="op/1", fingerprint="b"))
+        file = await store.read("n.md", max_chars=2)
+        assert (file.content, file.truncated, file.operation_id) == ("te", True, "op/1")
+        ended = await store.delete("n.md", expected_version=done.version)
+        assert (ended.version, ended.existed) == (None, True)
+        assert await store.read("n.md", max_chars=10) is None
+        assert await store.list_paths(limit=5) == []
+        with pytest.raises(ValueError, match="invalid"):
+            await store.read("../n.md", max_chars=1)
+
+    with Memory(tmp_path / "m.db", embedder="none") as memory:
+        asyncio.run(run(WorldMemoryStore(memory)))

@@ -26,6 +26,9 @@ PACKAGES = [
     "openai-agents==0.24.0",
     "anthropic==2.8.0",
     "claude-agent-sdk==0.2.182",
+    "pydantic-ai-harness==0.62.0",
+    "llama-index-core==0.14.25",
+    "strands-agents==1.62.0",
     # What the tests of the frameworks need, and what builds the metadata of their sources.
     *("pytest-asyncio", "pytest-retry", "hatchling", "hatch-fancy-pypi-readme"),
 ]
@@ -68,7 +71,7 @@ def missing() -> str | None:
     wanted = [PYTHON, *(HOME / source.package for source in SOURCES.values())]
     if all(path.exists() for path in wanted):
         return None
-    return "the frameworks are not installed; 'make outside' installs them, once (700 MB)"
+    return "the frameworks are not installed; 'make outside' installs them, once (1 GB)"
 
 
 def install() -> int:
