@@ -20,10 +20,10 @@ from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.extractors import messages_of, same_text
 from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
-from worlddb.ingest.ingestion import ended_by
-from worlddb.ingest.plan import Outcome, Target, WriteRequest
+from worlddb.ingest.ingestion import ended_by, is_immediate
+from worlddb.ingest.plan import Outcome, Target, WritePlan, WriteRequest
 from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
-from worlddb.memory.memory_marks import Marks, marks_of
+from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     SESSION,
@@ -152,9 +152,11 @@ class MemoryWriter:
     ) -> Written:
         """Remember messages; see `Memory.write`."""
         scopes = tuple(name for group in self.scopes.written(scope) for name in group)
-        given = marks_of(now=self.engine.clock(), **marks)
+        is_marked = any(one is not None and one is not False for one in marks.values())
+        given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
         encode_metadata(given.metadata, self.engine.limits)
-        stated = stated_names(names, aliases)
+        is_named = names is not None or aliases is not None
+        stated = stated_names(names, aliases) if is_named else None
         # With a key of its own, a single message stands by itself: the caller knows what is new.
         is_alone = idempotency_key is not None and len(messages) == 1
         destination = ScopeDestination(
@@ -191,12 +193,33 @@ class MemoryWriter:
         at: Instant | None,
         source: str | Sequence[str] | None,
         given: Marks,
-        stated: StatedNames,
+        stated: StatedNames | None,
         extractor: Extractor | str | None,
         is_chat: bool,
     ) -> Written:
         """Write what is new of some messages: all of them, or what a chat has grown by."""
         ingestion = self.engine.ingestion
+        chosen = self.extractor if extractor is None else extractor
+
+        def request() -> WriteRequest:
+            draft, waiting = ingestion.draft(messages, at, chosen, last)
+            if is_chat:
+                draft = chat_draft(draft, messages, session=destination.goes_on(messages))
+            draft = draft if stated is None else stated.added_to(draft)
+            draft = draft if given.expires is None else given.ending(draft)
+            return WriteRequest(
+                draft=draft if growth is None else without_session(draft),
+                memory=draft.nodes[0].key,
+                destination=destination,
+                target=target,
+                actor=self.actor,
+                source=source,
+                metadata=given.metadata,
+                of_parts=ids_of_turns(draft, messages) if is_chat else {},
+                waiting=waiting,
+                supersede=self.supersede,
+            )
+
         with ingestion.snapshot() as reader:
             growth = destination.grown(reader, reader.head().time)
             destination = replace(destination, growth=growth)
@@ -205,29 +228,13 @@ class MemoryWriter:
             if not destination.chat:
                 messages = ingestion.spelled_as_known(reader, messages, target)
             last = reader.head().time
+            is_new = target.written is None and bool(messages)
+            plan = ingestion.plan(request(), reader) if is_new and is_immediate(chosen) else None
         if target.written is not None:
             return self._known(target.written)
         if growth is not None and not growth.fresh:
             return self._known(growth.session)
-        draft, waiting = ingestion.draft(
-            messages, at, self.extractor if extractor is None else extractor, last
-        )
-        if is_chat:
-            draft = chat_draft(draft, messages, session=destination.goes_on(messages))
-        draft = given.ending(stated.added_to(draft))
-        request = WriteRequest(
-            draft=draft if growth is None else without_session(draft),
-            memory=draft.nodes[0].key,
-            destination=destination,
-            target=target,
-            actor=self.actor,
-            source=source,
-            metadata=given.metadata,
-            of_parts=ids_of_turns(draft, messages),
-            waiting=waiting,
-            supersede=self.supersede,
-        )
-        return self._commit(request, destination.scopes)
+        return self._commit(plan or ingestion.plan(request()), destination.scopes)
 
     def amend(
         self,
@@ -278,7 +285,7 @@ class MemoryWriter:
             supersede=self.supersede,
             replaces=old.id,
         )
-        return self._commit(request, names)
+        return self._commit(self.engine.ingestion.plan(request), names)
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Mark a memory; see `Memory.pin`."""
@@ -302,9 +309,9 @@ class MemoryWriter:
                 tx.retire(old.id, at=from_micros(given.expires))
         return self._written(old.id, names, commit=tx.commit)
 
-    def _commit(self, request: WriteRequest, names: Sequence[ScopeName]) -> Written:
-        ingestion = self.engine.ingestion
-        outcome, commit, target = ingestion.commit(request)
+    def _commit(self, plan: WritePlan, names: Sequence[ScopeName]) -> Written:
+        ingestion, request = self.engine.ingestion, plan.asked
+        outcome, commit, target = ingestion.commit(plan)
         if target.written is not None:
             return self._known(target.written)
         ingestion.look_again(target.home, outcome.created, self.recluster)
@@ -356,8 +363,7 @@ class MemoryWriter:
         created = set(outcome.created)
         drafted = draft.nodes if draft is not None else ()
         linked = [node for node in drafted if node.resolvable and node.key in outcome.ids]
-        with self.engine.store.read() as reader:
-            shown, root = self.scopes.own_commit(reader, commit, self._home(names))
+        shown, root = self.scopes.own_commit(commit, self._home(names))
         return Written(
             id=memory,
             created=memory in created,
