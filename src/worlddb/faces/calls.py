@@ -18,6 +18,7 @@ import re
 
 from worlddb.faces.call_parts import Call, Effect, Parameter, ParameterType, Toolset
 from worlddb.faces.graph_calls import graph_calls
+from worlddb.faces.pin_calls import pin_calls
 
 __all__ = ["CALLS", "Call", "Effect", "Parameter", "ParameterType", "Toolset", "call_named"]
 
@@ -478,34 +479,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
         tool="memory_amend",
         command="amend",
     ),
-    Call(
-        name="pin",
-        title="Pin a memory",
-        summary="Give a memory first, whatever the question",
-        help="Pin a memory, so that {context} gives it first: a standing instruction or core fact.",
-        parameters=(ID, *SCOPES),
-        result="Remembered",
-        effect="change",
-        path="/v1/memories/{id}/pin",
-        tool="memory_pin",
-        toolset="graph",
-        command="pin",
-        examples=("pin 3f2a",),
-    ),
-    Call(
-        name="unpin",
-        title="Unpin a memory",
-        summary="Take the pin from a memory",
-        help="Take the pin from a memory. It stays remembered; {context} gives it first no longer.",
-        parameters=(ID, *SCOPES),
-        result="Remembered",
-        effect="change",
-        path="/v1/memories/{id}/unpin",
-        tool="memory_unpin",
-        toolset="graph",
-        command="unpin",
-        examples=("unpin 3f2a",),
-    ),
+    *pin_calls(ID, SCOPES),
     Call(
         name="retire",
         title="Retire a memory",

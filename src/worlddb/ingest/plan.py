@@ -145,8 +145,7 @@ class WritePlan:
 
     `asked` is the request as it was made; in `request` the draft is without the words that are no
     names here. `tiers` says which tier found a name that is used again; `linked` are the places,
-    among the edges of the draft, of those that are in the store already. `outlasted` are memories
-    with the text of a drafted one that end earlier: the drafted one takes their place.
+    among the edges, of those in the store. `outlasted` are memories that drafted ones replace.
     """
 
     asked: WriteRequest
@@ -370,8 +369,7 @@ def apply(
 ) -> Outcome:
     """Carry out a plan; the order of the steps is the order of this function.
 
-    The relations in `refused` are left out, for the reasons given; a handler that refuses another
-    one raises `RefusedRelationError`.
+    The relations in `refused` are left out; another refusal raises `RefusedRelationError`.
     """
     request, target, draft = plan.request, plan.target, plan.request.draft
     outcome = Outcome(ids=dict(target.anchors))
@@ -406,8 +404,8 @@ def apply(
             target.key.write(tx, memory)
         if request.waiting is not None:
             put_into_queue(tx, memory, request.waiting)
-    for key, said in request.of_parts.items():
-        tx.add_metadata(outcome.ids[key], said)
+    for key in request.of_parts:
+        tx.add_metadata(outcome.ids[key], request.of_parts[key])
     tx.derive(names.take_in)
     return outcome
 
