@@ -13,10 +13,11 @@ H2  Only the statistics of the world itself decide which words are rare. So a sc
 
 from __future__ import annotations
 
+import math
 import threading
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
@@ -56,6 +57,11 @@ Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
 
+def inverse_frequency(count: int, total: int) -> float:
+    """Return the inverse document frequency of a word that `count` of `total` documents have."""
+    return math.log1p((total - count + 0.5) / (count + 0.5))
+
+
 class Bm25:
     """BM25 over numbered documents. A posting is a document and a count, packed in one integer."""
 
@@ -79,10 +85,14 @@ class Bm25:
         self._lengths.append(len(words))
         self._total += len(words)
 
+    def count(self, word: str) -> int:
+        """Return how many documents have a word."""
+        return len(self._postings.get(word, ()))
+
     def rarity(self, word: str) -> float:
         """Return the inverse document frequency of a word; 0 if no document has it."""
-        count = len(self._postings.get(word, ()))
-        return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
+        count = self.count(word)
+        return inverse_frequency(count, len(self)) if count else 0.0
 
     def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
         """Return which documents contain all the words."""
@@ -96,10 +106,13 @@ class Bm25:
     @property
     def rarity_max(self) -> float:
         """The highest possible rarity."""
-        return float(np.log1p((len(self) + 0.5) / 0.5))
+        return inverse_frequency(0, len(self))
 
-    def scores(self, words: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the score of every document for weighted words."""
+    def scores(
+        self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the score of every document for weighted words; rare by these, or by `rarity`."""
+        rarity = rarity or self.rarity
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scores = np.zeros(len(self))
         if not self._total:
@@ -112,7 +125,7 @@ class Bm25:
                 packed = np.frombuffer(postings, dtype=np.uint64)
                 places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
                 counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * self.rarity(word) * (k1 + 1)
+                gain = weight * rarity(word) * (k1 + 1)
                 scores[places] += gain * counts / (counts + norms[places])
         return scores
 
@@ -533,9 +546,14 @@ class HeldWorlds:
         return fits
 
 
+def asked_words(question: str) -> dict[str, float]:
+    """Return the words of a question that texts are searched for, with how much each counts."""
+    return weights_of(asked(question), SCALARS.frame_weight)
+
+
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
-    return interior.text.scores(weights_of(asked(question), SCALARS.frame_weight))
+    return interior.text.scores(asked_words(question))
 
 
 class VectorRows:

@@ -15,21 +15,24 @@ from __future__ import annotations
 import struct
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
 from worlddb.errors import StorageError
+from worlddb.index.held_world import Bm25, inverse_frequency
 from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import STORED
 from worlddb.index.vectors import Vectors
 from worlddb.language.text_tokens import words
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import ModelRow
+from worlddb.store.rows import ROOT_ROW, ModelRow
+from worlddb.view.visibility import is_answer
 
 CANDIDATES_MAX = 1_200
 """About how many nodes the database ranks for one question; more would take too long."""
@@ -39,6 +42,11 @@ DEPTH_GROWTH = 4  # factor by which a search that kept too few nodes looks deepe
 COUNTS_MAX = 100_000  # words whose counts are remembered: some megabytes
 REMEMBERED_FROM = 200  # a rarer word is counted each time: one more node changes its weight
 GROWTH = 1.1  # counts are read again when the store has grown by a tenth
+SAMPLED_NODES = 2_048
+"""Nodes of which a sample is made. Where one in six is an answer, 340 are left, and their spread is
+known within some 4 %."""
+SAMPLE_MIN = 50  # answers; fewer tell nothing of the others
+SAMPLES_KEPT = 8  # a few megabytes; one for each set of types that is asked for
 
 SUFFIX = "-vectors"
 Keep = Callable[[Sequence[int]], set[int]]
@@ -47,6 +55,15 @@ Found = list[tuple[int, float]]
 """(row, score) pairs."""
 
 _PLACE = struct.Struct("<qq32s")
+
+
+class NodeSample(NamedTuple):
+    """Some nodes that could be answers, and about how many such nodes the store has."""
+
+    rows: list[int]
+    text: Bm25
+    matrix: NDArray[np.float32] | None
+    count: int
 
 
 class NearestIndex:
@@ -166,16 +183,51 @@ class StoreSearch:
         self._nearby = NearestIndex(store)
         self._counts: dict[str, int] = {}
         self._counted_at = 0
+        self._samples: dict[tuple[frozenset[str] | None, int, bool], NodeSample | None] = {}
 
     def forget(self) -> None:
-        """Drop the nearest-neighbour index without saving it."""
+        """Drop the nearest-neighbour index without saving it, and what was sampled."""
         self._nearby.forget()
+        with self._lock:
+            self._samples.clear()
+
+    # -- all nodes ---------------------------------------------------------------------------------
+
+    def sample(
+        self, reader: Reader, vectors: Vectors | None, types: frozenset[str] | None
+    ) -> NodeSample | None:
+        """Return a sample of the nodes that could be answers, of some types; None if too few.
+
+        It tells how usual a score is, so it asks neither for worlds nor for validity. It depends on
+        the store alone: every n-th node up to the last power of two.
+        """
+        nodes = reader.head().nodes
+        last = 1 << (nodes.bit_length() - 1)
+        key = types, last, vectors is None
+        with self._lock:
+            if key in self._samples:
+                return self._samples[key]
+        chosen = range(ROOT_ROW + 1, last + 1, max(1, last // SAMPLED_NODES))
+        text, rows = Bm25(), []
+        for body in reader.bodies(chosen):
+            if is_answer(body, names=types is not None) and (types is None or body.type in types):
+                rows.append(body.row)
+                text.add(words(f"{body.name} {body.content}"))
+        found = None
+        if len(rows) >= SAMPLE_MIN:
+            matrix = None if vectors is None else vectors.load(reader, rows)
+            found = NodeSample(rows, text, matrix, round(nodes * len(rows) / len(chosen)))
+        with self._lock:
+            while len(self._samples) >= SAMPLES_KEPT:
+                self._samples.pop(next(iter(self._samples)))
+            self._samples[key] = found
+        return found
 
     # -- words -------------------------------------------------------------------------------------
 
-    def text(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found:
-        """Return (row, score) of the best visible nodes by words."""
-        counts = self.counts_of(reader, asked)
+    def text(self, reader: Reader, asked: Mapping[str, float], keep: Keep, most: int) -> Found:
+        """Return (row, score) of the best visible nodes by weighted words."""
+        counts = self.counts_of(reader, list(asked))
         there = sorted((word for word in asked if counts[word]), key=lambda word: counts[word])
         rare: list[str] = []
         for word in there:
@@ -183,23 +235,27 @@ class StoreSearch:
                 break
             rare.append(word)
         common = there[len(rare) :]
-        deep = max(WEIGHED_TIMES * most, WEIGHED_MIN) if common else most
+        deep = max(WEIGHED_TIMES * most, WEIGHED_MIN)
         found: Found = []
         if rare:
             found = _until_enough(lambda deep: reader.texts.match(rare, deep), keep, most, deep)
-        if not common:
-            return _tied_by_id(reader, found)[:most]
-        if not found:
+        if not found and common:
             found = _until_enough(
                 lambda deep: _newest(reader, common, deep), keep, most, deep, with_ties=False
             )
-        return self._weighed(reader, sorted(row for row, _ in found), there, counts)[:most]
+        return self._weighed(reader, sorted(row for row, _ in found), asked, counts)[:most]
 
-    def scored(self, reader: Reader, rows: Sequence[int], asked: Sequence[str]) -> dict[int, float]:
-        """Return the BM25 score of some nodes."""
-        counts = self.counts_of(reader, asked) if rows else {}
-        there = [word for word in asked if counts.get(word)]
-        return dict(self._weighed(reader, sorted(rows), there, counts))
+    def scored(
+        self, reader: Reader, rows: Sequence[int], asked: Mapping[str, float]
+    ) -> dict[int, float]:
+        """Return the BM25 score of some nodes for weighted words."""
+        counts = self.counts_of(reader, list(asked)) if rows else {}
+        return dict(self._weighed(reader, sorted(rows), asked, counts))
+
+    def rarity(self, reader: Reader, asked: Sequence[str]) -> dict[str, float]:
+        """Return the inverse document frequency of each word that some node has."""
+        counts, total = self.counts_of(reader, asked), reader.head().nodes
+        return {word: inverse_frequency(count, total) for word, count in counts.items() if count}
 
     def every(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found | None:
         """Return (row, score) of all visible nodes with any of the words, best first.
@@ -239,13 +295,14 @@ class StoreSearch:
             return found
 
     def _weighed(
-        self, reader: Reader, rows: list[int], asked: list[str], counts: dict[str, int]
+        self, reader: Reader, rows: list[int], asked: Mapping[str, float], counts: dict[str, int]
     ) -> Found:
         """Return rows with their BM25 over all words of the question, best first, ties by id."""
         total, average = reader.head().nodes, reader.texts.average_length() or 1.0
         rarity = {
-            word: float(np.log1p((total - counts[word] + 0.5) / (counts[word] + 0.5)))
-            for word in asked
+            word: weight * inverse_frequency(counts[word], total)
+            for word, weight in asked.items()
+            if counts.get(word)
         }
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scored = []
@@ -255,7 +312,7 @@ class StoreSearch:
             times = Counter(said)
             score = sum(
                 rarity[word] * times[word] * (k1 + 1) / (times[word] + norm)
-                for word in asked
+                for word in rarity
                 if word in times
             )
             scored.append((-score, body.id, body.row))

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
-from worlddb.index.held_world import HeldWorld, Scores, VectorRows, ranked, text_scores
+from worlddb.index.held_world import (
+    HeldWorld,
+    Scores,
+    VectorRows,
+    asked_words,
+    ranked,
+    text_scores,
+)
 from worlddb.index.search import Search
 from worlddb.index.store_search import Found
 from worlddb.language.text_tokens import asked, words
@@ -121,7 +128,7 @@ def _wide(
         return wide.nearest(reader, search.vectors(), wanted, keep, most)
     if match != "any":
         return wide.strict(reader, words(text), match == "phrase", keep, most)
-    return wide.text(reader, asked(text), keep, most)
+    return wide.text(reader, asked_words(text), keep, most)
 
 
 def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:

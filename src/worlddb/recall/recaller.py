@@ -16,7 +16,7 @@ candidate in the arrays of one question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -30,7 +30,9 @@ from worlddb.index.held_world import (
     HeldWorld,
     Scores,
     VectorRows,
+    asked_words,
     forms_of,
+    inverse_frequency,
     ranked,
     speaker_of,
     text_scores,
@@ -39,7 +41,7 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
 from worlddb.language.ranking_features import question_parts
-from worlddb.language.text_tokens import asked
+from worlddb.language.text_tokens import words
 from worlddb.model.inputs import (
     Instant,
     check_names,
@@ -57,6 +59,7 @@ from worlddb.recall.known_names import HeldNames, KnownNames, StoreNames
 from worlddb.recall.question_rewrite import question_query, seen_question
 from worlddb.recall.ranker import (
     Candidates,
+    Company,
     Weighed,
     Weights,
     check_weight,
@@ -192,9 +195,11 @@ class Recaller:
         view = self.view
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             if interior is None:
+                vector = self._rarely_asked(vector)
                 rows, ids, found = self._wide_candidates(vector)
             else:
-                vector = self._with_rarity(interior, vector)
+                text = interior.text
+                vector = self._with_rarity(text.rarity, text.rarity_max, vector)
                 rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
                 return self._answered(None)
@@ -296,11 +301,18 @@ class Recaller:
             return from_micros(to_micros(self.question.at, "at"))
         return self.moment.valid or self.moment.now
 
-    def _with_rarity(self, interior: HeldWorld, vector: Vector | None) -> Vector | None:
-        """Return the question's vector with its words weighed by how rare they are in a world."""
+    def _rarely_asked(self, vector: Vector | None) -> Vector | None:
+        """Return the question's vector with its words weighed by how rare they are in the store."""
+        rarity = self.search.wide().rarity(self.reader, words(self.question.text))
+        top = inverse_frequency(0, self.reader.head().nodes)
+        return self._with_rarity(lambda word: rarity.get(word, 0.0), top, vector)
+
+    def _with_rarity(
+        self, rarity: Callable[[str], float], top: float, vector: Vector | None
+    ) -> Vector | None:
+        """Return the question's vector with its words weighed by how rare they are."""
         if vector is None:
             return None
-        rarity, top = interior.text.rarity, interior.text.rarity_max
         return self.search.vectors().ask_weighed(
             question_parts(
                 self.question.text,
@@ -397,10 +409,11 @@ class Recaller:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
+        said = asked_words(text)
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
-            found["text"] = dict(wide.text(self.reader, asked(text), view.keep, depth))
+            found["text"] = dict(wide.text(self.reader, said, view.keep, depth))
         if vector is not None:
             nearest = wide.nearest(self.reader, self.search.vectors(), vector, view.keep, depth)
             found["vector"] = dict(nearest)
@@ -415,7 +428,7 @@ class Recaller:
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
-            found["text"] |= wide.scored(self.reader, left, asked(text))
+            found["text"] |= wide.scored(self.reader, left, said)
         if graph is not None:
             graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
@@ -442,8 +455,28 @@ class Recaller:
             forms=forms_of(bodies),
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
+            company=self._company(lanes, said, vector),
         )
         return rows, [body.id for body in bodies], candidates
+
+    def _company(
+        self, lanes: Mapping[str, Scores], said: Mapping[str, float], vector: Vector | None
+    ) -> Company | None:
+        """Return what candidates are compared with: a sample of the nodes that are none."""
+        wide = self.search.wide()
+        vectors = None if vector is None else self.search.vectors()
+        sample = wide.sample(self.reader, vectors, self.view.types)
+        if sample is None:
+            return None
+        found: dict[str, Scores] = {}
+        cosines = None
+        if "text" in lanes:
+            rarity = wide.rarity(self.reader, list(said))
+            found["text"] = sample.text.scores(said, lambda word: rarity.get(word, 0.0))
+        if vector is not None and sample.matrix is not None:
+            cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
+            found["vector"] = cosines.of(vector)
+        return Company(sample.count, found, cosines)
 
     def _best(self, scored: Mapping[int, float]) -> list[int]:
         """Return rows in the order in which a lane ranks them."""
