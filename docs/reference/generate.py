@@ -27,6 +27,7 @@ GROUPS = {
         *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept", "Split"),
         *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
+        *("Client", "AsyncMemory", "AsyncClient"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
     "Asking": [
@@ -97,6 +98,8 @@ def members(cls: type) -> list[str]:
         elif isinstance(member, classmethod):
             title = signature(name, member.__func__).replace("(cls, ", "(")
             parts.append(f"**`{title}`** (class method)\n\n{paragraphs(member.__doc__)}\n")
+        elif hasattr(member, "__signature__"):
+            continue  # A call of Memory, made from its declaration.
         elif inspect.isfunction(member):
             parts.append(f"**`{signature(name, member)}`**\n\n{paragraphs(member.__doc__)}\n")
     return parts

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         StorageError,
         WorldDBError,
     )
+    from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
     from worlddb.ingest.identity_change import Split
@@ -111,12 +112,15 @@ if TYPE_CHECKING:
 __all__ = [
     "NOW",
     "AsOf",
+    "AsyncClient",
+    "AsyncMemory",
     "Background",
     "BackgroundRun",
     "Change",
     "Chat",
     "ChatSettings",
     "Claim",
+    "Client",
     "Commit",
     "CommitPage",
     "Conflict",
@@ -228,6 +232,7 @@ _NAMES_OF = {
         "ConflictError CorruptionError FormatError InvalidInputError NotFoundError "
         "ProviderError RejectedError StorageError WorldDBError"
     ),
+    "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
     "worlddb.ingest.identity_change": "Split",

@@ -8,7 +8,7 @@
     ├── FormatError         the file is no WorldDB store, or of a newer format
     ├── CorruptionError     stored bytes contradict each other; run `worlddb check`
     ├── StorageError        the disk said no: full, read-only, unreadable
-    └── ProviderError       a model, an embedding endpoint or a custom edge handler failed
+    └── ProviderError       a model, an endpoint, a server or a custom edge handler failed
 
 Faces map these to exit codes, HTTP statuses and MCP errors; the core never does.
 """
@@ -66,4 +66,4 @@ class StorageError(WorldDBError):
 
 
 class ProviderError(WorldDBError):
-    """A language model, an embedding endpoint or the rewrite of a custom edge handler failed."""
+    """A model, an endpoint, a WorldDB server or the rewrite of a custom edge handler failed."""

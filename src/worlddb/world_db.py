@@ -64,11 +64,10 @@ class WorldDB(OpenStore):
     new store the one that needs no download; `"none"` does without. `pooling` is how worlds get
     their vectors, `models_dir` where models lie. `verify_reads` compares what is read with its id.
     A store of an older format is brought to the present one, and a copy of it is kept beside it;
-    with `migrate` off, or to read only, it is refused instead.
+    with `migrate` off, or to read only, it stays, and a temporary copy of it is read instead.
 
     Raises:
-        FormatError: the file is no WorldDB store, or of a newer format; or of an older one that is
-            not to be migrated.
+        FormatError: the file is no WorldDB store, or of a newer format.
         StorageError: it cannot be opened or created.
         InvalidInputError: an option is wrong.
         ConflictError: the store's vectors are of another embedder.

@@ -19,10 +19,6 @@ KEYS = {"models": ("number",), "vectors": ("model", "node"), "pools": ("model", 
 NUMBERS = (0, -1, 2, 7, 99, 1 << 40, -(1 << 62), (1 << 63) - 1)
 REALS = (0.0, -1.0, 1.5, 1e308, float("inf"), float("-inf"))
 SIZES = (0, 1, 2 * DIM - 2, 2 * DIM, 2 * DIM + 2, 8 * DIM, 8 * DIM + 8)
-UNNOTICED = {("models", "id"), ("models", "number"), ("pools", "seq")}
-"""Where a change may leave something that could be just so: another name, an earlier commit."""
-CLOSED = (4, 10)
-"""Nodes that count nowhere: only what can be no vector is found of theirs, and zero can be one."""
 
 
 def half(*values: float) -> bytes:
@@ -153,12 +149,11 @@ def test_no_field_of_any_row_can_be_changed_unnoticed(patient: Patient, table: s
                 if not patient.set(table, row, column, value):
                     continue
                 tried += 1
-                closed = column == "vector" and row[1] in CLOSED and value == bytes(2 * DIM)
-                if not patient.complaints() and not closed:
+                if not patient.complaints():
                     unnoticed.append((table, column, value))
                 patient.replace(table, changed, row)
     assert tried > 40
-    assert {item[:2] for item in unnoticed} <= UNNOTICED, unnoticed
+    assert unnoticed == []
 
 
 @pytest.mark.parametrize("table", KEYS)
@@ -168,12 +163,11 @@ def test_a_lost_row_is_found(patient: Patient, table: str) -> None:
         where = " AND ".join(f"{name} = ?" for name in KEYS[table])
         values = [row[columns.index(name)] for name in KEYS[table]]
         patient.con.execute(f"DELETE FROM {table} WHERE {where}", values)
-        emptied = table == "pools" and row[columns.index("children")] == 0
-        assert bool(patient.complaints()) != emptied, row
+        assert patient.complaints(), row
         patient.con.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
 
-def test_an_erased_table_is_found_unless_it_is_the_whole_of_it(patient: Patient) -> None:
+def test_an_erased_table_is_found(patient: Patient) -> None:
     for table, complaint in (
         ("vectors", "9 nodes recorded as embedded have no vector"),
         ("pools", "it has children but no pool"),
@@ -187,7 +181,7 @@ def test_an_erased_table_is_found_unless_it_is_the_whole_of_it(patient: Patient)
         patient.con.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
     for table in KEYS:
         patient.con.execute(f"DELETE FROM {table}")
-    assert patient.complaints() == []
+    assert {text.partition(":")[0] for text in patient.complaints()} == {*KEYS}
 
 
 def test_vectors_of_a_model_or_a_node_that_is_not_there_are_found(patient: Patient) -> None:
@@ -249,5 +243,4 @@ def test_a_large_world_is_checked_in_parts(tmp_path: Path) -> None:
                 "UPDATE vectors SET vector = (SELECT vector FROM vectors WHERE node = 3) "
                 "WHERE node = 8999"
             )
-        (problem,) = db.check()
-        assert problem.place == "model 'hash-16', pool of world row 2"
+        assert "model 'hash-16', pool of world row 2" in [it.place for it in db.check()]

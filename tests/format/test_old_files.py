@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import runpy
 import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import apsw
 import pytest
 
 import worlddb
-from worlddb import AsOf, FormatError, StorageError, WorldDB
+from worlddb import AsOf, StorageError, WorldDB
 from worlddb.faces.cli import run
 from worlddb.store.sqlite import database_file
 from worlddb.store.sqlite.schema import FORMAT_VERSION, MIGRATIONS, from_1_to_2
@@ -164,15 +166,25 @@ def test_a_store_of_every_older_format_is_migrated_and_a_copy_is_kept(
 
 @pytest.mark.parametrize("version", range(1, FORMAT_VERSION))
 def test_who_only_reads_leaves_a_store_of_an_older_format_as_it_is(
-    tmp_path: Path, version: int
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "m.db"
+    path, copies = tmp_path / "m.db", tmp_path / "copies"
     before = file_of(path, version)
+    copies.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
     for options in ({"read_only": True}, {"create": False, "migrate": False}):
-        with pytest.raises(FormatError, match=rf"has format {version}.*worlddb migrate"):
-            worlddb.open(path, **options)  # type: ignore[arg-type]
+        with worlddb.open(path, **options) as db:  # type: ignore[arg-type]
+            assert db.check() == []
+            assert [str(commit.hash) for commit in db.log()] == EXPECTED["commits"]
+            assert [node.name for node in db.query().text("Moon").execute()] == ["Moon"]
+            (folder,) = copies.iterdir()
+            assert {stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir()} == {0o600}
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            with pytest.raises(StorageError, match=rf"has format {version}.*worlddb migrate"):
+                db.transaction().__enter__()
+        assert list(copies.iterdir()) == []
     assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["m.db"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["copies", "m.db"]
 
 
 def test_a_migration_that_fails_changes_nothing_and_leaves_no_copy(
@@ -213,17 +225,22 @@ def test_an_equal_text_of_an_older_format_is_found_by_its_content(tmp_path: Path
         assert again.id == fact.id
 
 
-def test_commands_that_read_say_what_to_do_with_a_store_of_an_older_format(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_commands_read_a_store_of_an_older_format_and_say_what_to_do_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "m.db"
     before = file_of(path, 4)
     reading = [["check"], ["log"], ["list"], ["recall", "x"], ["export"], ["doctor"]]
     for command in (*reading, ["backup", str(tmp_path / "copy.db")], ["children"], ["scopes"]):
-        assert run([*command, "--db", str(path)]) != 0
+        assert run([*command, "--db", str(path)]) == 0, command
         said = capsys.readouterr()
-        assert "worlddb migrate" in said.out + said.err, command
+        assert "worlddb migrate" in said.out + said.err + caplog.text, command
+        caplog.clear()
+    assert run(["proposals", "reject", "--tier", "phonetic", "--yes", "--db", str(path)]) != 0
+    assert "worlddb migrate" in caplog.text
     assert path.read_bytes() == before
+    with worlddb.open(tmp_path / "copy.db", create=False, migrate=False) as db:
+        assert db.why_read_only is None
     assert run(["migrate", "--db", str(path)]) == 0
     assert "from format 4 to format 5" in capsys.readouterr().out
     copy = (tmp_path / "m.db.format-4").read_bytes()

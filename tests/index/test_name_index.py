@@ -44,7 +44,7 @@ def content(db: WorldDB) -> tuple[list[Any], list[Any]]:
     with db.engine.store.read() as reader:
         con: Any = reader.con  # type: ignore[attr-defined]
         keys = con.execute("SELECT key, node FROM lookups ORDER BY key, node").fetchall()
-        return keys, con.execute("SELECT * FROM lookups_reached").fetchall()
+        return keys, con.execute("SELECT * FROM lookups_reached WHERE number = 0").fetchall()
 
 
 def made_anew(db: WorldDB) -> tuple[list[Any], list[Any]]:

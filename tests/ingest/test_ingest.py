@@ -44,7 +44,9 @@ class Pairs:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[WorldDB]:
-    with worlddb.open(tmp_path / "a.db", durability="normal", embedder="hash") as opened:
+    # A short patience: erasing waits so long for readers, and one test erases beside its own.
+    options: Any = {"durability": "normal", "embedder": "hash", "busy_timeout_s": 2}
+    with worlddb.open(tmp_path / "a.db", **options) as opened:
         yield opened
 
 

@@ -56,7 +56,9 @@ def test_four_times_the_text_takes_about_four_times_as_long(shape: str) -> None:
         return seconds(lambda: RulesExtractor().extract([Message(text=text)], AT))
 
     read(1_000)  # Lists and patterns are loaded by the first one.
-    assert read(80_000) < 10 * max(read(20_000), 0.02)
+    # The least of several: beside other programs even processor time is noisy.
+    short = min(read(20_000) for _ in range(3))
+    assert any(read(80_000) < 10 * max(short, 0.02) for _ in range(3))
 
 
 def test_names_that_are_known_are_found_in_linear_time() -> None:
@@ -68,7 +70,7 @@ def test_names_that_are_known_are_found_in_linear_time() -> None:
 
     again(50)
     # It was quadratic: 5 times the text took 16 times as long.
-    assert again(2_500) < 9 * again(500)
+    assert any(again(2_500) < 9 * again(500) for _ in range(3))
 
 
 def test_what_is_over_the_bound_is_written_at_once_and_read_from_the_queue() -> None:

@@ -156,7 +156,8 @@ def test_what_is_moved_or_erased_while_it_is_filed_is_filed_as_it_is_then(
 ) -> None:
     with (
         worlddb.open(tmp_path / "m.db", embedder="none") as db,
-        worlddb.open(tmp_path / "m.db", embedder="none") as other,
+        # A short patience: erasing waits so long for readers, and here one is open.
+        worlddb.open(tmp_path / "m.db", embedder="none", busy_timeout_s=1) as other,
     ):
         home = world(db, "home")
         with db.transaction() as tx:

@@ -1,12 +1,12 @@
 """Store check: hash everything again, and compare every projection and index with the journal.
 
-Four questions, in this order:
+Five questions, in this order:
     1. Do the rows hash to their addresses?
     2. Does the hash of each commit follow from the rows it wrote and the commit before it?
     3. Do validity, parents, deletions, proposals and conflicts follow from the journal's changes?
     4. Do states, set pages, words, embeddings and keys of names follow from nodes and edges?
-A flipped bit in any row fails at least one of them. In a vector it is found if it changes the
-vector by more than a rounding error.
+    5. Do the rows of the derived tables have the sums that our own transactions left?
+A flipped bit in any row fails at least one of them.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def check(store: Store, names: NameIndex | None = None) -> list[Problem]:
             ("texts", _check_texts),
             ("vectors", _check_vectors),
             ("lookups", lambda reader, image: check_lookups(reader, image, names)),
+            ("sums", _check_sums),
         ]
         for place, stage in stages:
             try:
@@ -91,6 +92,11 @@ def check(store: Store, names: NameIndex | None = None) -> list[Problem]:
 def _check_schema(reader: Reader, image: StoreImage) -> None:
     for text in reader.scan.schema_problems():
         image.report("schema", f"{text}; another program changed the file")
+
+
+def _check_sums(reader: Reader, image: StoreImage) -> None:
+    for table in reader.scan.edited_tables():
+        image.report(table, "another program changed its rows; run 'worlddb reindex'")
 
 
 def _check_texts(reader: Reader, image: StoreImage) -> None:

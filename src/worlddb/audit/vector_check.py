@@ -1,7 +1,7 @@
 """Vector check: are nodes embedded as recorded, and worlds composed of their children?
 
-Texts are not embedded again. So a vector that was replaced by another well-formed one is found by
-the sums of the world around it; in the root world, which has no sums, it is not found. A model that
+Texts are not embedded again. A vector that was replaced by another well-formed one is found by
+the sums of the world around it, and by the sum over its table (`Scan.edited_tables`). A model that
 has not yet followed the journal to the last commit has sums of earlier children; then its pools
 are only checked for consistency with themselves.
 """

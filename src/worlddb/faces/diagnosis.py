@@ -124,7 +124,9 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
         f"of {last.time:%Y-%m-%d %H:%M}Z",
     )
     log_size = db.engine.store.size_bytes() - size
-    if log_size > WAL_BYTES_MAX:
+    if db.why_read_only is not None and db.why_read_only.startswith("has format"):
+        yield warn("format", f"{path}: {db.why_read_only}", "worlddb migrate")
+    elif log_size > WAL_BYTES_MAX:
         yield warn(
             "write-ahead log",
             f"{amount(log_size, 'bytes')} are not yet in the store itself",

@@ -85,7 +85,7 @@ def open_store(
 
     `verify_reads` has each node that is read hashed again and compared with its id. `migration`
     says what becomes of a store of an older format: it is migrated after a copy was made ("copy"),
-    migrated at once ("plain"), or refused ("never").
+    migrated at once ("plain"), or left, and read from a private copy ("never").
 
     Raises:
         StorageError: it cannot be opened.

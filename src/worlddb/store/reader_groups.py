@@ -256,5 +256,8 @@ class WholeTables(Protocol):
     def schema_problems(self) -> list[str]:
         """Return where tables and indexes differ from those of a new store."""
 
+    def edited_tables(self) -> list[str]:
+        """Return the derived tables with rows that another program changed, added or removed."""
+
     def text_problems(self) -> list[str]:
         """Return where the full-text index differs from one that is built anew."""

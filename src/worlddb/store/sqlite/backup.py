@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 import uuid
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from worlddb.store.sqlite.database_file import (
     connect_somehow,
     migrate,
     refuse_bad_path,
-    refuse_old_format,
     translated,
 )
 from worlddb.store.sqlite.file_watch import PartialFile, make_private
@@ -116,15 +116,44 @@ def migrate_store(
     """Bring a store to the present format as `migration` says, or make a new one.
 
     Raises:
-        FormatError: it has an older format and is not to be migrated, or a newer one.
+        FormatError: it has a newer format.
     """
 
     def keep(snapshot: apsw.Connection, version: int) -> OldStore | None:
         return OldStore.kept(snapshot, path, file, version) if migration == "copy" else None
 
-    if migration == "never" and check_format(con, path):
-        refuse_old_format(con, path)
     migrate(con, path, timeout_s, keep)
+
+
+class OldStoreView:
+    """A copy of a store of an older format, brought to the present one, for who only reads.
+
+    It lies in a folder of its own that only its owner can enter, and goes when it is closed.
+    """
+
+    def __init__(self, con: apsw.Connection, path: str, version: int) -> None:
+        self.why_read_only = (
+            f"has format {version}, and is read from a temporary copy of format {FORMAT_VERSION}; "
+            "to write it, run 'worlddb migrate', which keeps a copy of the store as it is"
+        )
+        # Also swept when the store is dropped or the program ends without closing it.
+        self._folder = tempfile.TemporaryDirectory(prefix="worlddb-", ignore_cleanup_errors=True)
+        self.file = os.path.join(self._folder.name, "copy.db")
+        make_private(self.file)
+        try:
+            with closing(apsw.Connection(self.file)) as copy:
+                with con:
+                    check_format(con, path)  # Only the first read takes the snapshot.
+                    copy_pages(con, copy)
+                migrate(copy, path, BUSY_S, lambda *_: None)
+        except BaseException:
+            self.close()
+            raise
+        log.warning("%s: %s", path, self.why_read_only)
+
+    def close(self) -> None:
+        """Remove the copy."""
+        self._folder.cleanup()
 
 
 def format_of_file(path: str) -> int:

@@ -229,16 +229,6 @@ def check_format(con: apsw.Connection, path: str) -> int:
     return int(version)
 
 
-def refuse_old_format(con: apsw.Connection, path: str) -> None:
-    """Raise FormatError if an older file, which may not be written, has to be migrated first."""
-    version = check_format(con, path)
-    if version < FORMAT_VERSION:
-        raise FormatError(
-            f"{path}: has format {version}, and this version reads format {FORMAT_VERSION}; run "
-            "'worlddb migrate', which keeps a copy of the store as it is"
-        )
-
-
 def migrate(
     con: apsw.Connection,
     path: str,

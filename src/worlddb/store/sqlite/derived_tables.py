@@ -31,7 +31,7 @@ from worlddb.store.rows import (
     StoredVector,
     VectorRow,
 )
-from worlddb.store.sqlite.database_file import IN, SqlSession, among
+from worlddb.store.sqlite.database_file import IN, WAY_OUT, SqlSession, among
 
 PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
 WAITING_MAX = 256  # How many members may wait: so many pages a commit may have to write at once.
@@ -252,7 +252,9 @@ class LookupTable:
         """Return the last node and note in the index, (1, 0) in a new store; it is read once."""
         session = self._session
         if session.reached is None:
-            found = session.execute("SELECT node, note FROM lookups_reached").fetchone()
+            found = session.execute(
+                "SELECT node, note FROM lookups_reached WHERE number = 0"
+            ).fetchone()
             session.reached = NOT_BEGUN if found is None else LookupsReached(*found)
         return session.reached
 
@@ -314,7 +316,12 @@ class LookupTable:
     def _attributes(self, where: str, values: tuple[Any, ...]) -> list[AttributesRow]:
         sql = f"SELECT node, text FROM notes WHERE {where} AND {_HAS_ATTRIBUTES} ORDER BY row"
         found = self._session.execute(sql, values)
-        return [AttributesRow(node, from_metadata(json.loads(text))) for node, text in found]
+        try:
+            return [AttributesRow(node, from_metadata(json.loads(text))) for node, text in found]
+        except UnicodeDecodeError:
+            raise  # The session says which.
+        except (ValueError, TypeError, AttributeError) as error:
+            raise CorruptionError(f"a note cannot be read ({error}); {WAY_OUT}") from None
 
 
 class EmbeddingTables:

@@ -16,6 +16,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
+from worlddb.errors import CorruptionError
 from worlddb.model.address import short_key, trusted_id
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import Direction, Edge
@@ -33,7 +34,15 @@ from worlddb.store.rows import (
     SummaryRow,
     WholeSummary,
 )
-from worlddb.store.sqlite.database_file import FOREVER, IN, JournalTable, Past, SqlSession, among
+from worlddb.store.sqlite.database_file import (
+    FOREVER,
+    IN,
+    WAY_OUT,
+    JournalTable,
+    Past,
+    SqlSession,
+    among,
+)
 
 # CROSS JOIN keeps SQLite from turning the join around: start at the edges, always.
 _COLUMNS = """
@@ -120,11 +129,16 @@ class EdgeTable:
             where += " AND (e.gone IS NULL OR e.gone > ?)"
             values.append(FOREVER if known is None else known)
         found = self._session.execute(f"{_COLUMNS} WHERE {where} ORDER BY e.row", values)
-        edges: list[Any] = found.fetchall()
-        past: Past = {}
-        if edges and known is not None:
-            past = self._journal.past(("edge.valid_to",), [row for row, *_ in edges], known)
-        return [self._value(edge, past, known) for edge in edges]
+        try:
+            edges: list[Any] = found.fetchall()
+            past: Past = {}
+            if edges and known is not None:
+                past = self._journal.past(("edge.valid_to",), [row for row, *_ in edges], known)
+            return [self._value(edge, past, known) for edge in edges]
+        except UnicodeDecodeError:
+            raise  # The session says which.
+        except (ValueError, TypeError) as error:  # No JSON, or a time that is none.
+            raise CorruptionError(f"an edge cannot be read ({error}); {WAY_OUT}") from None
 
     def _value(self, columns: Any, past: Past, known: int | None) -> EdgeRow:
         # The columns of `_COLUMNS`, unpacked once: this is the innermost loop of every traversal.

@@ -179,11 +179,11 @@ class PartialFile:
     def __init__(self, path: str, like: str | None) -> None:
         sweep_partials(os.path.dirname(path) or ".")
         self.path = path
-        make_private(path, like)
-        self._held = os.open(path, os.O_RDONLY)
-        if fcntl is not None:
-            with suppress(OSError):  # A disk without such locks.
-                fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = None
+        while held is None:
+            make_private(path, like)
+            held = _held_open(path)
+        self._held = held
 
     def close(self) -> None:
         """Remove the name that the file had while it was written."""
@@ -192,6 +192,21 @@ class PartialFile:
                 Path(self.path + end).unlink(missing_ok=True)
         finally:
             os.close(self._held)
+
+
+def _held_open(path: str) -> int | None:
+    """Return a descriptor that keeps sweepers away, or None if one came in between."""
+    try:
+        held = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    if fcntl is not None:
+        with suppress(OSError):  # A disk without such locks.
+            fcntl.flock(held, fcntl.LOCK_EX)  # A sweeper has it for an instant only.
+    if os.fstat(held).st_nlink:
+        return held
+    os.close(held)
+    return None
 
 
 def sweep_partials(folder: str) -> None:

@@ -71,7 +71,8 @@ _KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The same in every store, but for its state."""
 FILE_AGAIN = (
-    "INSERT OR IGNORE INTO lookups_moved SELECT ?1 WHERE EXISTS (SELECT 1 FROM lookups_reached)"
+    "INSERT OR IGNORE INTO lookups_moved SELECT ?1 WHERE EXISTS (SELECT 1 FROM lookups_reached "
+    "WHERE number = 0)"
 )
 """A moved or erased node is put into the lookup index again, once there is such an index."""
 

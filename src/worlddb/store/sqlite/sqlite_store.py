@@ -19,7 +19,13 @@ import apsw
 
 from worlddb.errors import StorageError
 from worlddb.store.interface import Migration
-from worlddb.store.sqlite.backup import copy_pages, copy_to_new, migrate_store, refuse_bad_target
+from worlddb.store.sqlite.backup import (
+    OldStoreView,
+    copy_pages,
+    copy_to_new,
+    migrate_store,
+    refuse_bad_target,
+)
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     SYNCHRONOUS,
@@ -30,7 +36,6 @@ from worlddb.store.sqlite.database_file import (
     connect_immutable,
     connect_somehow,
     refuse_bad_path,
-    refuse_old_format,
     teach_writer,
     translated,
     why_read_only,
@@ -47,8 +52,10 @@ from worlddb.store.sqlite.file_watch import (
 )
 from worlddb.store.sqlite.gate import Gate, function_of, has_returned
 from worlddb.store.sqlite.page_budget import PAGE_BUDGET
+from worlddb.store.sqlite.schema import FORMAT_VERSION
 from worlddb.store.sqlite.sqlite_session import SqliteReader, SqliteWriter
-from worlddb.store.sqlite.table_audit import lost_rows, lost_tables
+from worlddb.store.sqlite.table_audit import edited_rows, lost_rows, lost_tables
+from worlddb.store.sqlite.table_sums import TableSums
 
 IDLE_READERS_MAX = 8
 """How many connections wait for the next reader; each has a page cache of its own."""
@@ -79,8 +86,10 @@ class SqliteStore:
         self._idle: list[SqliteReader] = []
         self._context = SessionContext(verify_reads, random_bytes)
         self._immutable = False
+        self._view: OldStoreView | None = None
         self._holder = object()
         self._pages = PageCache()
+        self._sums = TableSums()
         self._gate = Gate(path, busy_timeout_s)
         refuse_bad_path(path)
         # The process may change its folder while the store is open.
@@ -124,16 +133,29 @@ class SqliteStore:
             if self.read_only or not create:
                 if check_format(con, self.path) == 0 and self.path != MEMORY:
                     raise StorageError(f"{self.path}: is empty; there is no store to open")
+            if self.read_only or (kind == "never" and check_format(con, self.path)):
+                con = self._view_of_old_format(con)
             if self.read_only:
-                refuse_old_format(con, self.path)
                 con.execute("PRAGMA query_only = ON")
             else:
                 migrate_store(con, self.path, self._file, self._busy_timeout_s, kind)
                 teach_writer(con)
+                self._sums.follow(con)
         except BaseException:
             con.close()
             raise
         return con
+
+    def _view_of_old_format(self, con: apsw.Connection) -> apsw.Connection:
+        """Return a connection to a private copy of the present format, if the store is older."""
+        version = check_format(con, self.path)
+        if version == FORMAT_VERSION:
+            return con
+        self._view = view = OldStoreView(con, self.path, version)
+        con.close()
+        self.read_only, self._immutable = True, False
+        self.why_read_only, self._file = view.why_read_only, view.file
+        return self._connect(read_only=False)
 
     @property
     def statements(self) -> int:
@@ -292,7 +314,9 @@ class SqliteStore:
             con = self._prepared(patience_s, is_derived)
             self._context.statements += 2
             con.execute("BEGIN IMMEDIATE")
+            self._sums.begin()
             yield con
+            self._sums.write(con)
             con.execute("COMMIT")
             if landed is not None:
                 landed()
@@ -331,6 +355,7 @@ class SqliteStore:
         """Write by a new connection: an interrupt has left a statement, and so its snapshot."""
         new = self._connect(read_only=False)
         teach_writer(new)
+        self._sums.follow(new)
         self._settings = None
         old, self._writer = self._writer, new
         self._transaction = SqliteWriter(new, self._context, self._pages)
@@ -343,7 +368,7 @@ class SqliteStore:
     def mend(self) -> bool:
         """Let what is derived and lost be made again; return whether anything was."""
         is_mended = False
-        for lost in (lost_tables, lost_rows):
+        for lost in (lost_tables, lost_rows, edited_rows):
             with self.read() as reader:
                 found = lost(reader.con)  # First without keeping writers waiting.
             if found:
@@ -394,7 +419,8 @@ class SqliteStore:
 
     def side_file(self, suffix: str) -> str | None:
         """Return the path for a file of derived data beside the store; None in memory."""
-        return None if self.path == MEMORY else f"{self.path}{suffix}"
+        is_kept = self.path != MEMORY and self._view is None
+        return f"{self.path}{suffix}" if is_kept else None
 
     def size_bytes(self) -> int:
         """Return the size of the file and its log; 0 in memory."""
@@ -420,4 +446,6 @@ class SqliteStore:
             self._checkpointer.stop()
         self._writer.close()
         PAGE_BUDGET.leave(self._writer)
+        if self._view is not None:
+            self._view.close()
         LOCKED_FILES.forget(self._holder)

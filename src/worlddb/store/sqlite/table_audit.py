@@ -29,7 +29,9 @@ from worlddb.store.rows import (
     RegistrationScan,
 )
 from worlddb.store.sqlite.database_file import SqlSession
+from worlddb.store.sqlite.derived_tables import EMBEDDING_TABLES
 from worlddb.store.sqlite.schema import INDEX_TEXTS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE, create
+from worlddb.store.sqlite.table_sums import FORGET_SUMS, edited_tables
 
 
 class TableScan:
@@ -119,6 +121,10 @@ class TableScan:
             if expected.get(name, 0) != found.get(name, 0)
         ]
 
+    def edited_tables(self) -> list[str]:
+        """Return the derived tables with rows that another program changed, added or removed."""
+        return edited_tables(self._session.con)
+
     def text_problems(self) -> list[str]:
         """Index every node's text again beside the store and compare the two, word by word."""
         stored = self._session.execute("SELECT row, name, content FROM nodes ORDER BY row")
@@ -189,12 +195,31 @@ def lost_tables(con: apsw.Connection) -> list[Statement]:
     ]
 
 
+def edited_rows(con: apsw.Connection) -> list[Statement]:
+    """Return what lets tables be made again that another program edited, by their sums.
+
+    A sum does not say which row was edited, so all rows are made again; counts of recalls follow
+    from nothing, and stay as they are.
+    """
+    edited = set(edited_tables(con))
+    found: list[Statement] = [(FORGET_SUMS, ())] if edited else []
+    if edited & set(LOOKUP_TABLES):
+        found += [(f"DELETE FROM {table}", ()) for table in LOOKUP_TABLES]
+    if "models" in edited:
+        found.append(("DELETE FROM models", ()))
+    if edited & {"models", *EMBEDDING_TABLES}:
+        found += [(f"DELETE FROM {table}", ()) for table in EMBEDDING_TABLES]
+        found.append(("UPDATE models SET embedded = ?1, composed = ?1, seq = -1", (ROOT_ROW,)))
+    return found
+
+
 def lost_rows(con: apsw.Connection) -> list[Statement]:
     """Return what lets lost rows of derived tables be made again."""
     found = _texts(con) + _lookups(con)
     for number, embedded, composed in con.execute("SELECT number, embedded, composed FROM models"):
         found += _vectors(con, number, embedded) or _pools(con, number, composed)
-    return found
+    # The sums still count the rows that are gone; those that are left need not be made again.
+    return [(FORGET_SUMS, ()), *found] if found else []
 
 
 def _texts(con: apsw.Connection) -> list[Statement]:
@@ -209,7 +234,7 @@ def _texts(con: apsw.Connection) -> list[Statement]:
 
 def _lookups(con: apsw.Connection) -> list[Statement]:
     """Begin anew if a node that was filed is not; a name without letters may have no keys."""
-    reached = con.execute("SELECT node FROM lookups_reached").get
+    reached = con.execute("SELECT node FROM lookups_reached WHERE number = 0").get
     if reached is None:
         is_lost = any(con.execute(f"SELECT 1 FROM {it} LIMIT 1").get for it in LOOKUP_TABLES)
     else:

@@ -1,0 +1,520 @@
+"""Types of the calls. Written by tests/client_stub.py; run it instead of editing."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Unpack
+
+from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.undo import CommitNumbers, Undone
+from worlddb.consolidate.consolidation_run import ConsolidationReport
+from worlddb.ingest.extractors import Chat, Input
+from worlddb.ingest.identity_change import Split
+from worlddb.ingest.stated_names import Aliases
+from worlddb.memory.memory import Memory
+from worlddb.memory.results import (
+    CommitPage,
+    ConflictPage,
+    EdgeTypes,
+    MemoryPage,
+    MergeProposal,
+    ProposalPage,
+    Proven,
+    Remembered,
+    Retired,
+    ScopePage,
+    Soundness,
+    Written,
+)
+from worlddb.memory.scoped_graph import Decision, QueryInput
+from worlddb.model.drafts import Extractor
+from worlddb.model.inputs import Instant
+from worlddb.model.records import Diff, Edge, Identity, ScopeIds, ScopeKind
+from worlddb.ontology.declared_types import EdgeDeclaration
+from worlddb.query.query_builder import Plan
+from worlddb.query.subgraph import Subgraph
+from worlddb.recall.hits import Recall
+from worlddb.recall.recaller import RecallSettings
+from worlddb.world_db import WorldDB
+
+MEMORY_ONLY: tuple[str, ...]
+
+class Client:
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout_s: float = 60.0,
+        retries: int = 4,
+        backoff_s: float = 0.25,
+    ) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Client: ...
+    def __exit__(self, *_: object) -> None: ...
+    def write(
+        self,
+        text: Input | None = None,
+        *,
+        messages: Chat | None = None,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        names: str | Sequence[str] | None = None,
+        aliases: Aliases | None = None,
+        idempotency_key: str | None = None,
+        extractor: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written: ...
+    def recall(
+        self,
+        query: str | None = None,
+        *,
+        names: str | Sequence[str] | None = None,
+        k: int = 10,
+        max_tokens: int | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        include_retired: bool = False,
+        at: Instant | None = None,
+        summaries: Literal["first"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Recall: ...
+    def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        include_retired: bool = False,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> MemoryPage: ...
+    def read(
+        self,
+        id: bytes | str,
+        *,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Remembered: ...
+    def amend(
+        self,
+        id: bytes | str,
+        text: str,
+        *,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        extractor: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written: ...
+    def retire(
+        self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired: ...
+    def retire_all(
+        self,
+        *,
+        confirm: str | bool | None = None,
+        at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Retired: ...
+    def purge_scope(
+        self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired: ...
+    def list_scopes(
+        self,
+        *,
+        kind: ScopeKind | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        include_retired: bool = False,
+    ) -> ScopePage: ...
+    def query(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Subgraph: ...
+    def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan: ...
+    def link(
+        self,
+        type: str,
+        source: bytes | str,
+        target: bytes | str,
+        *,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Edge: ...
+    def unlink(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Edge: ...
+    def proposals(
+        self,
+        *,
+        status: Literal["pending", "accepted", "rejected", "withdrawn", "all"] = "pending",
+        limit: int = 50,
+        **scope: Unpack[ScopeIds],
+    ) -> ProposalPage: ...
+    def decide_merge(
+        self, id: bytes | str, decision: Decision, **scope: Unpack[ScopeIds]
+    ) -> MergeProposal: ...
+    def split(
+        self, id: bytes | str, memories: Sequence[bytes | str], **scope: Unpack[ScopeIds]
+    ) -> Split: ...
+    def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity: ...
+    def conflicts(
+        self, *, include_settled: bool = False, limit: int = 50, **scope: Unpack[ScopeIds]
+    ) -> ConflictPage: ...
+    def log(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> CommitPage: ...
+    def undo(
+        self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> Undone: ...
+    def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
+    def prove(self, id: bytes | str) -> Proven: ...
+    def check(self) -> Soundness: ...
+    def consolidate(
+        self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> ConsolidationReport: ...
+    def edge_types(self, **scope: Unpack[ScopeIds]) -> EdgeTypes: ...
+    def declare(
+        self,
+        type: str,
+        *,
+        functional: bool = False,
+        newer_ends_older: bool = False,
+        symmetric: bool = False,
+        transitive: bool = False,
+        acyclic: bool = False,
+        pierces: bool = False,
+        inverse: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> EdgeDeclaration: ...
+
+class AsyncMemory:
+    calls: Memory
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | WorldDB | Memory,
+        *,
+        extractor: Extractor | str | None = None,
+        recluster: Literal["later", "now", "off"] = "later",
+        supersede: bool = True,
+        actor: str = "memory",
+        consolidate_every_s: float | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        app_id: str | None = None,
+        run_id: str | None = None,
+        **options: Any,
+    ) -> None: ...
+    def bound(
+        self,
+        *,
+        actor: str | None = None,
+        writes_into: Sequence[str] = (),
+        **scope: Unpack[ScopeIds],
+    ) -> AsyncMemory: ...
+    def signed(self, actor: str) -> AsyncMemory: ...
+    async def close(self) -> None: ...
+    async def __aexit__(self, *_: object) -> None: ...
+    async def __aenter__(self) -> AsyncMemory: ...
+    async def write(
+        self,
+        text: Input | None = None,
+        *,
+        messages: Chat | None = None,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        names: str | Sequence[str] | None = None,
+        aliases: Aliases | None = None,
+        idempotency_key: str | None = None,
+        extractor: Extractor | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written: ...
+    async def recall(
+        self,
+        query: str | None = None,
+        *,
+        names: str | Sequence[str] | None = None,
+        k: int = 10,
+        max_tokens: int | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        include_retired: bool = False,
+        at: Instant | None = None,
+        summaries: Literal["first"] | None = None,
+        settings: RecallSettings | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Recall: ...
+    async def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        include_retired: bool = False,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> MemoryPage: ...
+    async def read(
+        self,
+        id: bytes | str,
+        *,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Remembered: ...
+    async def amend(
+        self,
+        id: bytes | str,
+        text: str,
+        *,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        extractor: Extractor | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written: ...
+    async def retire(
+        self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired: ...
+    async def retire_all(
+        self,
+        *,
+        confirm: str | bool | None = None,
+        at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Retired: ...
+    async def purge_scope(
+        self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired: ...
+    async def list_scopes(
+        self,
+        *,
+        kind: ScopeKind | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        include_retired: bool = False,
+    ) -> ScopePage: ...
+    async def query(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Subgraph: ...
+    async def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan: ...
+    async def link(
+        self,
+        type: str,
+        source: bytes | str,
+        target: bytes | str,
+        *,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Edge: ...
+    async def unlink(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Edge: ...
+    async def proposals(
+        self,
+        *,
+        status: Literal["pending", "accepted", "rejected", "withdrawn", "all"] = "pending",
+        limit: int = 50,
+        **scope: Unpack[ScopeIds],
+    ) -> ProposalPage: ...
+    async def decide_merge(
+        self, id: bytes | str, decision: Decision, **scope: Unpack[ScopeIds]
+    ) -> MergeProposal: ...
+    async def split(
+        self, id: bytes | str, memories: Sequence[bytes | str], **scope: Unpack[ScopeIds]
+    ) -> Split: ...
+    async def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity: ...
+    async def conflicts(
+        self, *, include_settled: bool = False, limit: int = 50, **scope: Unpack[ScopeIds]
+    ) -> ConflictPage: ...
+    async def log(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> CommitPage: ...
+    async def undo(
+        self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> Undone: ...
+    async def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
+    async def prove(self, id: bytes | str) -> Proven: ...
+    async def check(self) -> Soundness: ...
+    async def consolidate(
+        self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> ConsolidationReport: ...
+    async def edge_types(self, **scope: Unpack[ScopeIds]) -> EdgeTypes: ...
+    async def declare(
+        self,
+        type: str,
+        *,
+        functional: bool = False,
+        newer_ends_older: bool = False,
+        symmetric: bool = False,
+        transitive: bool = False,
+        acyclic: bool = False,
+        pierces: bool = False,
+        inverse: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> EdgeDeclaration: ...
+    async def erase(
+        self,
+        id: bytes | str | None = None,
+        *,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Receipt: ...
+    async def accept_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
+    async def reject_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
+    async def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
+    async def warm(self) -> None: ...
+
+class AsyncClient:
+    calls: Client
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout_s: float = 60.0,
+        retries: int = 4,
+        backoff_s: float = 0.25,
+    ) -> None: ...
+    async def close(self) -> None: ...
+    async def __aexit__(self, *_: object) -> None: ...
+    async def __aenter__(self) -> AsyncClient: ...
+    async def write(
+        self,
+        text: Input | None = None,
+        *,
+        messages: Chat | None = None,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        names: str | Sequence[str] | None = None,
+        aliases: Aliases | None = None,
+        idempotency_key: str | None = None,
+        extractor: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written: ...
+    async def recall(
+        self,
+        query: str | None = None,
+        *,
+        names: str | Sequence[str] | None = None,
+        k: int = 10,
+        max_tokens: int | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        include_retired: bool = False,
+        at: Instant | None = None,
+        summaries: Literal["first"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Recall: ...
+    async def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        include_retired: bool = False,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> MemoryPage: ...
+    async def read(
+        self,
+        id: bytes | str,
+        *,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Remembered: ...
+    async def amend(
+        self,
+        id: bytes | str,
+        text: str,
+        *,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        extractor: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Written: ...
+    async def retire(
+        self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired: ...
+    async def retire_all(
+        self,
+        *,
+        confirm: str | bool | None = None,
+        at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Retired: ...
+    async def purge_scope(
+        self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired: ...
+    async def list_scopes(
+        self,
+        *,
+        kind: ScopeKind | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        include_retired: bool = False,
+    ) -> ScopePage: ...
+    async def query(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Subgraph: ...
+    async def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan: ...
+    async def link(
+        self,
+        type: str,
+        source: bytes | str,
+        target: bytes | str,
+        *,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Edge: ...
+    async def unlink(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Edge: ...
+    async def proposals(
+        self,
+        *,
+        status: Literal["pending", "accepted", "rejected", "withdrawn", "all"] = "pending",
+        limit: int = 50,
+        **scope: Unpack[ScopeIds],
+    ) -> ProposalPage: ...
+    async def decide_merge(
+        self, id: bytes | str, decision: Decision, **scope: Unpack[ScopeIds]
+    ) -> MergeProposal: ...
+    async def split(
+        self, id: bytes | str, memories: Sequence[bytes | str], **scope: Unpack[ScopeIds]
+    ) -> Split: ...
+    async def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity: ...
+    async def conflicts(
+        self, *, include_settled: bool = False, limit: int = 50, **scope: Unpack[ScopeIds]
+    ) -> ConflictPage: ...
+    async def log(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> CommitPage: ...
+    async def undo(
+        self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> Undone: ...
+    async def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
+    async def prove(self, id: bytes | str) -> Proven: ...
+    async def check(self) -> Soundness: ...
+    async def consolidate(
+        self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> ConsolidationReport: ...
+    async def edge_types(self, **scope: Unpack[ScopeIds]) -> EdgeTypes: ...
+    async def declare(
+        self,
+        type: str,
+        *,
+        functional: bool = False,
+        newer_ends_older: bool = False,
+        symmetric: bool = False,
+        transitive: bool = False,
+        acyclic: bool = False,
+        pierces: bool = False,
+        inverse: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> EdgeDeclaration: ...
