@@ -30,7 +30,7 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
-from worlddb.language.text_tokens import asked, words
+from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
@@ -181,6 +181,7 @@ class HeldWorld:
         self.spoken = array("q")
         self.forms = array("q")
         self.text = Bm25()
+        self.languages: set[str] = set()
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
         self.matrix: NDArray[np.float32] | None = None
@@ -315,7 +316,10 @@ class HeldWorld:
         self.doors.append(is_name_only(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
-        self.text.add(words(f"{body.name} {body.content}"))
+        language = language_of(body.content)
+        self.text.add(words(body.name) + words(body.content, language))
+        if language is not None:
+            self.languages.add(language)
         if body.type not in NOT_NAMED:
             for name in {body.name, unqualified(body.name), opening_key(body)}:
                 self._name(name, place)
@@ -546,14 +550,25 @@ class HeldWorlds:
         return fits
 
 
-def asked_words(question: str) -> dict[str, float]:
+def written_rarity(
+    said: str, languages: Iterable[str], rarity: Callable[[str], float], top: float
+) -> float:
+    """Return the rarity of a word as it was written: that of its rarest token.
+
+    A token is as rare as the form that the most texts have; what no text has is rarest (`top`).
+    """
+    forms = zip(words(said), *(words(said, code) for code in languages), strict=True)
+    return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
+
+
+def asked_words(question: str, languages: Iterable[str]) -> dict[str, float]:
     """Return the words of a question that texts are searched for, with how much each counts."""
-    return weights_of(asked(question), SCALARS.frame_weight)
+    return weights_of(asked(question, languages), SCALARS.frame_weight)
 
 
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
-    return interior.text.scores(asked_words(question))
+    return interior.text.scores(asked_words(question, interior.languages))
 
 
 class VectorRows:

@@ -29,7 +29,7 @@ from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import STORED
 from worlddb.index.vectors import Vectors
-from worlddb.language.text_tokens import words
+from worlddb.language.text_tokens import MARKS, node_words
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, ModelRow
 from worlddb.view.visibility import is_answer
@@ -63,7 +63,7 @@ class NodeSample(NamedTuple):
     rows: list[int]
     text: Bm25
     matrix: NDArray[np.float32] | None
-    count: int
+    total: int
 
 
 class NearestIndex:
@@ -183,6 +183,7 @@ class StoreSearch:
         self._nearby = NearestIndex(store)
         self._counts: dict[str, int] = {}
         self._counted_at = 0
+        self._languages: set[str] = set()
         self._samples: dict[tuple[frozenset[str] | None, int, bool], NodeSample | None] = {}
 
     def forget(self) -> None:
@@ -212,7 +213,7 @@ class StoreSearch:
         for body in reader.bodies(chosen):
             if is_answer(body, names=types is not None) and (types is None or body.type in types):
                 rows.append(body.row)
-                text.add(words(f"{body.name} {body.content}"))
+                text.add(node_words(body.name, body.content))
         found = None
         if len(rows) >= SAMPLE_MIN:
             matrix = None if vectors is None else vectors.load(reader, rows)
@@ -281,6 +282,13 @@ class StoreSearch:
         )
         return _tied_by_id(reader, found)[:most]
 
+    def languages(self, reader: Reader) -> set[str]:
+        """Return the languages beside English that the text index has stems of."""
+        unseen = [mark for mark, code in MARKS.items() if code not in self._languages]
+        counts = reader.texts.counts(unseen, 1)
+        self._languages |= {MARKS[mark] for mark in unseen if counts[mark]}
+        return self._languages
+
     def counts_of(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
         """Return how many nodes contain each word; the counts may be slightly out of date."""
         nodes = reader.head().nodes
@@ -307,7 +315,7 @@ class StoreSearch:
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scored = []
         for body in reader.bodies(rows):
-            said = words(f"{body.name} {body.content}")
+            said = node_words(body.name, body.content)
             norm = k1 * (1 - b + b * len(said) / average)
             times = Counter(said)
             score = sum(

@@ -131,10 +131,10 @@ class Company(NamedTuple):
     """What candidates are compared with where only some nodes of a world are candidates.
 
     `lanes` has the scores of a sample of all nodes that could be answers, `cosines` its vectors,
-    and `count` is about how many such nodes there are.
+    and `total` is about how many such nodes there are.
     """
 
-    count: int
+    total: int
     lanes: Mapping[str, Scores]
     cosines: Cosines | None
 
@@ -320,7 +320,7 @@ class Ranker:
             if lane == "graph":
                 amount, usual[lane] = scores, 0.0
             elif self.company is not None and lane in self.company.lanes:
-                amount, usual[lane] = compared(scores, self.company.lanes[lane], self.company.count)
+                amount, usual[lane] = compared(scores, self.company.lanes[lane], self.company.total)
             else:
                 amount = standing_out(scores, 0.0, company)
             parts[lane] = getattr(weights, lane) * amount

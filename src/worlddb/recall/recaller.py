@@ -16,7 +16,7 @@ candidate in the arrays of one question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -36,6 +36,7 @@ from worlddb.index.held_world import (
     ranked,
     speaker_of,
     text_scores,
+    written_rarity,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
@@ -199,7 +200,8 @@ class Recaller:
                 rows, ids, found = self._wide_candidates(vector)
             else:
                 text = interior.text
-                vector = self._with_rarity(text.rarity, text.rarity_max, vector)
+                known = interior.languages, text.rarity, text.rarity_max
+                vector = self._with_rarity(vector, *known)
                 rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
                 return self._answered(None)
@@ -303,12 +305,19 @@ class Recaller:
 
     def _rarely_asked(self, vector: Vector | None) -> Vector | None:
         """Return the question's vector with its words weighed by how rare they are in the store."""
-        rarity = self.search.wide().rarity(self.reader, words(self.question.text))
+        wide, text = self.search.wide(), self.question.text
+        languages = wide.languages(self.reader)
+        forms = [words(text), *(words(text, code) for code in languages)]
+        rarity = wide.rarity(self.reader, sorted({word for form in forms for word in form}))
         top = inverse_frequency(0, self.reader.head().nodes)
-        return self._with_rarity(lambda word: rarity.get(word, 0.0), top, vector)
+        return self._with_rarity(vector, languages, lambda word: rarity.get(word, 0.0), top)
 
     def _with_rarity(
-        self, rarity: Callable[[str], float], top: float, vector: Vector | None
+        self,
+        vector: Vector | None,
+        languages: Collection[str],
+        rarity: Callable[[str], float],
+        top: float,
     ) -> Vector | None:
         """Return the question's vector with its words weighed by how rare they are."""
         if vector is None:
@@ -316,7 +325,7 @@ class Recaller:
         return self.search.vectors().ask_weighed(
             question_parts(
                 self.question.text,
-                lambda word: rarity(word) or top,
+                lambda said: written_rarity(said, languages, rarity, top),
                 top,
                 frame_weight=SCALARS.frame_weight,
                 rarity_power=SCALARS.rarity_power,
@@ -409,7 +418,7 @@ class Recaller:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
-        said = asked_words(text)
+        said = asked_words(text, wide.languages(self.reader))
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
@@ -476,7 +485,7 @@ class Recaller:
         if vector is not None and sample.matrix is not None:
             cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
             found["vector"] = cosines.of(vector)
-        return Company(sample.count, found, cosines)
+        return Company(sample.total, found, cosines)
 
     def _best(self, scored: Mapping[int, float]) -> list[int]:
         """Return rows in the order in which a lane ranks them."""
