@@ -13,6 +13,7 @@ import pytest
 
 import worlddb
 from worlddb import RecallSettings
+from worlddb.index.held_world import asked_words
 from worlddb.language import text_tokens
 from worlddb.language.text_tokens import (
     LANGUAGES,

@@ -90,10 +90,21 @@ def _query(call: Call, request: Request) -> dict[str, Any]:
     """Return the query string as a mapping; only parameters that take several may be repeated."""
     repeatable = {one.name for one in call.parameters if one.type in ("scope", "names", "texts")}
     lists = {one.name for one in call.parameters if one.type == "names"}
+    objects = {one.name for one in call.parameters if one.type == "object"}
     found: dict[str, Any] = {}
     for name in request.query_params:
         values = request.query_params.getlist(name)
         if len(values) > 1 and name not in repeatable:
             raise InvalidInputError(f"{name:.40}: is given {len(values)} times; give it once")
         found[name] = values if len(values) > 1 or name in lists else values[0]
+        if name in objects:
+            found[name] = _object(name, values[0])
     return found
+
+
+def _object(name: str, text: str) -> Any:
+    """Return an object that a query string holds as JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInputError(f'{name}: give a JSON object, such as {{"project": "x"}}') from None
