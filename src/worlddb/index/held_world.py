@@ -550,17 +550,6 @@ class HeldWorlds:
         return fits
 
 
-def written_rarity(
-    said: str, languages: Iterable[str], rarity: Callable[[str], float], top: float
-) -> float:
-    """Return the rarity of a word as it was written: that of its rarest token.
-
-    A token is as rare as the form that the most texts have; what no text has is rarest (`top`).
-    """
-    forms = zip(words(said), *(words(said, code) for code in languages), strict=True)
-    return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
-
-
 def asked_words(question: str, languages: Iterable[str]) -> dict[str, float]:
     """Return the words of a question that texts are searched for, with how much each counts."""
     return weights_of(asked(question, languages), SCALARS.frame_weight)

@@ -209,6 +209,17 @@ def question_parts(
     return parts
 
 
+def written_rarity(
+    said: str, languages: Iterable[str], rarity: Callable[[str], float], top: float
+) -> float:
+    """Return the rarity of a word as it was written: that of its rarest token.
+
+    A token is as rare as the form that the most texts have; what no text has is rarest (`top`).
+    """
+    forms = zip(words(said), *(words(said, code) for code in languages), strict=True)
+    return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
+
+
 def telling(text: str) -> int:
     """Return how much a text tells of the one who says it: NOTHING, OWN or DONE."""
     best = NOTHING

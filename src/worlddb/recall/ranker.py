@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
+from worlddb.index.held_world import VectorRows
 from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
+from worlddb.index.store_search import NodeSample
 from worlddb.language.ranking_features import (
     ASKS,
     CHARS,
@@ -181,6 +183,20 @@ class Candidates:
         if self.retained is None:
             return self.lanes
         return {**self.lanes, "retention": self.retained}
+
+
+def company_of(
+    sample: NodeSample,
+    said: Mapping[str, float],
+    rarity: Mapping[str, float],
+    vector: NDArray[np.float32] | None,
+) -> Company:
+    """Return what a sample of nodes says of a question's weighted words and of its vector."""
+    lanes = {"text": sample.text.scores(said, lambda word: rarity.get(word, 0.0))}
+    if vector is None or sample.matrix is None:
+        return Company(sample.total, lanes, None)
+    cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
+    return Company(sample.total, {**lanes, "vector": cosines.of(vector)}, cosines)
 
 
 def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -36,12 +36,11 @@ from worlddb.index.held_world import (
     ranked,
     speaker_of,
     text_scores,
-    written_rarity,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
-from worlddb.language.ranking_features import question_parts
+from worlddb.language.ranking_features import question_parts, written_rarity
 from worlddb.language.text_tokens import words
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
@@ -65,6 +64,7 @@ from worlddb.recall.ranker import (
     Weighed,
     Weights,
     check_weight,
+    company_of,
     spread,
     turns_before,
     weigh,
@@ -479,30 +479,19 @@ class Recaller:
             forms=forms_of(bodies),
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
-            company=self._company(lanes, said, vector),
+            company=self._company(said, vector),
         )
         return rows, [body.id for body in bodies], candidates
 
-    def _company(
-        self, lanes: Mapping[str, Scores], said: Mapping[str, float], vector: Vector | None
-    ) -> Company | None:
-        """Return what candidates are compared with: a sample of the nodes that are none."""
+    def _company(self, said: Mapping[str, float], vector: Vector | None) -> Company | None:
+        """Return what candidates are compared with; None if all that can be found are some."""
         if self._few(FEW_TEXTS_MAX) is not None:
-            return None  # All that can be found are candidates.
+            return None
         wide = self.search.wide()
         vectors = None if vector is None else self.search.vectors()
         sample = wide.sample(self.reader, vectors, self.view.types)
-        if sample is None:
-            return None
-        found: dict[str, Scores] = {}
-        cosines = None
-        if "text" in lanes:
-            rarity = wide.rarity(self.reader, list(said))
-            found["text"] = sample.text.scores(said, lambda word: rarity.get(word, 0.0))
-        if vector is not None and sample.matrix is not None:
-            cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
-            found["vector"] = cosines.of(vector)
-        return Company(sample.total, found, cosines)
+        rarity = wide.rarity(self.reader, list(said))
+        return None if sample is None else company_of(sample, said, rarity, vector)
 
     def _few(self, most: int) -> list[int] | None:
         """Return all that can be found, if a filter leaves at most so many; else None."""
