@@ -317,7 +317,9 @@ def judged(
     if home is not None and len(same) > 1:
         same = [body.row for body in reader.bodies(same) if body.parent == home] or same
     if same and (
-        len(same) == 1 or set(same) <= accepted_class(reader, same[:1], resolver.view.moment)
+        len(same) == 1
+        or set(same)
+        <= accepted_class(reader, same[:1], resolver.view.moment, inside=resolver.view.keep_world)
     ):
         return resolver.ident(same[0]), []
     return None, [

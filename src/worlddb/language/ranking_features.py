@@ -15,7 +15,7 @@ the form of its sentences is looked at: subject, tense, and no question.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import partial
 from typing import NamedTuple

@@ -38,6 +38,7 @@ from worlddb.world_db import WorldDB
 if TYPE_CHECKING:
     from worlddb.consolidate.background_consolidator import Background
     from worlddb.files.files import Files
+    from worlddb.ingest.pending_reader import PendingReader
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
 
@@ -52,7 +53,8 @@ class Memory(ScopedGraph):
     `extractor` reads texts ("rules", "verbatim" or your own); `recluster` says when the
     neighbourhood of what is new is resolved once more; `supersede` whether a memory ends the facts
     that it surely replaces; `actor` signs the commits. With `consolidate_every_s` the store is
-    consolidated in the background that often, until `close`; `background` tells how that went.
+    consolidated in the background that often, until `close`; `background` tells how that went. Long
+    texts that wait are read in the background, too (`read_pending`).
 
     Raises:
         InvalidInputError: a scope is badly named, or an option is wrong.
@@ -94,6 +96,7 @@ class Memory(ScopedGraph):
             )
         )
         self.background: Background | None = None
+        self._pending: PendingReader | None = None
         if consolidate_every_s is not None:
             self._start(consolidate_every_s)
 
@@ -104,9 +107,22 @@ class Memory(ScopedGraph):
         try:
             self.background = Background(self.db, every_s=every_s)
             self.background.start()
+            self.read_pending()
         except BaseException:
             self.close()
             raise
+
+    def read_pending(self) -> None:
+        """Read texts that were too long for their write, in the background, until `close`.
+
+        Servers do so. It works one text at a time and a tenth of the time, and closing does not
+        wait for it. What waits for a language model is left to `db.extract_pending`.
+        """
+        from worlddb.ingest.pending_reader import PendingReader
+
+        if self._pending is None and self.db.why_read_only is None:
+            self._pending = PendingReader(self.db.engine.ingestion)
+            self._pending.start()
 
     def _use(self, writer: MemoryWriter) -> None:
         """Write as this writer does, and read and end memories in its scopes."""
@@ -153,6 +169,8 @@ class Memory(ScopedGraph):
         """Close the store, unless it was given open. Calling it twice does nothing."""
         if self.background is not None:
             self.background.stop()
+        if self._pending is not None:
+            self._pending.stop()
         if self._owns:
             self.db.close()
 

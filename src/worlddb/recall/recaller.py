@@ -39,6 +39,7 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
+from worlddb.index.store_search import is_whole
 from worlddb.index.vectors import Tokens
 from worlddb.language.ranking_features import question_parts, written_rarity
 from worlddb.language.text_tokens import words
@@ -310,9 +311,11 @@ class Recaller:
     def _rarely_asked(self, vector: Vector | None) -> Vector | None:
         """Return the question's vector with its words weighed by how rare they are in the store."""
         wide, text = self.search.wide(), self.question.text
+        if vector is None or not is_whole(self.view):
+            return vector
         languages = wide.languages(self.reader)
         forms = [words(text), *(words(text, code) for code in languages)]
-        rarity = wide.rarity(self.reader, sorted({word for form in forms for word in form}))
+        rarity = wide.rarity(self.view, sorted({word for form in forms for word in form}))
         top = inverse_frequency(0, self.reader.head().nodes)
         return self._with_rarity(vector, languages, lambda word: rarity.get(word, 0.0), top)
 
@@ -430,9 +433,9 @@ class Recaller:
         if settings.weights.get("text"):
             few = self._few(FEW_TEXTS_MAX)
             if few is None:
-                found["text"] = dict(wide.text(self.reader, said, view.keep, depth))
+                found["text"] = dict(wide.text(view, said, depth))
             else:
-                found["text"] = _best_of(wide.scored(self.reader, few, said), depth)
+                found["text"] = _best_of(wide.scored(view, few, said), depth)
         if vector is not None:
             few = self._few(FEW_VECTORS_MAX)
             vectors = self.search.vectors()
@@ -452,7 +455,7 @@ class Recaller:
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
-            found["text"] |= wide.scored(self.reader, left, said)
+            found["text"] |= wide.scored(view, left, said)
         if graph is not None:
             graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
@@ -489,9 +492,10 @@ class Recaller:
             return None
         wide = self.search.wide()
         vectors = None if vector is None else self.search.vectors()
-        sample = wide.sample(self.reader, vectors, self.view.types)
-        rarity = wide.rarity(self.reader, list(said))
-        return None if sample is None else company_of(sample, said, rarity, vector)
+        sample = wide.sample(self.view, vectors)
+        if sample is None:
+            return None
+        return company_of(sample, said, wide.rarity(self.view, list(said)), vector)
 
     def _few(self, most: int) -> list[int] | None:
         """Return all that can be found, if a filter leaves at most so many; else None."""

@@ -489,18 +489,23 @@ def edges(
 
 
 def accepted_class(
-    reader: Reader, rows: Iterable[int], moment: Moment, without: int | None = None
+    reader: Reader,
+    rows: Iterable[int],
+    moment: Moment,
+    without: int | None = None,
+    inside: Callable[[set[int]], set[int]] | None = None,
 ) -> set[int]:
     """Return `rows` and everything that was accepted as the same as one of them, transitively.
 
-    The merge that the edge with the row `without` proposes does not count.
+    The merge that the edge with the row `without` proposes does not count. What is not `inside`
+    neither counts nor leads on.
     """
     seen = set(rows)
     frontier = set(seen)
     while frontier:
         found = reader.proposals("accepted", frontier, moment.known)
         ends = {row for item in found if item.edge != without for row in (item.low, item.high)}
-        frontier = ends - seen
+        frontier = ends - seen if inside is None else inside(ends - seen)
         seen |= frontier
     return seen
 

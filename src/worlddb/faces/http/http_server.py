@@ -224,6 +224,7 @@ def _leave() -> None:
 
 def _warm(memory: Memory) -> None:
     try:
+        memory.read_pending()
         memory.warm()
     except WorldDBError as error:
         # A recall that needs it will report the error to its caller.
