@@ -326,7 +326,8 @@ class StoreSearch:
         if not is_whole(view):
             every = reader.texts.match_all(said, phrase, reader.head().nodes)
             rows = sorted(keep([row for row, _ in every]))
-            return self._weighed(reader, rows, [*dict.fromkeys(said, 1.0)], self.words_of(view, said))[:most]
+            once = dict.fromkeys(said, 1.0)
+            return self._weighed(reader, rows, once, self.words_of(view, said))[:most]
         found = _until_enough(
             lambda deep: reader.texts.match_all(said, phrase, deep), keep, most, most
         )
