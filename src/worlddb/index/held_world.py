@@ -91,16 +91,19 @@ class Bm25:
 
     def rarity(self, word: str) -> float:
         """Return the inverse document frequency of a word; 0 if no document has it."""
-        count = self.count(word)
-        return inverse_frequency(count, len(self)) if count else 0.0
+        return inverse_frequency(self.count(word), len(self)) if self.count(word) else 0.0
+
+    def places_of(self, word: str) -> NDArray[np.intp]:
+        """Return the documents that contain a word."""
+        packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
+        return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
 
     def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
         """Return which documents contain all the words."""
         wanted = set(words)
         counts = np.zeros(len(self), dtype=np.int64)
         for word in wanted:
-            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
-            counts[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += 1
+            counts[self.places_of(word)] += 1
         return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
 
     @property
@@ -112,7 +115,6 @@ class Bm25:
         self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
     ) -> NDArray[np.float64]:
         """Return the score of every document for weighted words; rare by these, or by `rarity`."""
-        rarity = rarity or self.rarity
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scores = np.zeros(len(self))
         if not self._total:
@@ -125,7 +127,7 @@ class Bm25:
                 packed = np.frombuffer(postings, dtype=np.uint64)
                 places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
                 counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * rarity(word) * (k1 + 1)
+                gain = weight * (rarity or self.rarity)(word) * (k1 + 1)
                 scores[places] += gain * counts / (counts + norms[places])
         return scores
 
@@ -344,6 +346,11 @@ class HeldWorld:
         else:
             self.parents[place] = reader.parents([row])[row] or 0
 
+    def having(self, tokens: Iterable[str]) -> NDArray[np.int64]:
+        """Return the rows of the nodes that have any of some tokens."""
+        places = [self.text.places_of(token) for token in tokens]
+        return np.frombuffer(self.rows, dtype=np.int64)[np.concatenate(places)]
+
     # -- reads for search --------------------------------------------------------------------------
 
     def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
@@ -550,14 +557,14 @@ class HeldWorlds:
         return fits
 
 
-def asked_words(question: str, languages: Iterable[str]) -> dict[str, float]:
+def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
     """Return the words of a question that texts are searched for, with how much each counts."""
     return weights_of(asked(question, languages), SCALARS.frame_weight)
 
 
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
-    return interior.text.scores(asked_words(question, interior.languages))
+    return interior.text.scores(weighed_words(question, interior.languages))
 
 
 class VectorRows:

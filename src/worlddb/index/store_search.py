@@ -295,11 +295,6 @@ class StoreSearch:
         counted = self.words_of(view, list(asked))
         return dict(self._weighed(view.reader, sorted(rows), asked, counted))
 
-    def rarity(self, view: View, asked: Sequence[str]) -> dict[str, float]:
-        """Return the inverse document frequency of each word that some node of a view has."""
-        counts, total, _, _ = self.words_of(view, asked)
-        return {word: inverse_frequency(count, total) for word, count in counts.items() if count}
-
     def every(self, view: View, asked: Sequence[str], most: int) -> Found | None:
         """Return (row, score) of all visible nodes with any of the words, best first.
 
@@ -353,6 +348,12 @@ class StoreSearch:
             self._counts.update(common)
             return found
 
+    def rarity_of(self, view: View, said: Sequence[str]) -> dict[str, float]:
+        """Return the rarity of each word, 0 if no node has it; of "" the highest there can be."""
+        counts, total, _, _ = self.words_of(view, [word for word in said if word])
+        found = {word: _rarity(total, count) if count else 0.0 for word, count in counts.items()}
+        return {**found, "": _rarity(total, 0)}
+
     def _weighed(
         self, reader: Reader, rows: Sequence[int], asked: Mapping[str, float], counted: WordCounts
     ) -> Found:
@@ -396,6 +397,11 @@ class StoreSearch:
     def close(self) -> None:
         """Save the nearest-neighbour index for the next time the store is opened."""
         self._nearby.close()
+
+
+def _rarity(total: int, count: int) -> float:
+    """Return the inverse document frequency of a word that so many nodes have."""
+    return float(np.log1p((total - count + 0.5) / (count + 0.5)))
 
 
 def is_whole(view: View) -> bool:

@@ -16,7 +16,7 @@ candidate in the arrays of one question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -30,23 +30,21 @@ from worlddb.index.held_world import (
     HeldWorld,
     Scores,
     VectorRows,
-    asked_words,
     forms_of,
-    inverse_frequency,
     ranked,
     speaker_of,
     text_scores,
+    weighed_words,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.store_search import is_whole
 from worlddb.index.vectors import Tokens
-from worlddb.language.ranking_features import question_parts, written_rarity
-from worlddb.language.text_tokens import words
+from worlddb.language.preference_forms import preference_signs, wants_advice
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
     check_names,
+    check_share,
     check_whole,
     check_words,
     encode_text,
@@ -56,9 +54,12 @@ from worlddb.model.inputs import (
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
 from worlddb.recall.activation import GraphLane, Spreading
+from worlddb.recall.confidence import AskedWords, asked_words
 from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
 from worlddb.recall.known_names import HeldNames, KnownNames, StoreNames
+from worlddb.recall.preferences import with_preferences
 from worlddb.recall.question_rewrite import question_query, seen_question
+from worlddb.recall.question_vector import held_question, stored_question
 from worlddb.recall.ranker import (
     Candidates,
     Company,
@@ -99,8 +100,9 @@ class RecallSettings:
     may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
     weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
     weighed hits that answer alike the later one is first. With `worlds`, a world that matches
-    better than anything inside it is a hit, too. With `classes`, what was accepted as the same is
-    one.
+    better than anything inside it is a hit, too. With `preferences`, what the asker prefers or
+    always wants has places among the first hits of a question that asks for advice or a task. With
+    `classes`, what was accepted as the same is one.
     """
 
     c: int = SCALARS.fusion_c
@@ -109,6 +111,7 @@ class RecallSettings:
     weighing: Weights | None = field(default_factory=Weights)
     recency: bool = True
     worlds: bool = True
+    preferences: bool = True
     classes: bool = True
 
     def __post_init__(self) -> None:
@@ -137,6 +140,7 @@ class Question:
     names: tuple[str, ...] = ()
     k: int = 10
     max_tokens: int | None = None
+    min_confidence: float | None = None
     as_of: AsOf = NOW
     types: tuple[str, ...] | None = None
     include_ended: bool = False
@@ -165,6 +169,7 @@ def question_of(text: str, *, names: str | Sequence[str] | None = None, **option
     check_whole(question.k, "k", 1)
     if question.max_tokens is not None:
         check_whole(question.max_tokens, "max_tokens", 1)
+    check_share(question.min_confidence, "min_confidence")
     if question.at is not None:
         to_micros(question.at, "at")
     settings = question.settings
@@ -200,17 +205,16 @@ class Recaller:
         view = self.view
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             if interior is None:
-                vector = self._rarely_asked(vector)
+                vector = stored_question(self.search, self.view, self.question.text, vector)
                 rows, ids, found = self._wide_candidates(vector)
             else:
-                text = interior.text
-                known = interior.languages, text.rarity, text.rarity_max
-                vector = self._with_rarity(vector, *known)
+                vector = held_question(self.search, interior, self.question.text, vector)
                 rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
                 return self._answered(None)
+            said = self._asked_words(interior)
             if self.question.is_names:
-                return self._answered(names_ranking(rows, found))
+                return self._answered(names_ranking(rows, found), said)
             weighing = self.question.settings.weighing
             found = with_retention(found, self.reader, rows, self.moment, weighing)
             weighed = None
@@ -218,6 +222,12 @@ class Recaller:
                 found = self._spread_ranks(ids, found)
             else:
                 weighed = weigh(found, self.question.text, vector, self._asked_at(), weighing)
+                if self.question.settings.preferences and wants_advice(self.question.text):
+                    signs = preference_signs()
+                    signed = None if interior is None else np.isin(rows, interior.having(signs))
+                    weighed = with_preferences(
+                        weighed, found, signed, partial(self._texts, rows), weighing.asker
+                    )
                 found = found.with_graph(weighed.lanes)
             ranks = self._ranks(ids, found)
             fused = fuse(ranks, self.question.settings)
@@ -233,28 +243,53 @@ class Recaller:
                 lanes=found.explained,
                 parts=parts,
                 ways={} if found.graph is None else found.graph.ways,
+                stated=found.claims,
             )
             is_plain = view.types is None and view.where is None
             if vector is not None and self.question.settings.worlds and is_plain:
                 ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector, view)
-        return self._answered(ranking)
+        return self._answered(ranking, said)
 
-    def _answered(self, ranking: Ranking | None) -> Recall:
+    def _texts(self, rows: Sequence[int], places: Sequence[int]) -> dict[int, str]:
+        """Return the contents at some places of the candidates."""
+        place = {rows[at]: at for at in places}
+        bodies = self.reader.bodies(sorted(place), self.moment.known)
+        return {place[body.row]: body.content for body in bodies}
+
+    def _asked_words(self, interior: HeldWorld | None) -> AskedWords:
+        """Return the words of the question with their rarity in what was searched."""
+        text = self.question.text or " ".join(self.question.names)
+        if interior is None:
+            wide = self.search.wide()
+            languages = sorted(wide.languages(self.reader))
+            return asked_words(text, languages, partial(wide.rarity_of, self.view))
+        held = interior.text
+        return asked_words(
+            text,
+            sorted(interior.languages),
+            lambda said: {word: held.rarity(word) if word else held.rarity_max for word in said},
+            interior.having,
+        )
+
+    def _answered(self, ranking: Ranking | None, said: AskedWords | None = None) -> Recall:
         """Return the first of a ranking as hits that explain themselves."""
         question = self.question
         asked_for = question.text if not question.is_names else ", ".join(question.names)
-        if ranking is None:
+        if ranking is None or said is None:
             return Recall(question=asked_for)
-        hits = hits_of(
+        found = hits_of(
             ranking,
             self.view,
             question=question.text if question.settings.recency else None,
+            asked=said,
             k=question.k,
             max_tokens=question.max_tokens,
             explain=question.explain,
             with_conflicts=self.query.shows_conflicts,
         )
-        return Recall(question=asked_for, hits=hits)
+        least = question.min_confidence or 0.0
+        kept = tuple(hit for hit in found.hits if hit.confidence >= least)
+        return replace(found, question=asked_for, hits=kept)
 
     def _ranks(self, ids: Sequence[bytes], found: Candidates) -> dict[str, list[int]]:
         """Return the places that each lane found, best first."""
@@ -307,38 +342,6 @@ class Recaller:
         if self.question.at is not None:
             return from_micros(to_micros(self.question.at, "at"))
         return self.moment.valid or self.moment.now
-
-    def _rarely_asked(self, vector: Vector | None) -> Vector | None:
-        """Return the question's vector with its words weighed by how rare they are in the store."""
-        wide, text = self.search.wide(), self.question.text
-        if vector is None or not is_whole(self.view):
-            return vector
-        languages = wide.languages(self.reader)
-        forms = [words(text), *(words(text, code) for code in languages)]
-        rarity = wide.rarity(self.view, sorted({word for form in forms for word in form}))
-        top = inverse_frequency(0, self.reader.head().nodes)
-        return self._with_rarity(vector, languages, lambda word: rarity.get(word, 0.0), top)
-
-    def _with_rarity(
-        self,
-        vector: Vector | None,
-        languages: Collection[str],
-        rarity: Callable[[str], float],
-        top: float,
-    ) -> Vector | None:
-        """Return the question's vector with its words weighed by how rare they are."""
-        if vector is None:
-            return None
-        return self.search.vectors().ask_weighed(
-            question_parts(
-                self.question.text,
-                lambda said: written_rarity(said, languages, rarity, top),
-                top,
-                frame_weight=SCALARS.frame_weight,
-                rarity_power=SCALARS.rarity_power,
-            ),
-            vector,
-        )
 
     def _narrow(self) -> list[NDArray[np.int64] | None]:
         """Look inside the smallest group of worlds first; return the rows inside the others.
@@ -427,7 +430,7 @@ class Recaller:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
-        said = asked_words(text, wide.languages(self.reader))
+        said = weighed_words(text, wide.languages(self.reader))
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
@@ -495,7 +498,7 @@ class Recaller:
         sample = wide.sample(self.view, vectors)
         if sample is None:
             return None
-        return company_of(sample, said, wide.rarity(self.view, list(said)), vector)
+        return company_of(sample, said, wide.rarity_of(self.view, list(said)), vector)
 
     def _few(self, most: int) -> list[int] | None:
         """Return all that can be found, if a filter leaves at most so many; else None."""
