@@ -39,7 +39,8 @@ from worlddb.index.held_world import (
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
-from worlddb.language.preference_forms import preference_signs, wants_advice
+from worlddb.language.preference_forms import preference_signs
+from worlddb.language.ranking_features import wants_advice
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
