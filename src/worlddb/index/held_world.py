@@ -13,10 +13,11 @@ H2  Only the statistics of the world itself decide which words are rare. So a sc
 
 from __future__ import annotations
 
+import math
 import threading
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
@@ -56,6 +57,11 @@ Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
 
+def inverse_frequency(count: int, total: int) -> float:
+    """Return the inverse document frequency of a word that `count` of `total` documents have."""
+    return math.log1p((total - count + 0.5) / (count + 0.5))
+
+
 class Bm25:
     """BM25 over numbered documents. A posting is a document and a count, packed in one integer."""
 
@@ -79,10 +85,13 @@ class Bm25:
         self._lengths.append(len(words))
         self._total += len(words)
 
+    def count(self, word: str) -> int:
+        """Return how many documents have a word."""
+        return len(self._postings.get(word, ()))
+
     def rarity(self, word: str) -> float:
         """Return the inverse document frequency of a word; 0 if no document has it."""
-        count = len(self._postings.get(word, ()))
-        return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
+        return inverse_frequency(self.count(word), len(self)) if self.count(word) else 0.0
 
     def places_of(self, word: str) -> NDArray[np.intp]:
         """Return the documents that contain a word."""
@@ -100,10 +109,12 @@ class Bm25:
     @property
     def rarity_max(self) -> float:
         """The highest possible rarity."""
-        return float(np.log1p((len(self) + 0.5) / 0.5))
+        return inverse_frequency(0, len(self))
 
-    def scores(self, words: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the score of every document for weighted words."""
+    def scores(
+        self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the score of every document for weighted words; rare by these, or by `rarity`."""
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scores = np.zeros(len(self))
         if not self._total:
@@ -116,7 +127,7 @@ class Bm25:
                 packed = np.frombuffer(postings, dtype=np.uint64)
                 places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
                 counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * self.rarity(word) * (k1 + 1)
+                gain = weight * (rarity or self.rarity)(word) * (k1 + 1)
                 scores[places] += gain * counts / (counts + norms[places])
         return scores
 
@@ -340,15 +351,6 @@ class HeldWorld:
         places = [self.text.places_of(token) for token in tokens]
         return np.frombuffer(self.rows, dtype=np.int64)[np.concatenate(places)]
 
-    def rarity_of(self, said: str) -> float:
-        """Return the rarity of a word as it was written: that of its rarest token.
-
-        A token is as rare as the form that the most texts have; what no text has is rarest.
-        """
-        rarity, top = self.text.rarity, self.text.rarity_max
-        forms = zip(words(said), *(words(said, code) for code in self.languages), strict=True)
-        return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
-
     # -- reads for search --------------------------------------------------------------------------
 
     def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
@@ -555,11 +557,14 @@ class HeldWorlds:
         return fits
 
 
+def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
+    """Return the words of a question that texts are searched for, with how much each counts."""
+    return weights_of(asked(question, languages), SCALARS.frame_weight)
+
+
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
-    return interior.text.scores(
-        weights_of(asked(question, interior.languages), SCALARS.frame_weight)
-    )
+    return interior.text.scores(weighed_words(question, interior.languages))
 
 
 class VectorRows:

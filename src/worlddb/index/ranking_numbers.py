@@ -39,6 +39,7 @@ class RankingScalars:
     relative_day: float
     only_asks_penalty: float
     mention_share: float
+    commonness_power: float
     spread_texts: int
     spread_hops: int
     spread_decay: float
