@@ -237,16 +237,18 @@ class NodeTable:
         return row, node
 
     def bodies(self, rows: Iterable[int], known: int | None = None) -> Iterator[BodyRow]:
-        """Yield the searchable part of nodes by row, as of commit `known`."""
+        """Return the searchable part of nodes by row, as of commit `known`."""
         wanted = list(rows)
         if not wanted:
-            return
+            return iter(())
         session = self._session
         past = self._journal.past(("node.valid_to", "node.parent"), wanted, known)
         found = session.execute(
             f"{_BODY} WHERE row {IN} AND born <= ? ORDER BY row",
             (among(wanted), FOREVER if known is None else known),
         )
+        bodies = []
+        # No generator: an interrupt that comes while one is closed would be lost.
         try:
             for body in map(BodyRow._make, found):
                 session.node_rows[body.id] = body.row
@@ -255,9 +257,10 @@ class NodeTable:
                         parent=past.get(("node.parent", body.row), body.parent),
                         valid_to=past.get(("node.valid_to", body.row), body.valid_to),
                     )
-                yield sound_body(body)
+                bodies.append(sound_body(body))
         except UnicodeDecodeError as error:
             raise first_damage(self._session, wanted, error) from error
+        return iter(bodies)
 
     # -- worlds ------------------------------------------------------------------------------------
 
