@@ -31,7 +31,7 @@ def evaluate(path: Path, *arguments: object) -> Result:
 def test_figures_are_printed_by_category_and_for_all(data: Path) -> None:
     done = worlddb("eval", "retrieval", "--data", data, "--embedder", "hash")
     assert (done.code, done.err) == (0, "")
-    sessions, told, turns, more, spent = done.out.split("\n\n")
+    sessions, told, turns, more, sure, spent = done.out.split("\n\n")
     header, *rows = [line.split() for line in sessions.splitlines()]
     assert header == [
         *("category", "n", "any@5", "all@5", "any@10", "all@10", "any@30", "all@30"),
@@ -46,9 +46,9 @@ def test_figures_are_printed_by_category_and_for_all(data: Path) -> None:
     assert "any@k, all@k: at least one, or all, gold sessions" in told
     assert turns.split()[2:4] == ["turns@1", "recall@1"]
     assert "tokens@k: what the first k turns take" in more
-    questions, times = spent.splitlines()
-    assert questions == "questions: 4 of the 5 of the file; 1 without an answer to be found"
-    assert times.startswith("recall_ms_p50 ")
+    assert sure.splitlines()[0].split() == ["confidence", "answer", "found", "questions"]
+    assert "auroc_abstention: " in sure
+    assert spent.startswith("recall_ms_p50 ")
 
 
 def test_as_json_the_figures_are_numbers(data: Path) -> None:
@@ -107,7 +107,7 @@ def test_each_question_is_a_line_that_can_be_audited(data: Path, tmp_path: Path)
     assert set(first) == {
         *("id", "category", "question", "asked_at", "reference", "has_answer", "gold", "hits"),
         *("write_s", "sessions", "sessions_unread", "figures", "recall_s", "evidence_ranks"),
-        "conversation",
+        *("conversation", "confidence", "is_found"),
     }
     assert first["gold"] == {"sessions": [0], "turns": [[0, 2]]}
     assert first["evidence_ranks"] == {"sessions": [[0, 1]], "turns": [[0, 2, 1]]}
@@ -117,7 +117,7 @@ def test_each_question_is_a_line_that_can_be_audited(data: Path, tmp_path: Path)
     assert first["hits"][0]["lanes"]["text"]["score"] > 0
     assert first["hits"][0]["text"] == "My gardening teacher is called Person0."
     assert set(first["hits"][0]) == {
-        *("turn", "score", "weighed", "fused", "lanes", "tokens", "text")
+        *("turn", "score", "weighed", "fused", "lanes", "tokens", "text", "confidence")
     }
     assert "answer_" not in (out / "questions.jsonl").read_text()
     assert {path.name for path in out.iterdir()} == {
@@ -196,7 +196,6 @@ def test_a_missing_or_useless_file_is_told_and_makes_no_folder(tmp_path: Path) -
     broken.write_bytes(b"no such thing")
     for path, code, complaint in (
         (tmp_path / "missing.json", 8, "missing.json: no such file"),
-        (nothing, 2, "none of its 1 can be asked: 1 without an answer to be found"),
         (elsewhere, 2, "none of its 1 can be asked: 1 whose gold is not in the file"),
         (empty, 2, "has no question for such a run; it is empty"),
         (broken, 6, "is damaged from the start (no JSON: 'no such thing')"),
@@ -245,7 +244,7 @@ def test_where_no_terminal_is_a_line_comes_now_and_then(monkeypatch: pytest.Monk
 def test_how_many_questions_are_done_already_is_told(data: Path, tmp_path: Path) -> None:
     assert evaluate(data, "--out", tmp_path / "run", "--limit", 3).err == ""
     rest = evaluate(data, "--out", tmp_path / "run")
-    assert rest.err == "asking: 3 of 4 questions are done already\n"
+    assert rest.err == "asking: 3 of 5 questions are done already\n"
 
 
 def test_what_dmr_counts_is_said_as_it_is(tmp_path: Path) -> None:

@@ -184,7 +184,8 @@ def test_a_signal_ends_it_within_seconds_while_a_write_is_at_work(
         assert waits.result().error == "503 busy: the server stops; try again"
     assert "out of time: open requests are dropped" in process.log()
     assert "Traceback" not in process.log()
-    assert not (tmp_path / "m.db-wal").exists()
+    with worlddb_open(tmp_path / "m.db", embedder="none") as db:
+        assert db.check() == []
 
 
 def test_an_open_subscription_does_not_delay_the_end(tmp_path: Path) -> None:
@@ -222,12 +223,23 @@ def test_an_open_subscription_does_not_delay_the_end(tmp_path: Path) -> None:
     assert "Traceback" not in process.log()
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["arguments", "in a message"])
 @pytest.mark.parametrize("face", ["rest", "mcp"])
-def test_a_huge_number_of_unknown_arguments_gets_a_short_answer(
-    site: Site, face: str, inside: bool
-) -> None:
-    given = {"messages": [{"content": "x", **MANY}]} if inside else {"text": "x", **MANY}
+def test_a_huge_number_of_unknown_keys_in_a_message_changes_nothing(site: Site, face: str) -> None:
+    # The formats of others have keys that mean nothing here.
+    given = {"messages": [{"content": "x", **MANY}]}
+    if face == "rest":
+        answer = site.post("/v1/memories", **given)
+        assert answer.status == 200
+        assert len(answer.body) < 2_000
+    else:
+        done, told = site.tool("memory_write", **given)
+        assert done
+        assert len(str(told)) < 1_000
+
+
+@pytest.mark.parametrize("face", ["rest", "mcp"])
+def test_a_huge_number_of_unknown_arguments_gets_a_short_answer(site: Site, face: str) -> None:
+    given = {"text": "x", **MANY}
     with ThreadPoolExecutor(1) as pool:
         if face == "rest":
             told = pool.submit(lambda: site.post("/v1/memories", **given).error)
@@ -260,5 +272,5 @@ def test_a_long_body_is_read_in_the_turn_of_its_caller(
 def test_a_message_with_many_mistakes_tells_the_first(site: Site) -> None:
     done, told = site.tool("memory_write", messages=[{"text": 1}] * 10_000)
     assert not done
-    assert "messages.0.content: is missing" in told
+    assert "a message has a role and text as its content" in told
     assert len(told) < 1_000
