@@ -188,13 +188,15 @@ def _name(model: ModelRow) -> bytes:
 class WordCounts(NamedTuple):
     """How many nodes have each word, of how many, how many words a node has on average.
 
-    `rows` are all nodes to be ranked, where they were found by counting.
+    `rows` are all nodes to be ranked, where they were found by counting; `found` are those of each
+    word.
     """
 
     counts: Mapping[str, int]
     total: int
     average: float
     rows: list[int] | None
+    found: Mapping[str, list[int]] = {}
 
 
 class StoreSearch:
@@ -207,6 +209,7 @@ class StoreSearch:
         self._counted_at = 0
         self._languages: set[str] = set()
         self._samples: dict[tuple[object, ...], NodeSample | None] = {}
+        self._last = threading.local()
 
     def forget(self) -> None:
         """Drop the nearest-neighbour index without saving it, and what was sampled."""
@@ -254,14 +257,24 @@ class StoreSearch:
         if is_whole(view):
             average = reader.texts.average_length() or 1.0
             return WordCounts(self.counts_of(reader, asked), reader.head().nodes, average, None)
-        found = {word: _newest_inside(view, [word]) for word in dict.fromkeys(asked)}
+        found = self._inside(view, asked)
         counts = {word: len(rows) for word, rows in found.items()}
         rows = {row for some in found.values() for row in some}
         common = [word for word in sorted(counts, key=counts.__getitem__) if counts[word]][:2]
         if len(common) > 1 and counts[common[0]] == INSIDE_MAX:
             rows.update(_newest_inside(view, common))
         total = max(_size_inside(view), *counts.values(), 1)
-        return WordCounts(counts, total, INSIDE_WORDS, sorted(rows))
+        return WordCounts(counts, total, INSIDE_WORDS, sorted(rows), found)
+
+    def _inside(self, view: View, asked: Sequence[str]) -> dict[str, list[int]]:
+        """Return the newest nodes of each word inside a view; a recall asks for them repeatedly."""
+        last = self._last
+        if getattr(last, "view", None) is not view:
+            last.view, last.found = view, {}
+        for word in asked:
+            if word not in last.found:
+                last.found[word] = _newest_inside(view, [word])
+        return {word: last.found[word] for word in asked}
 
     def text(self, view: View, asked: Mapping[str, float], most: int) -> Found:
         """Return (row, score) of the best visible nodes by weighted words."""
@@ -273,10 +286,11 @@ class StoreSearch:
             if sum(counts[other] for other in (*rare, word)) > CANDIDATES_MAX:
                 break
             rare.append(word)
-        if counted.rows is not None:
-            return self._weighed(reader, counted.rows, asked, counted)[:most]
         common = there[len(rare) :]
         deep = max(WEIGHED_TIMES * most, WEIGHED_MIN)
+        if counted.rows is not None:
+            rows = _with_the_rarest(counted, asked, deep)
+            return self._weighed(reader, rows, asked, counted)[:most]
         found: Found = []
         if rare:
             found = _until_enough(lambda deep: reader.texts.match(rare, deep), keep, most, deep)
@@ -350,7 +364,7 @@ class StoreSearch:
 
     def rarity_of(self, view: View, said: Sequence[str]) -> dict[str, float]:
         """Return the rarity of each word, 0 if no node has it; of "" the highest there can be."""
-        counts, total, _, _ = self.words_of(view, [word for word in said if word])
+        counts, total, *_ = self.words_of(view, [word for word in said if word])
         found = {word: _rarity(total, count) if count else 0.0 for word, count in counts.items()}
         return {**found, "": _rarity(total, 0)}
 
@@ -358,7 +372,7 @@ class StoreSearch:
         self, reader: Reader, rows: Sequence[int], asked: Mapping[str, float], counted: WordCounts
     ) -> Found:
         """Return rows with their BM25 over all words of the question, best first, ties by id."""
-        counts, total, average, _ = counted
+        counts, total, average, *_ = counted
         rarity = {
             word: weight * inverse_frequency(counts[word], total)
             for word, weight in asked.items()
@@ -414,6 +428,19 @@ def _size_inside(view: View) -> int:
     reader, now = view.reader, to_micros(view.moment.now, "now")
     newest = reader.placed.latest(view.worlds, reader.head().nodes + 1, now, INSIDE_NODES)
     return len(view.keep_world(newest) if view.within else newest)
+
+
+def _with_the_rarest(counted: WordCounts, asked: Mapping[str, float], most: int) -> list[int]:
+    """Return the nodes that have the most of what is asked, by the rarity of the words alone."""
+    rows = counted.rows or []
+    if len(rows) <= most:
+        return rows
+    score = dict.fromkeys(rows, 0.0)
+    for word, weight in asked.items():
+        gain = weight * inverse_frequency(counted.counts[word], counted.total)
+        for row in counted.found.get(word, ()):
+            score[row] += gain
+    return sorted(sorted(rows, key=lambda row: (-score[row], -row))[:most])
 
 
 def _newest_inside(view: View, said: Sequence[str]) -> list[int]:

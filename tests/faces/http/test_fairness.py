@@ -226,7 +226,7 @@ def test_an_open_subscription_does_not_delay_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("face", ["rest", "mcp"])
 def test_a_huge_number_of_unknown_keys_in_a_message_changes_nothing(site: Site, face: str) -> None:
     # The formats of others have keys that mean nothing here.
-    given = {"messages": [{"content": "x", **MANY}]}
+    given: dict[str, Any] = {"messages": [{"content": "x", **MANY}]}
     if face == "rest":
         answer = site.post("/v1/memories", **given)
         assert answer.status == 200
@@ -239,7 +239,7 @@ def test_a_huge_number_of_unknown_keys_in_a_message_changes_nothing(site: Site, 
 
 @pytest.mark.parametrize("face", ["rest", "mcp"])
 def test_a_huge_number_of_unknown_arguments_gets_a_short_answer(site: Site, face: str) -> None:
-    given = {"text": "x", **MANY}
+    given: dict[str, Any] = {"text": "x", **MANY}
     with ThreadPoolExecutor(1) as pool:
         if face == "rest":
             told = pool.submit(lambda: site.post("/v1/memories", **given).error)
