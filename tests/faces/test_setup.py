@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinning import examples
 from worlddb.errors import ConflictError, FormatError
 from worlddb.faces.clients.client_catalog import CLIENTS, client_named, http_entry, merged_entry
 from worlddb.faces.clients.client_file import EDITORS, apply_edit, edit_for, parse_toml, set_toml
@@ -24,7 +25,7 @@ from .command import DEADLINE_S, Result, environment, worlddb
 
 ENTRY: dict[str, Any] = {"command": "/bin/worlddb", "args": ["mcp"], "env": {"A": 'ü "x"\\'}}
 PLACE = ("mcpServers", "worlddb")
-RANDOM = settings(derandomize=True, deadline=None, database=None, max_examples=200)
+RANDOM = settings(derandomize=True, deadline=None, database=None, max_examples=examples(200, 80))
 ON_LINUX = sys.platform == "linux"
 
 
