@@ -168,8 +168,9 @@ def test_a_server_that_a_client_names_is_called(answers: bool, tmp_path: Path) -
 def test_a_server_that_does_not_let_the_client_in_is_told(tmp_path: Path) -> None:
     secret = "a-token-of-sufficient-length"
     with Process(tmp_path / "served.db", env={"WORLDDB_TOKEN": secret}) as process:
-        for token, verdict in ((secret, "ok"), ("a-wrong-one", "fail"), ("", "fail")):
-            home = tmp_path / f"home {token}"
+        tokens = ((secret, "ok"), ("a-wrong-one", "fail"), ("", "fail"))
+        for number, (token, verdict) in enumerate(tokens):
+            home = tmp_path / f"home {number}"
             home.mkdir()
             env = {"HOME": str(home)} | ({"WORLDDB_TOKEN": token} if token else {})
             url = process.told["url"]
