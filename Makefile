@@ -34,8 +34,8 @@ demo: $(SERVER) ## the Tesla scenario: supersession, contradiction, two clocks, 
 test: $(READY) ## every test, in two processes; about five minutes on 2 cores
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-fuzz: $(READY) ## the property tests, much deeper
-	WORLDDB_FUZZ=deep $(BIN)/python -m pytest tests/property
+fuzz: $(READY) ## every thinned test in full: all cases, all seeds, more random examples
+	WORLDDB_FUZZ=deep $(BIN)/python -m pytest -n 2 --dist loadfile $$(grep -rl --include='test_*.py' '^from thinning import' tests)
 
 chaos: $(READY) ## kills, power cuts, copies, flipped bytes, interrupts, hostile input, a soak; 45 minutes
 	cd tests && ../$(BIN)/python -m chaos

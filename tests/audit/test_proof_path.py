@@ -17,6 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from thinning import examples
 from worlddb import NodeDraft, WorldDB, verify_proof
 
 AT = "2026-01-31T09:30:00+00:00"
@@ -183,7 +184,7 @@ def real(db: WorldDB, request: pytest.FixtureRequest) -> tuple[Any, list[tuple[A
 
 
 @settings(
-    max_examples=250,
+    max_examples=examples(250, 80),
     deadline=None,
     derandomize=True,
     database=None,

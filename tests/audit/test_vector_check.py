@@ -12,6 +12,7 @@ import pytest
 
 import worlddb
 from index.exact_texts import DIM, ExactEmbedder
+from thinning import DEEP, some
 from worlddb import NodeDraft, ProviderError, WorldDB
 from worlddb.index import vectors
 
@@ -139,9 +140,9 @@ def values_for(old: object) -> list[Any]:
 def test_no_field_of_any_row_can_be_changed_unnoticed(patient: Patient, table: str) -> None:
     unnoticed = []
     tried = 0
-    for row in patient.rows(table):
+    for number, row in enumerate(patient.rows(table)):
         for column, old in zip(patient.columns(table), row, strict=True):
-            for value in values_for(old):
+            for value in some(values_for(old), 3, start=number):
                 changed = tuple(
                     value if name == column else was
                     for name, was in zip(patient.columns(table), row, strict=True)
@@ -152,7 +153,7 @@ def test_no_field_of_any_row_can_be_changed_unnoticed(patient: Patient, table: s
                 if not patient.complaints():
                     unnoticed.append((table, column, value))
                 patient.replace(table, changed, row)
-    assert tried > 40
+    assert tried > (40 if DEEP else 12)
     assert unnoticed == []
 
 

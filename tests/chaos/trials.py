@@ -344,7 +344,7 @@ TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "mutated imports": (mutated_imports, 15, 400),
     "interrupts": (interrupts, 15, 2_000),
     "hostile texts": (hostile_texts, 1, 9),
-    "slow clients": (slow_clients, 60, 1_500),
+    "slow clients": (slow_clients, 20, 1_500),
     "soak": (soak, 2, 600),
 }
 """Name → the trial, its rounds in the test suite, and in `make chaos`; of a soak, seconds."""

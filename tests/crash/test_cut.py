@@ -10,13 +10,14 @@ from typing import NamedTuple
 import pytest
 
 import worlddb
+from thinning import DEEP
 
 CUT = Path(__file__).with_name("cut.py")
 COMMITS = 4
-STEP = 17
-"""Every 17th write: a life has some 300, and all of them take two minutes. Odd, so that it meets
+STEP = 17 if DEEP else 43
+"""Not every write: a life has some 300, and all of them take two minutes. Odd, so that it meets
 both the headers and the pages of the log."""
-STEP_NORMAL = 61
+STEP_NORMAL = 61 if DEEP else 101
 
 
 class Life(NamedTuple):

@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 import worlddb
+from thinning import DEEP
 from worlddb.store.sqlite.schema import GUARDED
 from worlddb.store.sqlite.sqlite_session import SqliteWriter
 from worlddb.store.sqlite.sqlite_store import SqliteStore
@@ -21,7 +22,9 @@ from worlddb.store.sqlite.sqlite_store import SqliteStore
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 CALLS_MAX = 5_000
 LINES_MAX = 50_000
-LINES_STEP = 7
+LINES_STEP = 7 if DEEP else 21
+STEP = 1 if DEEP else 3
+"""Every third call only; what fails before a call starts at another one than what fails after."""
 DOORS = ("sqlite_store.py", "sqlite_session.py", "gate.py")
 """Where the clean-up of a session is; an interrupt in the middle of it is another matter."""
 
@@ -194,7 +197,7 @@ def verify(db: worlddb.WorldDB, before: tuple[Any, ...], nth: int) -> None:
 
 def fail_each(db: worlddb.WorldDB, injector: Injector, body: Step, *, after: bool) -> int:
     """Run `body` with its nth call failing, for each n; return how many calls it makes."""
-    for nth in range(1, CALLS_MAX):
+    for nth in range(1 + after, CALLS_MAX, STEP):
         before = picture(db)
         injector.countdown = Countdown(nth, after=after)
         try:
@@ -239,7 +242,7 @@ def test_a_replay_that_fails_at_any_store_call_keeps_whole_commits_only(
     lines, hashes = list(db.export()), [commit.hash for commit in db.log()]
     failures = 0
     with worlddb.open(":memory:") as copy:
-        for nth in range(1, CALLS_MAX):
+        for nth in range(1, CALLS_MAX, STEP):
             injector.countdown = Countdown(nth)
             try:
                 copy.replay(lines)
@@ -250,7 +253,7 @@ def test_a_replay_that_fails_at_any_store_call_keeps_whole_commits_only(
                 assert copy.check() == []
             else:
                 break
-        assert failures > 30
+        assert failures > 30 // STEP
         assert [commit.hash for commit in copy.log()] == hashes
         assert list(copy.export()) == lines
 
@@ -264,7 +267,7 @@ def test_an_error_at_any_sql_statement_changes_nothing(db: worlddb.WorldDB) -> N
             raise apsw.IOError(f"injected at {sql[:60]}")
         return True
 
-    for nth in range(1, CALLS_MAX):
+    for nth in range(1, CALLS_MAX, STEP):
         before = picture(db)
         countdown = Countdown(nth)
         con.exec_trace = trace

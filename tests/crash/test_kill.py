@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import worlddb
+from thinning import DEEP
 
 WRITER = Path(__file__).with_name("writer.py")
-ROUNDS = 26
-FRESH_ROUNDS = 30
+ROUNDS = 26 if DEEP else 9
+FRESH_ROUNDS = 30 if DEEP else 10
 CHECKPOINT_PAGES = 300
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from thinning import examples
 from worlddb.embed import wordllama_embedder as wordllama
 from worlddb.embed.embedder import checked
 from worlddb.embed.wordllama_embedder import WordLlamaEmbedder
@@ -97,7 +98,7 @@ PIECES = st.text(st.characters(codec="utf-8"), max_size=6) | st.sampled_from(
 )
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=500)
+@settings(derandomize=True, deadline=None, database=None, max_examples=examples(500, 200))
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_token_ids_are_those_of_the_tokenizers_library(text: str) -> None:
     assert wordllama.loaded_model().tokenizer.encode(text) == library_ids(text)

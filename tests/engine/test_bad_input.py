@@ -61,7 +61,18 @@ def twins() -> list[str]:
 
 @pytest.fixture
 def s(db: WorldDB, twins: list[str]) -> SimpleNamespace:
-    """Return what there is in the store: a world, facts in it, and edges between them."""
+    return filled(db, twins)
+
+
+@pytest.fixture(scope="module")
+def kept(twins: list[str]) -> Iterator[tuple[WorldDB, SimpleNamespace]]:
+    """Return one store and what there is in it, for all calls that must not change it."""
+    with worlddb.open(":memory:", busy_timeout_s=0.5, random_bytes=bytes) as db:
+        yield db, filled(db, twins)
+
+
+def filled(db: WorldDB, twins: list[str]) -> SimpleNamespace:
+    """Write a world, facts in it, and edges between them; return what there is then."""
     there = SimpleNamespace()
     with db.transaction() as tx:
         there.world = tx.create_node(type="Topic", name="world", created_at=AT).id
@@ -329,8 +340,9 @@ WRITES: dict[str, Case] = {
 
 @pytest.mark.parametrize("title", WRITES)
 def test_a_wrong_write_is_refused_and_leaves_nothing(
-    db: WorldDB, s: SimpleNamespace, title: str
+    kept: tuple[WorldDB, SimpleNamespace], title: str
 ) -> None:
+    db, s = kept
     call, error, hint = WRITES[title]
     before = trace(db)
     with pytest.raises(error, match=f"(?s){hint}") as caught, db.transaction() as tx:
@@ -747,7 +759,8 @@ def go(db: Any, s: Any, types: Any = "refers_to", **options: Any) -> object:
 
 
 @pytest.mark.parametrize("title", READS)
-def test_a_wrong_question_is_refused(db: WorldDB, s: SimpleNamespace, title: str) -> None:
+def test_a_wrong_question_is_refused(kept: tuple[WorldDB, SimpleNamespace], title: str) -> None:
+    db, s = kept
     call, error, hint = READS[title]
     before = trace(db)
     with pytest.raises(error, match=f"(?s){hint}") as caught:
@@ -757,7 +770,10 @@ def test_a_wrong_question_is_refused(db: WorldDB, s: SimpleNamespace, title: str
 
 
 @pytest.mark.parametrize("title", BAD_STEPS)
-def test_a_wrong_step_of_a_spec_is_refused(db: WorldDB, s: SimpleNamespace, title: str) -> None:
+def test_a_wrong_step_of_a_spec_is_refused(
+    kept: tuple[WorldDB, SimpleNamespace], title: str
+) -> None:
+    db, s = kept
     step, hint = BAD_STEPS[title]
     with pytest.raises(InvalidInputError, match=f"(?s){hint}"):
         db.run(QuerySpec(seeds=[str(s.a)], steps=[step]))

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from worlddb.faces.cli import run
 
@@ -62,11 +63,17 @@ def worlddb(
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def in_process(*arguments: object) -> Result:
+def in_process(
+    *arguments: object, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Result:
     """Run the same command without the cost of a process."""
+    if env is not None:
+        with patch.dict(os.environ, environment(env), clear=True):
+            return in_process(*arguments, cwd=cwd)
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     err = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    place = contextlib.chdir(cwd) if cwd else contextlib.nullcontext()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), place:
         code = run([str(argument) for argument in arguments])
     return Result(code, out.buffer.getvalue().decode(), err.getvalue())
 

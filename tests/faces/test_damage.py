@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import worlddb as engine
+from thinning import some
 
 from .command import in_process, worlddb
 from .samples import Sample
@@ -148,8 +149,10 @@ def test_a_wrong_value_anywhere_is_refused_or_changes_nothing(
     sample: Sample, tmp_path: Path, wrong: Any
 ) -> None:
     surprises = []
+    shift = [repr(value) for value in WRONG_VALUES].index(repr(wrong))
     for number in kinds(sample.lines):
-        for place in range(len(list(places(json.loads(sample.lines[number]))))):
+        count = len(list(places(json.loads(sample.lines[number]))))
+        for place in some(range(count), 3, start=shift):
             record = json.loads(sample.lines[number])
             container, key = list(places(record))[place]
             container[key] = wrong

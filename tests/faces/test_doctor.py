@@ -11,7 +11,7 @@ import pytest
 from embed.server import Answer, in_turn, serving
 from worlddb.faces import diagnosis
 
-from .command import Result, on_terminal, worlddb
+from .command import Result, in_process, on_terminal, worlddb
 from .http.serving import Process
 from .samples import Sample
 
@@ -165,22 +165,20 @@ def test_a_server_that_a_client_names_is_called(answers: bool, tmp_path: Path) -
     assert [request.path for request in server.seen] == asked
 
 
-@pytest.mark.parametrize(
-    ("token", "verdict"),
-    [("a-token-of-sufficient-length", "ok"), ("a-wrong-one", "fail"), ("", "fail")],
-)
-def test_a_server_that_does_not_let_the_client_in_is_told(
-    tmp_path: Path, token: str, verdict: str
-) -> None:
+def test_a_server_that_does_not_let_the_client_in_is_told(tmp_path: Path) -> None:
     secret = "a-token-of-sufficient-length"
     with Process(tmp_path / "served.db", env={"WORLDDB_TOKEN": secret}) as process:
-        env = {"HOME": str(tmp_path)} | ({"WORLDDB_TOKEN": token} if token else {})
-        url = process.told["url"]
-        assert worlddb("setup", "cursor", "--http", url, "--write", env=env).code == 0
-        done = doctor(tmp_path, "--json")
-        [found] = [one for one in done.data["findings"] if one["part"] == "Cursor"]
-    assert found["verdict"] == verdict
-    assert secret not in done.out
-    if verdict == "fail":
-        assert "token" in found["seen"]
-        assert "WORLDDB_TOKEN" in found["advice"]
+        tokens = ((secret, "ok"), ("a-wrong-one", "fail"), ("", "fail"))
+        for number, (token, verdict) in enumerate(tokens):
+            home = tmp_path / f"home {number}"
+            home.mkdir()
+            env = {"HOME": str(home)} | ({"WORLDDB_TOKEN": token} if token else {})
+            url = process.told["url"]
+            assert in_process("setup", "cursor", "--http", url, "--write", env=env).code == 0
+            done = doctor(home, "--json")
+            [found] = [one for one in done.data["findings"] if one["part"] == "Cursor"]
+            assert found["verdict"] == verdict
+            assert secret not in done.out
+            if verdict == "fail":
+                assert "token" in found["seen"]
+                assert "WORLDDB_TOKEN" in found["advice"]

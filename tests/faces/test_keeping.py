@@ -27,7 +27,7 @@ def test_check_of_a_sound_store_says_so(sample: Sample) -> None:
     done = worlddb("check", "--db", sample.path)
     assert (done.code, done.err) == (0, "")
     assert done.out == f"sound: up to commit 4, root state {sample.root_state}\n"
-    assert worlddb("check", "--json", "--db", sample.path).data == {
+    assert in_process("check", "--json", "--db", sample.path).data == {
         "path": str(sample.path),
         "sound": True,
         "commit": 4,
@@ -38,11 +38,11 @@ def test_check_of_a_sound_store_says_so(sample: Sample) -> None:
 
 def test_check_names_the_node_whose_text_was_changed(own: Sample) -> None:
     flip_byte_of(own.path, b"the CEO is A")
-    done = worlddb("check", "--db", own.path)
+    done = in_process("check", "--db", own.path)
     assert (done.code, done.err) == (1, "")
     assert done.out.startswith("not sound: ")
     assert f"node {own.old.id.short}  its fields do not hash to its id" in done.out
-    found = worlddb("check", "--json", "--db", own.path)
+    found = in_process("check", "--json", "--db", own.path)
     assert found.code == 1
     assert found.data["sound"] is False
     assert found.data["root_state"] is None
@@ -54,7 +54,7 @@ def test_check_names_the_node_whose_text_was_changed(own: Sample) -> None:
 def test_check_of_a_file_that_lost_its_end_is_not_quiet(own: Sample) -> None:
     data = own.path.read_bytes()
     own.path.write_bytes(data[: len(data) // 2])
-    done = worlddb("check", "--db", own.path)
+    done = in_process("check", "--db", own.path)
     assert done.code in (1, 7)
     assert "Traceback" not in done.err
 
@@ -75,7 +75,7 @@ def test_a_backup_is_a_store_with_the_same_history(sample: Sample, tmp_path: Pat
 
 def test_backup_as_json_says_what_the_copy_holds(sample: Sample, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    done = worlddb("backup", target, "--json", "--db", sample.path)
+    done = in_process("backup", target, "--json", "--db", sample.path)
     assert done.data == {
         "path": str(target),
         "bytes": target.stat().st_size,
@@ -97,8 +97,8 @@ def test_backup_never_touches_a_file_that_exists(sample: Sample, tmp_path: Path)
 def test_backup_into_a_folder_that_is_missing_or_a_folder_itself_fails(
     sample: Sample, tmp_path: Path
 ) -> None:
-    assert worlddb("backup", tmp_path / "no" / "copy.db", "--db", sample.path).code == 8
-    assert worlddb("backup", tmp_path, "--db", sample.path).code == 8
+    assert in_process("backup", tmp_path / "no" / "copy.db", "--db", sample.path).code == 8
+    assert in_process("backup", tmp_path, "--db", sample.path).code == 8
     assert list(tmp_path.iterdir()) == []
 
 
@@ -136,6 +136,6 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     other.close()
     before = path.read_bytes()
     for command in ("check", "log", "export"):
-        done = worlddb(command, "--db", path)
+        done = in_process(command, "--db", path)
         assert (done.code, done.out) == (6, "")
     assert path.read_bytes() == before

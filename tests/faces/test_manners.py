@@ -68,9 +68,11 @@ def test_a_subclass_has_the_code_of_its_closest_branch() -> None:
         (["log", "--db", ""], 2),
     ],
 )
-def test_an_error_is_one_line_and_a_code(sample: Sample, arguments: list[str], code: int) -> None:
-    env = {"WORLDDB_PATH": str(sample.path)}
-    done = worlddb(*arguments, env=env)
+def test_an_error_is_one_line_and_a_code(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int
+) -> None:
+    monkeypatch.setenv("WORLDDB_PATH", str(sample.path))
+    done = in_process(*arguments)
     assert (done.code, done.out) == (code, "")
     assert done.err.startswith("worlddb: ")
     assert done.err.count("\n") == 1
@@ -79,7 +81,7 @@ def test_an_error_is_one_line_and_a_code(sample: Sample, arguments: list[str], c
 @pytest.mark.parametrize("command", ["log", "check", "children", "export", "backup", "diff"])
 def test_a_typo_in_the_path_makes_no_file(tmp_path: Path, command: str) -> None:
     more: dict[str, list[object]] = {"backup": [tmp_path / "copy.db"], "diff": [0]}
-    done = worlddb(command, *more.get(command, []), "--db", tmp_path / "typo.db")
+    done = in_process(command, *more.get(command, []), "--db", tmp_path / "typo.db")
     assert (done.code, done.out) == (8, "")
     assert done.err == (
         f"worlddb: {tmp_path}/typo.db: there is no store here; give --db PATH or set WORLDDB_PATH\n"
@@ -328,6 +330,6 @@ def test_a_locale_that_cannot_say_it_does_not_stop_a_command(sample: Sample) -> 
     [((), "commands:"), (("help",), "commands:"), (("help", "recall"), "usage: worlddb recall")],
 )
 def test_help_is_given_to_whoever_asks_in_any_way(arguments: tuple[str, ...], told: str) -> None:
-    done = worlddb(*arguments)
+    done = in_process(*arguments)
     assert (done.code, done.err) == (0, "")
     assert told in done.out

@@ -72,13 +72,13 @@ def test_an_export_piped_into_an_import_keeps_everything(sample: Sample, tmp_pat
 @pytest.mark.parametrize("name", ["export.jsonl", "export.jsonl.gz"])
 def test_an_export_in_a_file_comes_back_whole(sample: Sample, tmp_path: Path, name: str) -> None:
     file, copy = tmp_path / name, tmp_path / "copy.db"
-    done = worlddb("export", file, "--json", "--db", sample.path)
+    done = in_process("export", file, "--json", "--db", sample.path)
     lines = len(sample.lines)
     size = file.stat().st_size
     assert done.data == {"path": str(file), "commits": 5, "lines": lines, "bytes": size}
     unpacked = gzip.decompress(file.read_bytes()) if name.endswith(".gz") else file.read_bytes()
     assert unpacked == text_of(sample.lines)
-    assert worlddb("import", file, "--db", copy).code == 0
+    assert in_process("import", file, "--db", copy).code == 0
     assert_same(sample, copy)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.db", name]
 
@@ -100,11 +100,11 @@ def test_a_compressed_export_is_recognised_on_stdin(sample: Sample, tmp_path: Pa
 def test_export_replaces_a_file_only_by_force(sample: Sample, tmp_path: Path) -> None:
     file = tmp_path / "export.jsonl"
     file.write_text("precious")
-    done = worlddb("export", file, "--db", sample.path)
+    done = in_process("export", file, "--db", sample.path)
     assert (done.code, done.out) == (8, "")
     assert "exists already" in done.err
     assert file.read_text() == "precious"
-    assert worlddb("export", file, "--force", "--db", sample.path).code == 0
+    assert in_process("export", file, "--force", "--db", sample.path).code == 0
     assert file.read_bytes() == text_of(sample.lines)
     assert [path.name for path in tmp_path.iterdir()] == ["export.jsonl"]
 
@@ -146,7 +146,7 @@ def test_no_command_writes_over_the_store_that_it_reads(
 
 def test_an_export_does_not_replace_another_name_of_the_store(own: Sample) -> None:
     (own.path.parent / "second.db").hardlink_to(own.path)
-    done = worlddb("export", "second.db", "--force", "--db", own.path, cwd=own.path.parent)
+    done = in_process("export", "second.db", "--force", "--db", own.path, cwd=own.path.parent)
     assert (done.code, done.out) == (8, "")
     assert "has a second name (a hard link)" in done.err, "no such store is opened at all"
     assert own.path.stat().st_nlink == 2
@@ -159,7 +159,7 @@ def test_an_export_of_a_damaged_store_leaves_the_old_export_in_place(
     file.write_text("yesterday's")
     data = own.path.read_bytes()
     own.path.write_bytes(data[:16384] + bytes(len(data) - 16384))
-    done = worlddb("export", file, "--force", "--db", own.path)
+    done = in_process("export", file, "--force", "--db", own.path)
     assert done.code in (6, 7)
     assert file.read_text() == "yesterday's"
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".part") == []

@@ -32,7 +32,7 @@ def test_a_proof_holds_without_the_store(sample: Sample, tmp_path: Path) -> None
     done = worlddb("prove", *flags, cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     assert done.out == f"holds: node {sample.new.id} stands under {sample.root_state}\n"
-    assert worlddb("prove", *flags, "--json").data == {
+    assert in_process("prove", *flags, "--json").data == {
         "holds": True,
         "id": str(sample.new.id),
         "state": str(sample.new.id),
@@ -42,13 +42,13 @@ def test_a_proof_holds_without_the_store(sample: Sample, tmp_path: Path) -> None
 
 
 def test_a_proof_can_be_checked_from_stdin(sample: Sample) -> None:
-    made = worlddb("prove", sample.topic.id, "--json", "--db", sample.path)
+    made = in_process("prove", sample.topic.id, "--json", "--db", sample.path)
     flags = ("prove", "--verify", "-", "--root-state", sample.root_state)
     assert worlddb(*flags, stdin=made.out.encode()).code == 0
 
 
 def test_prove_shows_the_worlds_on_the_way_up(sample: Sample) -> None:
-    done = worlddb("prove", sample.new.id.short, "--db", sample.path)
+    done = in_process("prove", sample.new.id.short, "--db", sample.path)
     assert done.code == 0
     assert str(sample.root_state) in done.out
     steps = [line.split() for line in done.out.splitlines()[-2:]]
@@ -61,10 +61,10 @@ def test_prove_shows_the_worlds_on_the_way_up(sample: Sample) -> None:
 def test_a_proof_does_not_hold_under_another_root_state(sample: Sample, tmp_path: Path) -> None:
     file = tmp_path / "proof.json"
     file.write_text(json.dumps(proof_of(sample, sample.new.id)))
-    done = worlddb("prove", "--verify", file, "--root-state", "ab" * 32)
+    done = in_process("prove", "--verify", file, "--root-state", "ab" * 32)
     assert (done.code, done.err) == (1, "")
     assert done.out.startswith("does not hold")
-    as_json = worlddb("prove", "--json", "--verify", file, "--root-state", "ab" * 32)
+    as_json = in_process("prove", "--json", "--verify", file, "--root-state", "ab" * 32)
     assert (as_json.code, as_json.data["holds"]) == (1, False)
 
 
@@ -138,7 +138,7 @@ def test_what_is_no_proof_at_all_is_told_apart(tmp_path: Path, content: bytes, c
 def test_prove_wants_an_id_or_a_proof_with_a_whole_root_state(
     tmp_path: Path, arguments: list[str], code: int
 ) -> None:
-    done = worlddb("prove", *arguments, cwd=tmp_path)
+    done = in_process("prove", *arguments, cwd=tmp_path)
     assert (done.code, done.out) == (code, "")
     assert done.err.startswith("worlddb: ")
     assert done.err.count("\n") == 1

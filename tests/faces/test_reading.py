@@ -8,7 +8,7 @@ import pytest
 
 import worlddb as engine
 
-from .command import worlddb
+from .command import in_process, worlddb
 from .samples import HOSTILE, Sample
 
 
@@ -26,14 +26,14 @@ def test_read_shows_a_node_found_by_the_start_of_its_id(sample: Sample) -> None:
 
 
 def test_read_as_json_is_the_whole_node(sample: Sample) -> None:
-    done = worlddb("read", "--json", sample.old.id, "--db", sample.path)
+    done = in_process("read", "--json", sample.old.id, "--db", sample.path)
     with engine.open(sample.path, create=False) as db:
         assert done.data == db.get(sample.old.id).to_dict()
     assert done.data["valid_to"] == "2025-01-01T00:00:00+00:00"
 
 
 def test_read_lists_the_edges_of_a_node_both_ways(sample: Sample) -> None:
-    done = worlddb("read", sample.new.id, "--edges", "--db", sample.path)
+    done = in_process("read", sample.new.id, "--edges", "--db", sample.path)
     rows = [line.split() for line in done.out.splitlines()[-3:]]
     assert [row[0] for row in rows[:2]] == [sample.supersedes.id.short, sample.refers.id.short]
     assert [row[1:4] for row in rows] == [
@@ -41,7 +41,8 @@ def test_read_lists_the_edges_of_a_node_both_ways(sample: Sample) -> None:
         ["out", "refers_to", sample.person.id.short],
         ["in", "contradicts", sample.old.id.short],
     ]
-    edges = worlddb("read", sample.new.id, "--edges", "--json", "--db", sample.path).data["edges"]
+    path = ("--db", sample.path)
+    edges = in_process("read", sample.new.id, "--edges", "--json", *path).data["edges"]
     assert [edge["type"] for edge in edges] == ["supersedes", "refers_to", "contradicts"]
     assert edges[0]["metadata"] == {"why": "press", "n": [1.5, None, True]}
 
@@ -50,22 +51,22 @@ def test_read_answers_as_of_both_clocks(sample: Sample) -> None:
     before = sample.new.known_from.replace(microsecond=0).isoformat()
     assert sample.old.known_from < sample.new.known_from
     earlier = sample.old.known_from.isoformat()
-    then = worlddb("read", sample.old.id, "--known-at", earlier, "--json", "--db", sample.path)
+    then = in_process("read", sample.old.id, "--known-at", earlier, "--json", "--db", sample.path)
     assert then.data["valid_to"] is None
-    now = worlddb("read", sample.old.id, "--known-at", before, "--json", "--db", sample.path)
+    now = in_process("read", sample.old.id, "--known-at", before, "--json", "--db", sample.path)
     assert now.data["valid_to"] is not None
-    gone = worlddb("read", sample.old.id, "--as-of", "2025-06-01T00:00:00Z", "--db", sample.path)
+    gone = in_process("read", sample.old.id, "--as-of", "2025-06-01T00:00:00Z", "--db", sample.path)
     assert (gone.code, gone.out) == (3, "")
 
 
 def test_text_from_a_node_cannot_command_the_terminal(sample: Sample) -> None:
-    shown = worlddb("read", sample.hostile.id, "--db", sample.path).out
+    shown = in_process("read", sample.hostile.id, "--db", sample.path).out
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "\\x1b[31m alert \\u202e reversed\nsecond line\ttab \\u2028 end" in shown
-    row = worlddb("children", "--include-superseded", "--db", sample.path).out
+    row = in_process("children", "--include-superseded", "--db", sample.path).out
     assert "red \\x1b[31m alert \\u202e reversed second line tab end" in row
-    as_json = worlddb("read", sample.hostile.id, "--json", "--db", sample.path)
+    as_json = in_process("read", sample.hostile.id, "--json", "--db", sample.path)
     assert as_json.data["content"] == HOSTILE
 
 
@@ -83,7 +84,7 @@ def test_children_leaves_out_what_has_ended_unless_asked(sample: Sample) -> None
     ids = {
         flag: [
             node["id"]
-            for node in worlddb(
+            for node in in_process(
                 "children", sample.topic.id.short, "--json", *flag, "--db", sample.path
             ).data
         ]
@@ -107,7 +108,7 @@ def test_log_lists_commits_oldest_first_with_short_ids(sample: Sample) -> None:
 
 
 def test_log_as_json_chains_by_hash_and_gives_times_as_text(sample: Sample) -> None:
-    commits = worlddb("log", "--json", "--db", sample.path).data
+    commits = in_process("log", "--json", "--db", sample.path).data
     assert [commit["seq"] for commit in commits] == list(range(len(commits)))
     assert all(later["previous"] == earlier["hash"] for earlier, later in pairwise(commits))
     assert commits[-1]["root_state"] == str(sample.root_state)
@@ -130,7 +131,7 @@ def test_log_as_json_chains_by_hash_and_gives_times_as_text(sample: Sample) -> N
 def test_log_can_be_cut_from_both_ends(
     sample: Sample, flags: list[str], expected: list[int]
 ) -> None:
-    commits = worlddb("log", *flags, "--json", "--db", sample.path).data
+    commits = in_process("log", *flags, "--json", "--db", sample.path).data
     assert [commit["seq"] for commit in commits] == expected
 
 
@@ -146,20 +147,20 @@ def test_diff_shows_what_one_commit_did(sample: Sample) -> None:
 
 
 def test_diff_without_an_end_goes_to_the_last_commit(sample: Sample) -> None:
-    done = worlddb("diff", 0, "--json", "--db", sample.path).data
+    done = in_process("diff", 0, "--json", "--db", sample.path).data
     with engine.open(sample.path, create=False) as db:
         found = db.diff(0, 4)
     assert (done["from"], done["to"]) == (0, 4)
     assert done["nodes"] == [node.to_dict() for node in found.nodes]
     assert done["edges"] == [edge.to_dict() for edge in found.edges]
     assert [change["kind"] for change in done["changes"]] == [it.kind for it in found.changes]
-    assert worlddb("diff", 4, "--json", "--db", sample.path).data["nodes"] == []
+    assert in_process("diff", 4, "--json", "--db", sample.path).data["nodes"] == []
 
 
 def test_reading_leaves_nothing_beside_the_store(own: Sample) -> None:
     before = own.path.read_bytes()
     for command in ("log", "children", "check"):
-        assert worlddb(command, "--db", own.path).code == 0
+        assert in_process(command, "--db", own.path).code == 0
     assert worlddb("export", "--db", own.path).code == 0
     assert [path.name for path in own.path.parent.iterdir()] == [own.path.name]
     assert own.path.read_bytes() == before

@@ -15,25 +15,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinning import examples
 from worlddb.errors import ConflictError, FormatError
 from worlddb.faces.clients.client_catalog import CLIENTS, client_named, http_entry, merged_entry
 from worlddb.faces.clients.client_file import EDITORS, apply_edit, edit_for, parse_toml, set_toml
 from worlddb.faces.clients.jsonc_text import parse_json, set_json
 
-from .command import DEADLINE_S, Result, environment, worlddb
+from .command import DEADLINE_S, Result, environment, in_process, worlddb
 
 ENTRY: dict[str, Any] = {"command": "/bin/worlddb", "args": ["mcp"], "env": {"A": 'ü "x"\\'}}
 PLACE = ("mcpServers", "worlddb")
-RANDOM = settings(derandomize=True, deadline=None, database=None, max_examples=200)
+RANDOM = settings(derandomize=True, deadline=None, database=None, max_examples=examples(200, 80))
 ON_LINUX = sys.platform == "linux"
 
 
 def setup(home: Path, *arguments: object, **env: str) -> Result:
-    return worlddb("setup", *arguments, env={"HOME": str(home), **env}, cwd=home)
+    return in_process("setup", *arguments, env={"HOME": str(home), **env}, cwd=home)
 
 
 def path_of(name: str, home: Path) -> Path:
-    return Path(worlddb("setup", name, "--json", env={"HOME": str(home)}).data["path"])
+    return Path(in_process("setup", name, "--json", env={"HOME": str(home)}).data["path"])
 
 
 @pytest.mark.parametrize("name", CLIENTS)
@@ -272,7 +273,8 @@ def test_only_what_this_shell_alone_knows_is_told_to_the_client(tmp_path: Path) 
 
 def test_what_was_written_starts_a_server_on_the_chosen_store(tmp_path: Path) -> None:
     store = tmp_path / "of ada.db"
-    assert setup(tmp_path, "claude", "--db", store, "--write").code == 0
+    options = ("claude", "--db", store, "--write")
+    assert worlddb("setup", *options, env={"HOME": str(tmp_path)}, cwd=tmp_path).code == 0
     entry = json.loads(path_of("claude", tmp_path).read_text())["mcpServers"]["worlddb"]
     hello = {
         "jsonrpc": "2.0",

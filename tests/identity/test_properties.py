@@ -7,6 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinning import examples
 from worlddb.identity.match_values import (
     DEFAULT_SETTINGS,
     NamedNode,
@@ -21,7 +22,7 @@ from worlddb.identity.store_resolver import block_keys
 from worlddb.identity.tiers import is_sentence, vetoes_of
 from worlddb.language.proper_names import read_name
 
-hard = settings(derandomize=True, deadline=None, database=None, max_examples=150)
+hard = settings(derandomize=True, deadline=None, database=None, max_examples=examples(150, 60))
 
 PARTS = """
 John Jon Jane Robert Bob Smith Smyth Chen Cheng J. K. Dr. Mr. Mrs. Jr. II Inc. Apple North South

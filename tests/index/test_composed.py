@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from thinning import examples
 from worlddb import Id, NodeDraft, RejectedError, WorldDB
 from worlddb.embed.embedder import Pooling, pooling_label
 from worlddb.index import search as composed_worlds
@@ -22,7 +23,7 @@ from worlddb.store.sqlite.derived_tables import EmbeddingTables as Derived
 from .exact_texts import ExactEmbedder, exact
 from .recomposed import Floats, assert_composed, half, model_row, stored_vectors, stored_worlds
 
-PROGRAMS = settings(derandomize=True, deadline=None, database=None, max_examples=100)
+PROGRAMS = settings(derandomize=True, deadline=None, database=None, max_examples=examples(100, 30))
 STEPS = (
     *("leaf", "leaf", "world", "many", "move", "move", "unmove", "retire", "supersede"),
     *("commit", "commit", "catch up", "catch up elsewhere"),

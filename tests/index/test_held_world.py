@@ -23,6 +23,7 @@ from recall.search_stage import (
     open_store,
     player_on,
 )
+from thinning import some
 from worlddb import AsOf, Id, RecallSettings, WorldDB
 
 QUESTIONS = ("red apple", "green", "Dog", "a pear of the Animal", "blue c")
@@ -66,7 +67,7 @@ def unlike(answers: list[Any], expected: list[Any]) -> list[int]:
     return [number for number, (one, other) in enumerate(pairs) if one != other]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", some([1, 2, 3], 3))
 def test_whatever_is_committed_an_open_store_answers_like_one_opened_afresh(
     tmp_path: Path, seed: int
 ) -> None:
@@ -239,7 +240,7 @@ def test_after_a_change_an_open_store_answers_like_one_opened_afresh(
     play(tmp_path / "store.db", [change])
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", some([1, 2, 3], 3))
 def test_after_changes_in_any_order_an_open_store_answers_like_one_opened_afresh(
     tmp_path: Path, seed: int
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from thinning import examples
 from worlddb.index.nearest import Nearest
 
 from .vector_sets import Floats, brute, clustered
@@ -27,7 +28,7 @@ SETTINGS = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=60,
+    max_examples=examples(60, 25),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

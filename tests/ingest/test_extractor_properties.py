@@ -11,11 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from language.english.name_sentences import CASES
+from thinning import DEEP, examples
 from worlddb.ingest.extractors import RulesExtractor, VerbatimExtractor
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message
 
 AT = datetime(2023, 5, 3, 12, tzinfo=UTC)
-THOROUGH = settings(max_examples=400, derandomize=True, deadline=None, database=None)
+THOROUGH = settings(max_examples=examples(400, 120), derandomize=True, deadline=None, database=None)
+SIZES = (20_000, 80_000) if DEEP else (10_000, 40_000)
 
 # What the rules look at, so that random texts run into them.
 SCRAPS = """
@@ -226,15 +228,14 @@ def long_text(kind: str, size: int) -> str:
 def test_reading_takes_time_in_proportion_to_the_text(kind: str) -> None:
     extractor = RulesExtractor()
     short, long = (
-        [Message(text="I think that this is it. " + long_text(kind, size))]
-        for size in (20_000, 80_000)
+        [Message(text="I think that this is it. " + long_text(kind, size))] for size in SIZES
     )
     draft = extractor.extract(long, AT)
     if kind in ("prose", "many names", "names"):
         assert len(draft.nodes) > 1
     once = min(_seconds(extractor, short) for _ in range(3))
     # Four times the text; a quadratic reader would take sixteen times as long.
-    assert min(_seconds(extractor, long) for _ in range(3)) < 8 * once + 0.002
+    assert any(_seconds(extractor, long) < 8 * once + 0.002 for _ in range(3))
 
 
 def test_a_message_of_forty_words_takes_a_fraction_of_a_millisecond() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from thinning import examples
 from worlddb import AsOf, Draft, DraftEdge, DraftNode, Memory, Message, WorldDB
 from worlddb.claims.claim import adds_up, agree, claim_metadata
 from worlddb.model.address import Id
@@ -640,7 +641,7 @@ SAID = st.lists(
 )
 
 
-@settings(max_examples=40, derandomize=True, deadline=None, database=None)
+@settings(max_examples=examples(40, 15), derandomize=True, deadline=None, database=None)
 @given(SAID)
 def test_a_fact_is_only_ever_ended_by_a_later_one_of_its_subject_and_relation(
     said: list[tuple[str, str, str, int]],

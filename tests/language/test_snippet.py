@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinning import examples
 from worlddb.errors import InvalidInputError
 from worlddb.language.snippet import ELLIPSIS, Snippet, snippet
 from worlddb.language.text_tokens import asked, words
@@ -114,7 +115,7 @@ def test_too_narrow_a_width_is_refused(width: int) -> None:
 
 
 @given(LETTERS | SCRIPTS, LETTERS | SCRIPTS, st.integers(16, 80))
-@settings(max_examples=500, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(500, 200), deadline=None, derandomize=True, database=None)
 def test_a_snippet_is_part_of_its_text_and_its_matches_are_asked_for(
     text: str, query: str, width: int
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from thinning import examples
 from worlddb.language import text_tokens as analysis
 from worlddb.language.text_tokens import STOP, asked, folded, indexed, spans, words
 from worlddb.language.word_forms import aligned, fold
@@ -110,7 +111,7 @@ TEXT = st.text(max_size=40) | st.text(
     "aB1 .,'-&+#$%/:_()\u0301é\u0306и中京กิ가ᄀ\u1161\u200d\u200b\u00ad½™ﬁſ²٤👩🇫🇷€\ud800\0\u3099か",
     max_size=25,
 )
-SETTINGS = settings(max_examples=400, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(max_examples=examples(400, 150), deadline=None, derandomize=True, database=None)
 
 
 @pytest.mark.parametrize(("text", "tokens"), CASES, ids=[text[:20] for text, _ in CASES])
@@ -186,7 +187,7 @@ def test_a_token_is_what_its_place_in_the_text_says(text: str) -> None:
 
 
 @given(st.lists(TEXT, min_size=1, max_size=5))
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(100, 40), deadline=None, derandomize=True, database=None)
 def test_sqlite_sees_the_same_tokens(texts: list[str]) -> None:
     con = apsw.Connection(":memory:")
     con.execute("CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = 'ascii')")

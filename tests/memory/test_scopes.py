@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from thinning import examples
 from worlddb import Memory
 from worlddb.index.held_world import HELD_MAX, HeldWorlds
 
@@ -47,7 +48,7 @@ Writes = st.lists(
 
 
 @pytest.mark.parametrize("held_max", [2, 6, HELD_MAX])
-@settings(max_examples=40, derandomize=True, deadline=None, database=None)
+@settings(max_examples=examples(40, 15), derandomize=True, deadline=None, database=None)
 @given(Writes)
 def test_every_combination_of_scopes_sees_exactly_what_a_naive_model_says(
     held_max: int, writes: list[tuple[str | None, str | None, str | None, int, str]]

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from thinning import examples, some
 from worlddb import AsOf, Edge, Id, Node, NotFoundError, WorldDB
 
 from .naive import ROOT, World, at
@@ -144,27 +145,27 @@ def compare_all(player: Player, ids_per_pair: int, queries_every: int) -> int:
                 valid=None if valid_at is None else at(valid_at),
                 known=None if known_at is None else at(known_at),
             )
-            some = rotate(everyone, pairs, ids_per_pair)
+            chosen = rotate(everyone, pairs, ids_per_pair)
             if answers is None:
                 with pytest.raises(NotFoundError):
-                    db.get(some[0], as_of=as_of)
+                    db.get(chosen[0], as_of=as_of)
                 assert not db.query().as_of(valid=as_of.valid, known=as_of.known).execute().nodes
                 continue
             view = View(world=answers.world, now=player.now, valid=valid_at)
-            compare_lookups(db, answers, view, as_of, some)
+            compare_lookups(db, answers, view, as_of, chosen)
             if pairs % queries_every == 0:
-                compare_queries(db, answers, view, as_of, some[0])
+                compare_queries(db, answers, view, as_of, chosen[0])
     return pairs
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", some([1, 2], 2))
 def test_every_node_answers_as_it_was_known_at_every_pair_of_instants(seed: int) -> None:
     player = random_history(seed, commits=10, steps_max=4)
     assert len(player.history) > 5
     assert compare_all(player, ids_per_pair=1_000, queries_every=3) > 300
 
 
-@pytest.mark.parametrize("seed", [100, 101])
+@pytest.mark.parametrize("seed", some([100, 101], 2))
 def test_long_histories_answer_as_they_were_known_at_every_pair_of_instants(seed: int) -> None:
     player = random_history(seed, commits=30)
     assert len(player.history) > 18
@@ -176,7 +177,7 @@ def test_long_histories_answer_as_they_were_known_at_every_pair_of_instants(seed
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=40,
+    max_examples=examples(40, 15),
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(turns, min_size=1, max_size=6))
@@ -204,7 +205,7 @@ def identity_history(seed: int, commits: int) -> Player:
     return player
 
 
-@pytest.mark.parametrize("seed", [200, 201])
+@pytest.mark.parametrize("seed", some([200, 201], 2))
 def test_identity_and_conflicts_answer_as_they_were_known(seed: int) -> None:
     player = identity_history(seed, commits=110)
     statuses = {item.status for w in player.history for item in w.proposals.values()}
@@ -232,7 +233,7 @@ def clocks(seed: int) -> Iterator[int]:
         yield clock
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", some(range(3), 3))
 def test_commit_times_strictly_increase_whatever_the_clock_does(seed: int) -> None:
     ticks = clocks(seed)
     with worlddb.open(":memory:", clock=lambda: next(ticks)) as db:
@@ -245,7 +246,7 @@ def test_commit_times_strictly_increase_whatever_the_clock_does(seed: int) -> No
         assert db.check() == []
 
 
-@pytest.mark.parametrize("seed", range(300, 303))
+@pytest.mark.parametrize("seed", some(range(300, 303), 3))
 def test_what_two_commits_differ_by_never_changes_later(seed: int) -> None:
     rng = random.Random(seed)
     player = Player()

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from thinning import examples, some
 from worlddb import Id, Node, QueryBuilder, Subgraph, Transaction
 from worlddb.model.records import Direction
 
@@ -156,8 +157,8 @@ def nested_worlds(seed: int, commits: int = 70) -> Player:
     return player
 
 
-SEEDS = (1, 2, 3, 4)
-QUESTIONS = 400
+SEEDS = some((1, 2, 3, 4), 2)
+QUESTIONS = examples(400, 200)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -183,7 +184,7 @@ def test_a_question_inside_a_world_finds_what_the_model_finds_and_nothing_outsid
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=60,
+    max_examples=examples(60, 20),
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(turns, min_size=2, max_size=8), st.randoms(use_true_random=False))

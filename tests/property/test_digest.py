@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from thinning import examples, some
 from worlddb import EdgeDraft, Id, NodeDraft, Proof, WorldDB, verify_proof
 from worlddb.index.set_pages import (
     NIBBLES,
@@ -42,7 +43,7 @@ from .naive import at, naive_digest, naive_node_address
 from .player import BASE
 
 WORLD = 7
-SETTINGS = settings(derandomize=True, deadline=None, database=None, max_examples=60)
+SETTINGS = settings(derandomize=True, deadline=None, database=None, max_examples=examples(60, 20))
 
 
 def address(i: int, prefix: str = "") -> bytes:
@@ -192,7 +193,7 @@ def test_pages_follow_from_the_set_whatever_was_put_and_dropped(
 
 @pytest.mark.parametrize("kind", [CHILDREN, EDGES])
 @pytest.mark.parametrize("prefix", ["", "d", "0f" * 10])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", some(range(2), 2))
 def test_a_set_that_grows_and_shrinks_has_the_pages_of_what_is_left(
     kind: int, prefix: str, seed: int
 ) -> None:
@@ -256,7 +257,7 @@ def test_a_child_with_a_new_state_replaces_the_old_one() -> None:
         check_layout(session, CHILDREN, children(found[:1], 1) + children(found[1:], 0))
 
 
-@pytest.mark.parametrize("shared", [17, 40, 61, 62])
+@pytest.mark.parametrize("shared", some([17, 40, 61, 62], 2))
 def test_members_that_share_a_long_prefix_lie_as_deep_as_it_takes(shared: int) -> None:
     prefix = ("9e3" * 22)[:shared]
     crowd = [bytes.fromhex((prefix + f"{i:02x}" * 32)[:64]) for i in range(150)]
@@ -454,7 +455,7 @@ def test_a_bucket_that_is_cut_at_other_places_proves_nothing(
     assert not verify_proof(forged, db.root_state)
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=60)
+@settings(derandomize=True, deadline=None, database=None, max_examples=examples(60, 20))
 @given(st.data())
 def test_a_proof_with_any_digit_changed_proves_nothing(data: st.DataObject) -> None:
     with worlddb.open(":memory:", clock=lambda: BASE) as db:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import worlddb
+from thinning import DEEP
 from worlddb import (
     AsOf,
     Conflict,
@@ -38,7 +39,7 @@ from worlddb import (
 from .naive import at, naive_edge_address, naive_node_address
 from .player import BASE, EDGE_TYPES, HOUR, STATUSES
 
-OPERATIONS = 2_000
+OPERATIONS = 2_000 if DEEP else 800
 CHECK_EVERY = 100
 ENOUGH_EDGES = 600
 ODD_TEXTS = (

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import worlddb
+from thinning import examples
 from worlddb import AsOf, Edge, Id, Node, verify_proof
 
 from .naive import ROOT, at
@@ -188,7 +189,7 @@ TestStoreMachine.settings = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=30,
+    max_examples=examples(30, 12),
     stateful_step_count=20,
     suppress_health_check=list(HealthCheck),
 )

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import worlddb
 from recall.search_stage import LANES, found, hold_at_most, lanes, nested_worlds, player_on
+from thinning import examples, some
 from worlddb import AsOf, Hit, Id, Recall, RecallSettings, Weights
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.text_tokens import STOP
@@ -29,7 +30,7 @@ from .view import View
 
 ALL = 100_000
 DIM = 64
-SEEDS = (1, 2)
+SEEDS = some((1, 2), 2)
 WORDS = ("red", "green", "blue", "apple", "pear", "dog", "animal", "a", "b", "c")
 MIXED = 5
 WAYS = pytest.mark.parametrize("most", [1 << 20, MIXED, 0], ids=["held", "mixed", "wide"])
@@ -295,7 +296,7 @@ def test_what_is_found_in_the_whole_store_is_found_inside_its_world(seed: int, m
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=40,
+    max_examples=examples(40, 15),
     suppress_health_check=list(HealthCheck),
 )
 @given(

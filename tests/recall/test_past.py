@@ -28,6 +28,7 @@ from recall.search_stage import (
     open_store,
     write_after_catch_up,
 )
+from thinning import examples, some
 from worlddb import AsOf, Id, WorldDB
 from worlddb.embed.embedder import HashEmbedder, Pooling
 
@@ -111,7 +112,7 @@ def random_turns(seed: int, commits: int) -> Iterator[Turn]:
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", some([1, 2], 2))
 def test_as_of_every_past_commit_the_answer_is_the_one_that_was_given_then(
     tmp_path: Path, seed: int, pooling: Pooling
 ) -> None:
@@ -141,7 +142,7 @@ def test_a_store_that_was_never_asked_before_gives_the_answers_that_another_gave
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=25,
+    max_examples=examples(25, 10),
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(turns, min_size=2, max_size=8), st.sampled_from(POOLINGS), st.randoms())

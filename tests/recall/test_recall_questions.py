@@ -12,6 +12,7 @@ import pytest
 
 import worlddb
 from recall.search_stage import LANES, edge, fact, facts, found, hold_at_most, lanes, open_store
+from thinning import examples
 from worlddb import AsOf, InvalidInputError, NotFoundError, Recall, RecallSettings, Weights, WorldDB
 
 
@@ -65,7 +66,7 @@ MEMORIES = {
 def test_in_a_tiny_world_the_right_answer_comes_first(count: int, most: int) -> None:
     """Of three nodes one always stands out by chance; what was said must still win."""
     rng = random.Random(count)
-    for _ in range(4):
+    for _ in range(examples(4, 2)):
         chosen = rng.sample(sorted(MEMORIES), count)
         with worlddb.open(":memory:") as db:
             hold_at_most(db, most)
@@ -86,7 +87,7 @@ def test_among_a_few_texts_the_one_that_has_a_word_beats_chance(count: int) -> N
     """Words without a topic: the cosines of the others are noise, and must not outweigh a word."""
     spelled = re.findall(r"\w+", SPELLED)
     rng = random.Random(7)
-    for _ in range(40):
+    for _ in range(examples(40, 15)):
         rng.shuffle(spelled)
         contents = [" ".join(spelled[5 * number :][:5]) for number in range(count)]
         with worlddb.open(":memory:") as db:

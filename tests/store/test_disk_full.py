@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import worlddb
+from thinning import DEEP, some
 
 from .processes import StartChild, commit_one, picture
 
@@ -81,7 +82,7 @@ def test_a_load_that_fills_the_disk_at_any_page_changes_nothing(
     for number in range(5):
         commit_one(any_db, f"node {number}")
     failures = 0
-    for extra in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377):
+    for extra in some((0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377), 2):
         before = picture(any_db)
         limit_pages(any_db, extra)
         try:
@@ -95,7 +96,7 @@ def test_a_load_that_fills_the_disk_at_any_page_changes_nothing(
         else:
             limit_pages(any_db, None)
             break
-    assert failures > 8
+    assert failures > (8 if DEEP else 4)
     assert any_db.check() == []
 
 
