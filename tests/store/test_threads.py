@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import worlddb
-from thinning import examples
 
 from .processes import commit_one, picture
 
@@ -132,7 +131,7 @@ def test_readers_see_both_of_a_pair_or_neither(any_db: worlddb.WorldDB) -> None:
 
     def write() -> None:
         try:
-            for number in range(examples(120, 50)):
+            for number in range(120):
                 with any_db.transaction(bulk=number % 40 == 39) as tx:
                     left, right = (
                         tx.create_node(
