@@ -46,7 +46,12 @@ def growth_of(
     for world in worlds[1:]:
         inside = set(reader.placed.latest([world], reader.head().nodes + 1, now, LATEST))
         rows = [row for row in rows if row in inside]
-    bodies = {body.row: body for body in reader.bodies(sorted(rows)) if body.type == "Session"}
+    bodies = {
+        body.row: body
+        for body in reader.bodies(sorted(rows))
+        # A session that has ended is not continued: what is said again is there again.
+        if body.type == "Session" and (body.valid_to is None or body.valid_to > now)
+    }
     given: list[Said] = [(one.speaker, one.text, one.id) for one in messages]
     for row in sorted(bodies, reverse=True)[:SESSIONS_MAX]:
         nodes = reader.nodes(reader.children_of([row]))
