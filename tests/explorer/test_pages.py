@@ -180,6 +180,7 @@ def test_a_memory_is_pinned_and_erased_with_a_receipt(explorer: Explorer) -> Non
 def test_two_settings_side_by_side_and_code_to_copy(explorer: Explorer) -> None:
     explorer.open("ask?q=budget&scope=user%3Aada&two=1&bk=1", "section >> nth=1")
     explorer.page.wait_for_selector("section >> nth=0 >> article >> nth=1")
+    explorer.page.wait_for_selector("section >> nth=1 >> article")
     assert explorer.page.locator("section").nth(1).locator("article").count() == 1
     assert explorer.page.locator("text=Copy as Python").count() == 1
 
