@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
     from worlddb.files.file_values import FileChange, FileEntry, FileMatch, FileText, FileVersion
-    from worlddb.files.files import FileChanges, Files
+    from worlddb.files.versioned_files import FileChanges, Files
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
     from worlddb.ingest.identity_change import Split
@@ -245,7 +245,7 @@ _NAMES_OF = {
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
     "worlddb.files.file_values": "FileChange FileEntry FileMatch FileText FileVersion",
-    "worlddb.files.files": "FileChanges Files",
+    "worlddb.files.versioned_files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
     "worlddb.ingest.identity_change": "Split",

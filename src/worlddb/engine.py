@@ -21,7 +21,7 @@ from worlddb.view.visibility import wall_clock
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
-    from worlddb.files.files import Files
+    from worlddb.files.versioned_files import Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class OpenStore:
         Raises:
             NotFoundError, InvalidInputError: no such world.
         """
-        from worlddb.files.files import world_files
+        from worlddb.files.versioned_files import world_files
 
         return world_files(self.engine.store, self.engine.ingestion.transact, world_id, actor)
 

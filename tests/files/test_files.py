@@ -11,7 +11,7 @@ import pytest
 
 import worlddb
 from worlddb import ConflictError, InvalidInputError, Memory, NotFoundError, RejectedError, WorldDB
-from worlddb.files.files import Files
+from worlddb.files.versioned_files import Files
 
 
 @pytest.fixture(params=["file", "memory"])

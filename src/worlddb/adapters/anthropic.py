@@ -18,7 +18,7 @@ from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemo
 
 from worlddb.errors import ConflictError, NotFoundError, WorldDBError
 from worlddb.files.file_values import FileEntry
-from worlddb.files.files import FileChanges, Files
+from worlddb.files.versioned_files import FileChanges, Files
 from worlddb.memory.memory import Memory
 
 ROOT = "/memories"

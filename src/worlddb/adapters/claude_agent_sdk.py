@@ -16,7 +16,7 @@ from typing import Any
 from claude_agent_sdk import fold_session_summary
 
 from worlddb.adapters.item_log import Given, ItemLog, folder_name, held_store
-from worlddb.files.files import FileChanges
+from worlddb.files.versioned_files import FileChanges
 
 ACTOR = "claude-agent-sdk"
 MAIN, PARTS, SUMMARY = "main", "parts", "summary.json"

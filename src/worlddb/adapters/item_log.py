@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
-from worlddb.files.files import FileChanges, Files
+from worlddb.files.versioned_files import FileChanges, Files
 from worlddb.memory.memory import Memory
 from worlddb.model.address import Id
 from worlddb.model.inputs import Limits

@@ -38,7 +38,7 @@ from langgraph.store.base import (
 from worlddb.adapters.item_log import Given, folder_name, held_store
 from worlddb.adapters.kept_vectors import Vectors, packed, ranked, unpacked
 from worlddb.files.file_values import FileText
-from worlddb.files.files import FileChanges
+from worlddb.files.versioned_files import FileChanges
 from worlddb.model.address import Id
 
 ACTOR = "langgraph-store"

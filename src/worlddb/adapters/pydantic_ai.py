@@ -20,7 +20,7 @@ from pydantic_ai_harness.memory import (
 )
 
 from worlddb.adapters.item_log import folder_name
-from worlddb.files.files import FileChanges, Files
+from worlddb.files.versioned_files import FileChanges, Files
 from worlddb.memory.memory import Memory
 
 ROOT, RECEIPTS = "/memories", "/receipts"

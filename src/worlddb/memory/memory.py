@@ -37,7 +37,7 @@ from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.consolidate.background_consolidator import Background
-    from worlddb.files.files import Files
+    from worlddb.files.versioned_files import Files
     from worlddb.ingest.pending_reader import PendingReader
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.files.files import Files, FilesHome
+from worlddb.files.versioned_files import Files, FilesHome
 from worlddb.memory.scope_view import generations
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id

@@ -17,7 +17,7 @@ from worlddb.faces.cli.exit_codes import FOUND
 from worlddb.faces.cli.terminal import iso, one_line, print_json, print_table
 
 if TYPE_CHECKING:
-    from worlddb.files.files import Files
+    from worlddb.files.versioned_files import Files
 
 SCOPED = Call("files", "", "", "", SCOPES, result="", effect="read")
 GIVEN = {
