@@ -120,7 +120,8 @@ class RemoteCaller:
 
     def _try(self, call: Call, path: str, body: bytes | None) -> HttpAnswer:
         """Return the answer to a request, sending it again while that may help."""
-        for number in range(self._retries + 1):
+        number = 0
+        while True:
             pause_s = min(self._backoff_s * 2**number, PAUSE_S_MAX)
             reused, connection = self._connection()
             sent = False
@@ -133,6 +134,9 @@ class RemoteCaller:
                 connection.close()
                 reason = str(error) or type(error).__name__
                 again = not sent or call.reads or call.idempotent
+                if reused and again:
+                    # The server closed an idle connection while the request was on its way.
+                    continue
                 if not again or number == self._retries:
                     tried = f"; tried {number + 1} times" if number else ""
                     said = "no answer, and the call may have run" if sent else "cannot be reached"
@@ -142,7 +146,7 @@ class RemoteCaller:
                     return answer
                 pause_s = min(max(pause_s, answer.retry_after_s or 0.0), PAUSE_S_MAX)
             time.sleep(pause_s)
-        raise AssertionError("the last try returns or raises")
+            number += 1
 
     def _send(
         self, connection: HTTPConnection, method: str, path: str, body: bytes | None

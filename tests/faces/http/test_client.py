@@ -207,7 +207,13 @@ def test_retries_end_and_the_error_says_where_and_how_often() -> None:
         Client(url, retries=0).check()
 
 
-def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_connection_that_the_server_has_closed_costs_no_retry(
+    noticed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not noticed:
+        # The server closes in the instant after the client has looked.
+        monkeypatch.setattr("select.select", lambda *_: ([], [], []))
     kept = DONE.replace(b"Connection: close\r\n", b"")
     with scripted(kept, kept) as (url, seen):
         client = Client(url, retries=0)
