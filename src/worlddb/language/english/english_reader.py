@@ -10,6 +10,7 @@ from worlddb.language.english.date_phrases import dates_in
 from worlddb.language.english.english_names import mentions_in
 from worlddb.language.english.name_roles import namings_in
 from worlddb.language.english.prose import TITLES, looks_ordinary, plain_prose, reads_as_english
+from worlddb.language.english.relation_reader import relations_in
 
 
 class EnglishReader:
@@ -21,6 +22,7 @@ class EnglishReader:
     plain = staticmethod(plain_prose)
     mentions = staticmethod(mentions_in)
     namings = staticmethod(namings_in)
+    relations = staticmethod(relations_in)
     dates = staticmethod(dates_in)
     claims = staticmethod(claims_in)
     asked_claims = staticmethod(asked_claims)
