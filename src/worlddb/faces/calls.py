@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from worlddb.faces.call_parts import Call, Effect, Parameter, ParameterType, Toolset
+from worlddb.faces.call_parts import ORIGIN, Call, Effect, Parameter, ParameterType, Toolset
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
 
@@ -267,6 +267,7 @@ you to remember it. What is known already is not written twice. To correct it, u
                 tool_help=NO_HELP,
             ),
             EXTRACTOR,
+            ORIGIN,
         ),
         result="Written",
         effect="add",
@@ -471,6 +472,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
             EXPIRES_AT,
             TTL,
             EXTRACTOR,
+            ORIGIN,
         ),
         result="Written",
         effect="add",

@@ -30,6 +30,7 @@ from worlddb.memory.results import (
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.model.drafts import Extractor
 from worlddb.model.inputs import Instant
+from worlddb.model.origin import Origin
 from worlddb.model.records import Diff, Edge, Identity, ScopeIds, ScopeKind
 from worlddb.ontology.declared_types import EdgeDeclaration
 from worlddb.query.query_builder import Plan
@@ -69,6 +70,7 @@ class Client:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     def recall(
@@ -131,6 +133,7 @@ class Client:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
@@ -233,6 +236,7 @@ class AsyncMemory:
         supersede: bool = True,
         actor: str = "memory",
         consolidate_every_s: float | None = None,
+        origin: Origin | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         app_id: str | None = None,
@@ -244,9 +248,10 @@ class AsyncMemory:
         *,
         actor: str | None = None,
         writes_into: Sequence[str] = (),
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> AsyncMemory: ...
-    def signed(self, actor: str) -> AsyncMemory: ...
+    def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> AsyncMemory: ...
     async def close(self) -> None: ...
     async def __aexit__(self, *_: object) -> None: ...
     async def __aenter__(self) -> AsyncMemory: ...
@@ -266,6 +271,7 @@ class AsyncMemory:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: Extractor | str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def recall(
@@ -329,6 +335,7 @@ class AsyncMemory:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: Extractor | str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
@@ -455,6 +462,7 @@ class AsyncClient:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def recall(
@@ -517,6 +525,7 @@ class AsyncClient:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...

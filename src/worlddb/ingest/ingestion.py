@@ -32,7 +32,9 @@ from worlddb.ingest.extraction_queue import (
     waiting_text,
 )
 from worlddb.ingest.extractors import dated, spellings
+from worlddb.ingest.memory_parts import Origins, origins_of
 from worlddb.ingest.plan import (
+    NOTHING,
     Outcome,
     RefusedRelationError,
     Relation,
@@ -47,6 +49,7 @@ from worlddb.ingest.recluster import Reclusterer
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
 from worlddb.model.inputs import Instant, Limits, check_whole, from_micros, to_micros
+from worlddb.model.origin import Origin
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
@@ -124,6 +127,13 @@ def is_immediate(extractor: Extractor | str | None) -> bool:
     return extractor is None or isinstance(extractor, str)
 
 
+def brought_in(draft: Draft, messages: Sequence[Message], whole: Origin | None) -> Origins:
+    """Return who brought in what a draft says, by key; nothing if all of it is the user's."""
+    if whole is None and all(message.origin is None for message in messages):
+        return NOTHING
+    return origins_of(draft, messages, whole)
+
+
 def draft_or_wait(
     extractor: Extractor, messages: Sequence[Message], at: datetime
 ) -> tuple[Draft, Waiting | None]:
@@ -194,9 +204,12 @@ class Ingestion:
         with self.store.read() as reader:
             yield reader
 
-    def transact(self, actor: str) -> AbstractContextManager[Transaction]:
+    def transact(
+        self, actor: str, origin: Origin | None = None
+    ) -> AbstractContextManager[Transaction]:
         """Open a write transaction."""
-        return transact(self.store, self.registry, actor=actor, bulk=False, limits=self.limits)
+        store, registry, limits = self.store, self.registry, self.limits
+        return transact(store, registry, actor=actor, bulk=False, limits=limits, origin=origin)
 
     def draft(
         self,
@@ -269,7 +282,7 @@ class Ingestion:
         refused: dict[Relation, str] = {}
         while True:
             try:
-                with self.transact(request.actor) as tx:
+                with self.transact(request.actor, request.caller) as tx:
                     if tx.follows != plan.commit:
                         with self.store.read() as reader:
                             plan = prepare(reader, request, self.clock(), before=plan)
@@ -316,6 +329,7 @@ class Ingestion:
             supersede=supersede,
             resolver=resolver,
             tiebreaker=tiebreaker,
+            origins=brought_in(draft, messages, None),
         )
         outcome, commit, _ = self.commit(self.plan(request))
         self.look_again(target.home, outcome.created, recluster, resolver)
@@ -433,7 +447,8 @@ class Ingestion:
             with self.transact(actor) as tx:
                 remove_from_queue(tx, entry.edges)
             return None
-        draft = extractor.extract(text.messages(), text.node.valid_from).merged()
+        messages = text.messages()
+        draft = extractor.extract(messages, text.node.valid_from).merged()
         anchors = text.anchors(draft)
         # What was said is in the store already; the rest is written around it.
         rest = tuple(node for node in draft.nodes if node.key not in anchors)
@@ -448,6 +463,7 @@ class Ingestion:
             actor=actor,
             source=text.node.provenance or None,
             queue_edges=entry.edges,
+            origins=brought_in(draft, messages, None),
         )
         outcome, _, _ = self.commit(self.plan(request))
         self.look_again(home, outcome.created, recluster)

@@ -20,7 +20,7 @@ from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.extractors import messages_of, same_text
 from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
-from worlddb.ingest.ingestion import ended_by, is_immediate
+from worlddb.ingest.ingestion import brought_in, ended_by, is_immediate
 from worlddb.ingest.plan import Outcome, Target, WritePlan, WriteRequest
 from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
 from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
@@ -36,6 +36,7 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
+from worlddb.model.origin import Origin, lowered
 from worlddb.model.records import NOW, Commit, Groups, Node, ScopeName
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
@@ -135,6 +136,7 @@ class MemoryWriter:
     extractor: Extractor | str | None
     recluster: Literal["later", "now", "off"]
     supersede: bool
+    origin: Origin | None = None
 
     def write(
         self,
@@ -149,8 +151,11 @@ class MemoryWriter:
         extractor: Extractor | str | None,
         scope: Mapping[str, Any],
         is_chat: bool = False,
+        origin: Origin | None = None,
     ) -> Written:
         """Remember messages; see `Memory.write`."""
+        if origin is not None or self.origin is not None:
+            origin = lowered(origin, self.origin)
         scopes = tuple(name for group in self.scopes.written(scope) for name in group)
         is_marked = any(one is not None and one is not False for one in marks.values())
         given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
@@ -179,6 +184,7 @@ class MemoryWriter:
                     stated=stated,
                     extractor=extractor,
                     is_chat=is_chat,
+                    origin=origin,
                 )
             except ChatMovedError:
                 if not left:
@@ -196,6 +202,7 @@ class MemoryWriter:
         stated: StatedNames | None,
         extractor: Extractor | str | None,
         is_chat: bool,
+        origin: Origin | None,
     ) -> Written:
         """Write what is new of some messages: all of them, or what a chat has grown by."""
         ingestion = self.engine.ingestion
@@ -218,6 +225,8 @@ class MemoryWriter:
                 of_parts=ids_of_turns(draft, messages) if is_chat else {},
                 waiting=waiting,
                 supersede=self.supersede,
+                origins=brought_in(draft, messages, origin),
+                caller=origin,
             )
 
         with ingestion.snapshot() as reader:
@@ -246,8 +255,10 @@ class MemoryWriter:
         marks: Mapping[str, Any],
         extractor: Extractor | str | None,
         scope: Mapping[str, Any],
+        origin: Origin | None = None,
     ) -> Written:
         """Replace a memory by another text; see `Memory.amend`."""
+        origin = lowered(origin, self.origin)
         if not isinstance(text, str):
             raise InvalidInputError(f"text: give text, not {type(text).__name__}")
         messages_of(text)  # An empty text is refused, as by `write`.
@@ -271,6 +282,7 @@ class MemoryWriter:
         if given.expires is None and old.valid_to is not None:
             given = replace(given, expires=to_micros(old.valid_to, "valid_to"))
         draft = given.ending(draft)
+        origins = tuple(dict.fromkeys((*old.origins, *((origin,) if origin else ()))))
         parent = None if target.anchors[AROUND] == target.home else AROUND
         first = replace(draft.nodes[0], type=old.type, name=old.name, parent=parent)
         request = WriteRequest(
@@ -284,6 +296,9 @@ class MemoryWriter:
             waiting=waiting,
             supersede=self.supersede,
             replaces=old.id,
+            # A correction repeats most of the text, so it is trusted no more than that.
+            origins=dict.fromkeys((one.key for one in draft.nodes), origins) if origins else {},
+            caller=origin,
         )
         return self._commit(self.engine.ingestion.plan(request), names)
 
@@ -302,7 +317,7 @@ class MemoryWriter:
 
     def _marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
         """Give a memory that stays as it is its marks; its end may only come earlier."""
-        with self.engine.ingestion.transact(self.actor) as tx:
+        with self.engine.ingestion.transact(self.actor, self.origin) as tx:
             if given.metadata:
                 tx.add_metadata(old.id, given.metadata)
             if given.expires is not None:
