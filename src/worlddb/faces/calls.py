@@ -472,7 +472,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
             EXPIRES_AT,
             TTL,
             EXTRACTOR,
-            ORIGIN,
+            ORIGIN._replace(in_tool=False),  # A model amends as itself.
         ),
         result="Written",
         effect="add",

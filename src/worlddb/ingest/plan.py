@@ -38,7 +38,7 @@ from worlddb.errors import InvalidInputError, RejectedError
 from worlddb.identity.match_values import Match, ResolverSettings, Tiebreaker
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import STATED, NameIndex
-from worlddb.ingest.claim_ending import end_claim, not_ended, with_echoes, with_origin
+from worlddb.ingest.claim_end import end_claim, not_ended, with_echoes, with_origin
 from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
 from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.idempotency import WriteKey

@@ -82,6 +82,62 @@ class _Prompt:
         return cut if is_long and room > 0 and tokens_at_most(cut) <= room else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Finds memories for the sections; `times` are the moment and the scopes of the call."""
+
+    reader: MemoryReader
+    where: Mapping[str, Any] | None
+    known_at: Instant | None
+    times: Mapping[str, Any]
+
+    def listed(self, limit: int, wanted: Mapping[str, Any] | None) -> Lines:
+        """Return the latest memories that are trusted in full."""
+        both = [one for one in (wanted, self.where) if one]
+        found: list[Remembered] = []
+        cursor: str | None = None
+        for _ in range(PAGES_MAX):
+            page = self.reader.list(
+                limit=limit,
+                cursor=cursor,
+                include_retired=False,
+                types=None,
+                where={"$and": both} if both else None,
+                trusted=True,
+                **self.times,
+            )
+            found += [one for one in page if one.trust == "full" and one.text]
+            cursor = page.next_cursor
+            if cursor is None or len(found) >= limit:
+                break
+        return [(memory.id, memory_line(memory)) for memory in found[:limit]]
+
+    def recalled(self, question: str, names: str | None, most: int, trusted: bool) -> Lines:
+        """Return the hits of a question; with `trusted`, those that are trusted in full."""
+        found = self._asked(question, names, most)
+        full = self.reader.trusted(found.nodes, self.known_at)
+        if trusted and len(full) < len(found):
+            found = self._asked(question, names, most * PAGES_MAX)
+            full = self.reader.trusted(found.nodes, self.known_at)
+        kept = [hit for hit in found if not trusted or hit.id in full]
+        return [(hit.id, hit_line(hit, quoted=hit.id not in full)) for hit in kept[:most]]
+
+    def _asked(self, question: str, names: str | None, k: int) -> Recall:
+        return self.reader.recall(
+            question,
+            names=names,
+            k=k,
+            max_tokens=None,
+            types=None,
+            where=self.where or None,
+            include_retired=False,
+            at=None,
+            summaries=None,
+            settings=None,
+            **self.times,
+        )
+
+
 def prompt_context(
     reader: MemoryReader,
     query: str | None,
@@ -97,63 +153,18 @@ def prompt_context(
     check_whole(max_tokens, "max_tokens", 1)
     if query is not None and not isinstance(query, str):
         raise InvalidInputError(f"query: give text, not {type(query).__name__}")
-    times: dict[str, Any] = {"as_of": as_of, "known_at": known_at, "scope": scope}
-
-    def listed(limit: int, wanted: Mapping[str, Any] | None) -> Lines:
-        both = [one for one in (wanted, where) if one]
-        found: list[Remembered] = []
-        cursor: str | None = None
-        for _ in range(PAGES_MAX):
-            page = reader.list(
-                limit=limit,
-                cursor=cursor,
-                include_retired=False,
-                types=None,
-                where={"$and": both} if both else None,
-                trusted=True,
-                **times,
-            )
-            found += [one for one in page if one.trust == "full" and one.text]
-            cursor = page.next_cursor
-            if cursor is None or len(found) >= limit:
-                break
-        return [(memory.id, memory_line(memory)) for memory in found[:limit]]
-
-    def recalled(question: str, names: str | None, most: int, trusted: bool) -> Lines:
-        def ask(k: int) -> Recall:
-            return reader.recall(
-                question,
-                names=names,
-                k=k,
-                max_tokens=None,
-                types=None,
-                where=where or None,
-                include_retired=False,
-                at=None,
-                summaries=None,
-                settings=None,
-                **times,
-            )
-
-        found = ask(most)
-        full = reader.trusted(found.nodes, known_at)
-        if trusted and len(full) < len(found):
-            found = ask(most * PAGES_MAX)
-            full = reader.trusted(found.nodes, known_at)
-        kept = [hit for hit in found if not trusted or hit.id in full]
-        return [(hit.id, hit_line(hit, quoted=hit.id not in full)) for hit in kept[:most]]
-
+    told = _Told(reader, where, known_at, {"as_of": as_of, "known_at": known_at, "scope": scope})
     frame = tokens_at_most(f"{HEAD}\n{FOOT}") + 1
     prompt = _Prompt(left=max_tokens - frame, most=max_tokens)
     sections: dict[str, Callable[[], Lines]] = {
-        "Pinned": lambda: listed(PINS_MAX, {PINNED: True}),
-        "Instructions": lambda: listed(PINS_MAX, {TAGS: INSTRUCTION}),
-        "About the user": lambda: recalled("", SELF, ABOUT_MAX, True),
+        "Pinned": lambda: told.listed(PINS_MAX, {PINNED: True}),
+        "Instructions": lambda: told.listed(PINS_MAX, {TAGS: INSTRUCTION}),
+        "About the user": lambda: told.recalled("", SELF, ABOUT_MAX, True),
     }
     if query is not None and query.strip():
-        sections["On the question"] = lambda: recalled(query, None, k, False)
+        sections["On the question"] = lambda: told.recalled(query, None, k, False)
     else:
-        sections["Latest"] = lambda: listed(LATEST, None)
+        sections["Latest"] = lambda: told.listed(LATEST, None)
     for title, memories in sections.items():
         prompt.add(title, memories())
     text = "\n".join((HEAD, *prompt.lines, FOOT)) if prompt.lines else ""

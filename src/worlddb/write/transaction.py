@@ -154,11 +154,18 @@ class Transaction:
         """Return whether a node is no more trusted than some origins, so that they may add to it.
 
         What is trusted less than in full says nothing new about a name.
+
+        Raises:
+            NotFoundError: no such node.
         """
         return self._do(yields, self._ledger, node_id, origins)
 
     def outranks(self, target: Id, source: Id) -> bool:
-        """Return whether a node is more trusted than another one that would end it."""
+        """Return whether a node is more trusted than another one that would end it.
+
+        Raises:
+            NotFoundError: no such node.
+        """
         return self._do(outranks, self._ledger, target, source)
 
     def begin_of(self, node_id: bytes | str) -> datetime:

@@ -1,4 +1,4 @@
-"""Claim ending: how a write ends what another text claims, and what it may not end."""
+"""Claim end: how a write ends what another text claims, and what it may not end."""
 
 from __future__ import annotations
 
