@@ -50,6 +50,7 @@ COMMANDS = {
     "fading": "consolidate",
     "reindex": "extract",
     "models": "models",
+    "test": "test",
     "eval": "eval",
     "bench": "bench",
     "setup": "setup",
