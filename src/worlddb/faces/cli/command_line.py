@@ -36,6 +36,7 @@ COMMANDS = {
     "log": "log",
     "diff": "log",
     "prove": "check",
+    "verify": "verify",
     "check": "check",
     "backup": "backup",
     "restore": "backup",
