@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from faces.command import environment
-from patience import PATIENCE_S as DEADLINE_S
+from patience import PATIENCE_S
 from worlddb.faces.http.access_tokens import Access, AccessToken, make_access, token_digest
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.http_server import HttpServer, listener_on
 from worlddb.memory.memory import Memory
 
+DEADLINE_S = PATIENCE_S
 PATIENT = [
     sys.executable,
     "-c",
