@@ -185,9 +185,7 @@ def test_a_chain_follows_the_latest_fact(memory: Memory) -> None:
 
 
 def test_a_text_gives_nothing_to_one_that_opens_like_it(memory: Memory) -> None:
-    old, new = (
-        f"The patron saint of Orlowo is {saint}." for saint in ("Roch", "Barbara")
-    )
+    old, new = (f"The patron saint of Orlowo is {saint}." for saint in ("Roch", "Barbara"))
     for number, text in enumerate((old, new)):
         memory.write(text, at=datetime(2024, 1, 1 + number, tzinfo=UTC))
     answer = memory.recall("Who is the patron saint of Orlowo?", k=5)
