@@ -52,6 +52,7 @@ COMMANDS = {
     "fading": "consolidate",
     "reindex": "extract",
     "models": "models",
+    "test": "test",
     "eval": "eval",
     "bench": "bench",
     "setup": "setup",
