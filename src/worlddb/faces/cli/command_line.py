@@ -23,6 +23,8 @@ from worlddb.faces.cli.terminal import one_line
 COMMANDS = {
     "mcp": "mcp",
     "serve": "serve",
+    "open": "serve",
+    "demo": "demo",
     "write": "write",
     "recall": "recall",
     "list": "list",
