@@ -205,11 +205,18 @@ class Ingestion:
             yield reader
 
     def transact(
-        self, actor: str, origin: Origin | None = None
+        self, actor: str, origin: Origin | None = None, *, together: bool = False
     ) -> AbstractContextManager[Transaction]:
-        """Open a write transaction."""
-        store, registry, limits = self.store, self.registry, self.limits
-        return transact(store, registry, actor=actor, bulk=False, limits=limits, origin=origin)
+        """Open a write transaction; `together` with those that wait, see `transact`."""
+        return transact(
+            self.store,
+            self.registry,
+            actor=actor,
+            bulk=False,
+            limits=self.limits,
+            together=together,
+            origin=origin,
+        )
 
     def draft(
         self,
@@ -282,10 +289,10 @@ class Ingestion:
         refused: dict[Relation, str] = {}
         while True:
             try:
-                with self.transact(request.actor, request.caller) as tx:
+                with self.transact(request.actor, request.caller, together=True) as tx:
                     if tx.follows != plan.commit:
-                        with self.store.read() as reader:
-                            plan = prepare(reader, request, self.clock(), before=plan)
+                        # By the transaction: commits before it may still be on their way.
+                        plan = prepare(tx.reader, request, self.clock(), before=plan)
                     outcome = apply(tx, plan, self.names, refused)
             except RefusedRelationError as error:
                 refused[error.relation] = error.reason  # One fewer at each turn.

@@ -159,21 +159,15 @@ class Memory(ScopedGraph):
             InvalidInputError: no scope is named, or badly; or there is no such kind.
             RejectedError: the scope is outside the bounds that there are already.
         """
-        writer = self._writer
-        writer.scopes.named(scope, "bound")
-        scopes = writer.scopes.bound(groups_of(scope), writes_into)
-        origin = at_most(origin, writer.origin)
-        actor = actor or writer.actor
-        return self._with(replace(writer, scopes=scopes, actor=actor, origin=origin))
+        self._scopes.named(scope, "bound")
+        scopes = self._scopes.bound(groups_of(scope), writes_into)
+        origin, actor = at_most(origin, self._origin), actor or self._actor
+        return self._with(replace(self._writer, scopes=scopes, actor=actor, origin=origin))
 
     def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> Memory:
-        """Return this memory for a caller whose commits carry another actor.
-
-        What the caller writes is brought in by `origin` at best.
-        """
-        writer = self._writer
-        origin = at_most(origin, writer.origin)
-        return self._with(replace(writer, actor=actor or writer.actor, origin=origin))
+        """Return this memory for a caller with another actor, and of this `origin` at best."""
+        origin, actor = at_most(origin, self._origin), actor or self._actor
+        return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter) -> Memory:
         made = Memory(self.db)
@@ -351,6 +345,7 @@ class Memory(ScopedGraph):
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall:
         """Return what is remembered about `query`, best first, each hit with its reasons.
@@ -367,14 +362,21 @@ class Memory(ScopedGraph):
         place of the details it was derived from, and summaries come before the rest.
 
         The result and each hit have a `confidence`, the probability that they hold an answer. With
-        `min_confidence`, hits below it are left out.
+        `min_confidence`, hits below it are left out. With `receipt` the answer has a signed
+        receipt, which `verify_receipt` checks.
 
         Raises:
             InvalidInputError: an empty or huge question, or an argument is wrong.
             RejectedError: the scope is outside the bounds of this memory.
             ProviderError: the embedder failed or is missing.
+            StorageError: the key for receipts cannot be made or read.
         """
-        return self._reader.recall(
+        recall = self._reader.recall
+        if receipt:
+            from worlddb.memory.recall_receipt import receipted
+
+            recall = receipted(self._reader)
+        return recall(
             query or "",
             names=names,
             k=k,

@@ -373,36 +373,42 @@ def transact(
     actor: str,
     bulk: bool,
     limits: Limits,
+    together: bool = False,
     origin: Origin | None = None,
 ) -> Iterator[Transaction]:
     """Open a transaction, yield it, and commit it if the block ends well and wrote something.
 
-    With an `origin` other than the user, its nodes have that origin, and it may neither end nor
-    change what is more trusted.
+    `together` is for short blocks that read through the transaction alone (`Store.write`). With an
+    `origin` other than the user, its nodes have that origin, and it may neither end nor change what
+    is more trusted.
 
     Raises:
         StorageError, ConflictError: the store cannot be written now.
         RejectedError: a handler refused, even if the block swallowed that error.
     """
     encode_text(actor, "actor", ACTOR_BYTES_MAX)
-    with _without_collector(bulk), store.write() as writer:
-        ledger = Ledger(writer, limits)
-        if origin is not None and check_origin(origin) != USER:
-            ledger.guard = TrustGuard(ledger, origin)
-        follow_registrations(registry, writer)
-        if bulk:
-            writer.defer_indexes()
-        try:
-            yield Transaction(store, ledger, registry, actor)
-            if ledger.failure is not None:
-                # The block swallowed the error; committing half of it would be worse than raising.
-                raise ledger.failure
-            if ledger.is_empty:
-                writer.build_indexes()
-                return
-            row = seal(ledger, actor)
-        finally:
-            ledger.close()
+    try:
+        with _without_collector(bulk), store.write(together=together) as writer:
+            ledger = Ledger(writer, limits)
+            if origin is not None and check_origin(origin) != USER:
+                ledger.guard = TrustGuard(ledger, origin)
+            follow_registrations(registry, writer)
+            if bulk:
+                writer.defer_indexes()
+            try:
+                yield Transaction(store, ledger, registry, actor)
+                if ledger.failure is not None:
+                    # The block swallowed the error; committing half of it would be worse.
+                    raise ledger.failure
+                if ledger.is_empty:
+                    writer.build_indexes()
+                    return
+                row = seal(ledger, actor)
+            finally:
+                ledger.close()
+    except BaseException:
+        registry.recorded_at = -1  # It may know edge types of commits that have failed, too.
+        raise
     if not any(change.kind == "register" for change in ledger.changes):
         registry.recorded_at = row.seq
     ledger.landed = row
