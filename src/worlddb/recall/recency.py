@@ -8,7 +8,7 @@ Two hits answer alike if they are one frame with two values ("The code is 2204",
 
 N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
 N2  A question for an earlier time ("What was my old code?") is answered in the order of the ranker.
-N3  What is less trusted replaces nothing that is more trusted, however late it was said.
+N3  What is more trusted comes before what is less trusted, however late that was said.
 """
 
 from __future__ import annotations
@@ -65,15 +65,16 @@ def newer_first(
     if asked is None or len(found) < 2:
         return found, {}
     answers = sorted(
-        _answers(found[:HITS_COMPARED_MAX], rows, nodes, asked, trust), key=lambda it: it.since
+        _answers(found[:HITS_COMPARED_MAX], rows, nodes, asked, trust),
+        key=lambda it: (it.trust, it.since),
     )
     outdated: dict[int, int] = {}
     for number, new in enumerate(answers):
-        older = [old.at for old in answers[:number] if _replaces(new, old, asked)]
+        older = [old for old in answers[:number] if _replaces(new, old, asked)]
         if not older:
             continue
-        outdated.update((rows[at], rows[new.at]) for at in older)
-        first = min(map(found.index, older))
+        outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
+        first = min(found.index(old.at) for old in older)
         if found.index(new.at) > first:
             found.remove(new.at)
             found.insert(first, new.at)
@@ -103,7 +104,7 @@ def _answers(
 
 def _replaces(new: _Answer, old: _Answer, asked: Statement) -> bool:
     """Return whether a later answer may have replaced an older one."""
-    if new.speaker != old.speaker or new.trust < old.trust:
+    if new.speaker != old.speaker:
         return False
     if old.answers and answers_anew(old.said, new.said, asked):
         return True
