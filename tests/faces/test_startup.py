@@ -105,6 +105,7 @@ def test_every_command_file_is_listed_and_adds_its_commands() -> None:
             "recall": ["x"],
             "extract": ["--pending"],
             "eval": ["retrieval", "--data", "x"],
+            "test": ["x"],
             "amend": ["ab", "x"],
             "erase": ["ab"],
             "setup": ["cursor"],

@@ -282,7 +282,7 @@ def hits_of(
                 part: float(values[at]) for part, values in parts.items() if at in ranking.scores
             },
             conflicts=tuple(conflicts.get(rows[at], ())),
-            outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
+            outdated=tuple(dict.fromkeys(old.sentence for old in outdated.get(rows[at], ()))),
             path=paths.get(rows[at], ()),
             maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),

@@ -23,6 +23,8 @@ from worlddb.faces.cli.terminal import one_line
 COMMANDS = {
     "mcp": "mcp",
     "serve": "serve",
+    "open": "serve",
+    "demo": "demo",
     "write": "write",
     "recall": "recall",
     "list": "list",
@@ -50,6 +52,7 @@ COMMANDS = {
     "fading": "consolidate",
     "reindex": "extract",
     "models": "models",
+    "test": "test",
     "eval": "eval",
     "bench": "bench",
     "setup": "setup",
