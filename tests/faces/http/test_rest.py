@@ -325,6 +325,6 @@ def test_a_document_is_sent_as_text_and_never_read_from_the_server(
     again = site.post("/v1/memories", document=page, user_id="doc").data
     assert (again["id"], again["created"], again["commit"]) == (made["id"], False, None)
     for wrong in (str(secret), {"path": str(secret)}, {"name": str(secret)}, {"text": 5}):
-        assert site.post("/v1/memories", document=wrong, user_id="doc").status == 422
+        assert site.post("/v1/memories", document=wrong, user_id="doc").status == 400
     site.post("/v1/memories", document={"text": str(secret), "name": str(secret)}, user_id="doc")
     assert "vault" not in json.dumps(site.get("/v1/memories?user_id=doc").data)
