@@ -56,7 +56,7 @@ GROUPS = {
     "Embedders": ["embedder_named", "Embedder"],
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
-        *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
+        *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Verification", "Limits"),
     ],
     "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],
 }

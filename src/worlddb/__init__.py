@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
     from worlddb.memory.memory import Memory
+    from worlddb.memory.recall_receipt import Verification
     from worlddb.memory.results import (
         CommitPage,
         ConflictPage,
@@ -216,6 +217,7 @@ __all__ = [
     "Transaction",
     "Undone",
     "Usage",
+    "Verification",
     "Weights",
     "WorldDB",
     "WorldDBError",
@@ -251,6 +253,7 @@ _NAMES_OF = {
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
+    "worlddb.memory.recall_receipt": "Verification",
     "worlddb.memory.results": (
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
         "PromptContext ProposalPage Proven Remembered Retired Scope ScopePage Soundness "

@@ -13,6 +13,7 @@ from worlddb.ingest.identity_change import Split
 from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.memory import Memory
 from worlddb.memory.memory_marks import Ttl
+from worlddb.memory.recall_receipt import Verification
 from worlddb.memory.results import (
     CommitPage,
     ConflictPage,
@@ -88,6 +89,7 @@ class Client:
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
     def context(
@@ -287,6 +289,7 @@ class AsyncMemory:
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
     async def context(
@@ -427,6 +430,13 @@ class AsyncMemory:
     async def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
     async def warm(self) -> None: ...
     async def read_pending(self) -> None: ...
+    async def verify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        public_key: bytes | str | None = None,
+        again: bool = True,
+    ) -> Verification: ...
 
 class AsyncClient:
     calls: Client
@@ -476,6 +486,7 @@ class AsyncClient:
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
     async def context(
