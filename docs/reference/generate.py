@@ -56,7 +56,17 @@ GROUPS = {
     "Embedders": ["embedder_named", "Embedder"],
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
-        *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Verification", "Limits"),
+        *(
+            "Proposal",
+            "Conflict",
+            "Problem",
+            "Proof",
+            "Receipt",
+            "Verification",
+            "HistoryProof",
+            "Checkpoint",
+            "Limits",
+        ),
     ],
     "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],
 }
