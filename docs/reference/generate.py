@@ -30,7 +30,7 @@ GROUPS = {
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
         *("Client", "AsyncMemory", "AsyncClient"),
     ],
-    "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
+    "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof", "verify_history"],
     "Asking": [
         *("QueryBuilder", "QuerySpec", "TextMatch", "Subgraph", "Plan", "AsOf", "NOW"),
         *("Recall", "Hit", "LaneRank", "PathStep", "Outdated", "MaybeOutdated"),
