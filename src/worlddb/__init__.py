@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         Span,
         Summarizer,
     )
+    from worlddb.model.history_proof import Checkpoint, HistoryProof, verify_history
     from worlddb.model.inputs import Limits
     from worlddb.model.proof import Proof, verify_proof
     from worlddb.model.records import (
@@ -123,6 +124,7 @@ __all__ = [
     "Change",
     "Chat",
     "ChatSettings",
+    "Checkpoint",
     "Claim",
     "Client",
     "Commit",
@@ -156,6 +158,7 @@ __all__ = [
     "FileVersion",
     "Files",
     "FormatError",
+    "HistoryProof",
     "Hit",
     "Id",
     "Identity",
@@ -226,6 +229,7 @@ __all__ = [
     "chat_from",
     "embedder_named",
     "open",
+    "verify_history",
     "verify_proof",
 ]
 
@@ -263,6 +267,7 @@ _NAMES_OF = {
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
     ),
+    "worlddb.model.history_proof": "Checkpoint HistoryProof verify_history",
     "worlddb.model.inputs": "Limits",
     "worlddb.model.proof": "Proof verify_proof",
     "worlddb.model.records": (

@@ -63,3 +63,20 @@ def test_what_is_no_receipt_has_exit_code_6(store: Path, tmp_path: Path, content
 def test_a_receipt_needs_a_scope(store: Path, tmp_path: Path) -> None:
     done = in_process("recall", "x", "--everyone", "--receipt", tmp_path / "r", "--db", store)
     assert done.code == 2
+
+
+def test_a_proof_of_the_history_holds_without_the_store(store: Path, tmp_path: Path) -> None:
+    then = in_process("prove", "--since", "0", "--json", "--db", store).data["last"]
+    with Memory(store) as memory:
+        memory.write("I moved to Paris.")
+    file = tmp_path / "now.json"
+    made = in_process("prove", "--since", then["commit"], "--json", "--db", store)
+    file.write_text(made.out)
+    nowhere = ("--db", tmp_path / "none.db")
+    done = in_process("verify", file, "--first", then["log_head"], *nowhere)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"holds: nothing was rewritten from {then['log_head']} to ")
+    wrong = in_process("verify", file, "--first", "ab" * 32, "--json", *nowhere)
+    assert (wrong.code, wrong.data["holds"]) == (1, False)
+    shown = in_process("prove", "--since", "0", "--db", store).out
+    assert made.data["last"]["log_head"] in shown

@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.consolidate.consolidation_run import ConsolidationReport
+from worlddb.ingest.document_text import DocumentInput
 from worlddb.ingest.extractors import Chat, Input
 from worlddb.ingest.identity_change import Split
 from worlddb.ingest.stated_names import Aliases
@@ -30,6 +31,7 @@ from worlddb.memory.results import (
 )
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.model.drafts import Extractor
+from worlddb.model.history_proof import HistoryProof
 from worlddb.model.inputs import Instant
 from worlddb.model.origin import Origin
 from worlddb.model.records import Diff, Edge, Identity, ScopeIds, ScopeKind
@@ -60,6 +62,7 @@ class Client:
         text: Input | None = None,
         *,
         messages: Chat | None = None,
+        document: DocumentInput | None = None,
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -208,6 +211,7 @@ class Client:
     ) -> Undone: ...
     def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
     def prove(self, id: bytes | str) -> Proven: ...
+    def prove_history(self, since: int = 0) -> HistoryProof: ...
     def check(self) -> Soundness: ...
     def consolidate(
         self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]
@@ -262,6 +266,7 @@ class AsyncMemory:
         text: Input | None = None,
         *,
         messages: Chat | None = None,
+        document: DocumentInput | None = None,
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -411,6 +416,7 @@ class AsyncMemory:
     ) -> Undone: ...
     async def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
     async def prove(self, id: bytes | str) -> Proven: ...
+    async def prove_history(self, since: int = 0) -> HistoryProof: ...
     async def check(self) -> Soundness: ...
     async def consolidate(
         self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]
@@ -461,6 +467,7 @@ class AsyncClient:
         text: Input | None = None,
         *,
         messages: Chat | None = None,
+        document: DocumentInput | None = None,
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -609,6 +616,7 @@ class AsyncClient:
     ) -> Undone: ...
     async def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
     async def prove(self, id: bytes | str) -> Proven: ...
+    async def prove_history(self, since: int = 0) -> HistoryProof: ...
     async def check(self) -> Soundness: ...
     async def consolidate(
         self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]

@@ -10,7 +10,7 @@ from worlddb.claims.claim import CLAIM_EDGE, FACT, Claim, Standing, value_key
 from worlddb.claims.claim_lookup import Stood, Supersession
 from worlddb.claims.merged_claims import THROUGH
 from worlddb.ingest.extractors import turn_key
-from worlddb.ingest.memory_parts import Origins
+from worlddb.ingest.text_origins import Origins
 from worlddb.model.address import Id
 from worlddb.model.drafts import DraftEdge
 from worlddb.model.origin import INDEPENDENT, NOTE, least

@@ -18,7 +18,7 @@ from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extractor, Message, Pending
 from worlddb.model.origin import check_origin
-from worlddb.model.records import Node
+from worlddb.model.records import DOCUMENT, WHOLES, Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment
@@ -53,7 +53,7 @@ class QueueEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingText:
-    """What a queued memory says: the node, its live turns, and the worlds it is a member of."""
+    """What a queued memory says: the node, its live turns or passages, and its other worlds."""
 
     node: Node
     turns: tuple[Node, ...]
@@ -68,14 +68,15 @@ class WaitingText:
         """Return what was said, as it was written."""
         if not self.turns:
             return [_message(self.node, "user")]
-        return [_message(turn, turn.name) for turn in self.said]
+        return [_message(turn, turn.name if turn.type == TURN else DOCUMENT) for turn in self.said]
 
     def anchors(self, draft: Draft) -> dict[str, Id]:
         """Return which drafted nodes are the very nodes that wait."""
         said = self.said
         # A session of which one turn is left is drafted as a single memory.
         top = said[0] if len(said) == 1 else self.node
-        wanted = {MEMORY, self.node.type} if len(said) == 1 else {self.node.type}
+        whole = SESSION if self.turns else self.node.type
+        wanted = {MEMORY, whole} if len(said) == 1 else {whole}
         tops = [item for item in draft.nodes if item.parent is None and item.type in wanted]
         if not tops:
             return {}
@@ -165,9 +166,10 @@ def waiting_text(reader: Reader, ident: Id, moment: Moment) -> WaitingText | Non
         return None
     node = reader.nodes([row])[row]
     turns: list[Node] = []
-    if node.type == SESSION:
+    if node.type in WHOLES:
         found = reader.nodes(reader.children(row))
-        turns = [found[child] for child in sorted(found) if found[child].type == TURN]
+        kind = WHOLES[node.type]
+        turns = [found[child] for child in sorted(found) if found[child].type == kind]
         turns = [turn for turn in turns if moment.holds(turn)]
     says = any(turn.content.strip() for turn in turns) or bool(node.content.strip())
     if not moment.holds(node) or not says:

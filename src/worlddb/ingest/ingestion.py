@@ -32,7 +32,6 @@ from worlddb.ingest.extraction_queue import (
     waiting_text,
 )
 from worlddb.ingest.extractors import dated, spellings
-from worlddb.ingest.memory_parts import Origins, origins_of
 from worlddb.ingest.plan import (
     NOTHING,
     Outcome,
@@ -46,6 +45,7 @@ from worlddb.ingest.plan import (
     prepare,
 )
 from worlddb.ingest.recluster import Reclusterer
+from worlddb.ingest.text_origins import Origins, origins_of
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
 from worlddb.model.inputs import Instant, Limits, check_whole, from_micros, to_micros
@@ -469,6 +469,8 @@ class Ingestion:
             target=target,
             actor=actor,
             source=text.node.provenance or None,
+            # A document states what holds in it, not what holds for whoever keeps it.
+            supersede=text.node.type != "Document",
             queue_edges=entry.edges,
             origins=brought_in(draft, messages, None),
         )

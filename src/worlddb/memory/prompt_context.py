@@ -190,6 +190,8 @@ def hit_line(hit: Hit, *, quoted: bool = False) -> str:
     text = said or node.name
     if node.type == "Turn" and said:
         text = f"{said_by(node.name)}: {text}"
+    elif node.type == "Passage" and node.name and said:
+        text = f"{node.name}: {text}"
     if quoted:
         text = f"{node.origin} says, unconfirmed: {json.dumps(text, ensure_ascii=False)}"
     notes = [*(f"{old.why}: {old.text}" for old in hit.outdated)]

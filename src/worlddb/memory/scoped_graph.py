@@ -65,6 +65,7 @@ from worlddb.world_db import WorldDB
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
     from worlddb.memory.recall_receipt import Verification
+    from worlddb.model.history_proof import HistoryProof
 
 Decision = Literal["accept", "reject", "undo"]
 STATUS_AFTER: dict[Decision, ProposalStatus] = {
@@ -454,6 +455,18 @@ class ScopedGraph:
             proof = self.db.prove(id)
             root = Id(reader.head().root_state)
         return Proven(id=Id(proof.id), root_state=root, proof=proof.to_dict())
+
+    def prove_history(self, since: int = 0) -> HistoryProof:
+        """Return a proof that nothing was rewritten up to commit `since`.
+
+        `worlddb.verify_history` checks it, with the log heads that you kept.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such commit.
+            RejectedError: this memory is bound; the journal is about the whole store.
+        """
+        self._refuse_bound("a proof")
+        return self.db.prove_history(since)
 
     def check(self) -> Soundness:
         """Hash everything and compare it with every index.

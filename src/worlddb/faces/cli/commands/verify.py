@@ -1,4 +1,4 @@
-"""`worlddb verify`: is a receipt signed by the store's key, and does the recall answer the same?"""
+"""`worlddb verify`: does a receipt of a recall hold, or a proof that nothing was rewritten?"""
 
 from __future__ import annotations
 
@@ -15,33 +15,38 @@ from worlddb.faces.cli.terminal import paint, print_json
 
 @command(
     "verify [FILE]",
-    option("file", "FILE", "a receipt of 'worlddb recall --receipt'; '-' is stdin", nargs="?"),
+    option("file", "FILE", "a receipt, or a proof of the history; '-' is stdin", nargs="?"),
     option("--key", "HEX", "the public key that must have signed (default: the store's own)"),
     flag("--signature-only", "do not ask the question again"),
+    option("--first", "HEAD", "the earlier log head that you kept"),
+    option("--last", "HEAD", "the later log head"),
 )
 def run(args: argparse.Namespace) -> int:
-    """Verify the receipt of a recall.
+    """Verify a receipt of a recall, or a proof of the history.
 
-    Check the signature of a receipt. Then ask its question again on the store, as of
-    what was known then, and compare the answer byte for byte. The exit code is 0 if
-    both hold and 1 if not. Without FILE, print the public key of the store, which
-    others need to check its receipts.
+    Of a receipt ('worlddb recall --receipt'), check the signature. Then ask its question
+    again on the store, as of what was known then, and compare the answer byte for byte.
+    Of a proof ('worlddb prove --since'), check that the later log begins with the
+    earlier one; this needs no store. The exit code is 0 if it holds and 1 if not.
+    Without FILE, print the public key of the store, which others need for receipts.
 
     Examples:
       worlddb recall "Where does Anna work?" --receipt answer.json
       worlddb verify answer.json               # on the same store, at any later time
       worlddb verify answer.json --key 3f2a…   # on a copy of the store, without its key
       worlddb verify                           # the public key of the store
+      worlddb verify now.json --first 77b1…    # nothing was rewritten since that log head
     """
+    data = None if args.file is None else _read(args.file)
+    if data is not None and "first" in data:
+        return _verify_history(args, data)
     with open_memories(args, asks=True) as memory:
-        if args.file is None:
+        if data is None:
             from worlddb.audit.signed_envelope import public_bytes, signing_key
 
             key = public_bytes(signing_key(memory.db.engine.store)).hex()
             return report(args, {"public_key": key}, key)
-        found = memory.verify_receipt(
-            _read(args.file), public_key=args.key, again=not args.signature_only
-        )
+        found = memory.verify_receipt(data, public_key=args.key, again=not args.signature_only)
     holds = found.signed and found.same is not False
     if wants_json(args):
         print_json({"holds": holds} | found.to_dict())
@@ -58,6 +63,20 @@ def run(args: argparse.Namespace) -> int:
     return OK if holds else FOUND
 
 
+def _verify_history(args: argparse.Namespace, data: dict[str, Any]) -> int:
+    from worlddb.model.history_proof import verify_history
+
+    holds = verify_history(data, args.first, args.last)
+    heads = [data[end].get("log_head") for end in ("first", "last")] if holds else ["", ""]
+    if wants_json(args):
+        print_json({"holds": holds, "first": heads[0], "last": heads[1]})
+    elif holds:
+        print(f"{paint('holds', 'green')}: nothing was rewritten from {heads[0]} to {heads[1]}")
+    else:
+        print(f"{paint('does not hold', 'red')}: the later log does not begin with the earlier one")
+    return OK if holds else FOUND
+
+
 def _read(name: str) -> dict[str, Any]:
     with opened(name) as file:
         try:
@@ -65,5 +84,5 @@ def _read(name: str) -> dict[str, Any]:
         except (UnicodeDecodeError, InvalidInputError):
             found = None
     if not isinstance(found, dict):
-        raise FormatError(f"{name}: is not a JSON object, so it is not a receipt")
+        raise FormatError(f"{name}: is not a JSON object, so it is neither a receipt nor a proof")
     return found
