@@ -147,7 +147,7 @@ class Memory(ScopedGraph):
         *,
         actor: str | None = None,
         writes_into: Sequence[str] = (),
-        origin: Origin | None = None,
+        origin: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Memory:
         """Return this memory for a caller who may not leave a scope, whatever a call names.

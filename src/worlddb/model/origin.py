@@ -76,7 +76,7 @@ def lowered(given: Origin | None, most: Origin | None) -> Origin | None:
     return None if chosen == USER else chosen
 
 
-def at_most(origin: Origin | None, most: Origin | None) -> Origin | None:
+def at_most(origin: str | None, most: Origin | None) -> Origin | None:
     """Return the one of two origins that stands further from the user; None for the user's own.
 
     Raises:

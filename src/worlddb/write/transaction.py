@@ -101,7 +101,7 @@ class Transaction:
         created_at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         aliases: Sequence[str] = (),
-        origin: Origin | None = None,
+        origin: str | None = None,
     ) -> Node:
         """Create a node and return it.
 
