@@ -65,6 +65,12 @@ if TYPE_CHECKING:
         ToldConflict,
         Written,
     )
+    from worlddb.memory.retention_policy import (
+        DueMemories,
+        RetentionPolicies,
+        RetentionPolicy,
+        RetentionReport,
+    )
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
         Draft,
@@ -139,6 +145,7 @@ __all__ = [
     "Draft",
     "DraftEdge",
     "DraftNode",
+    "DueMemories",
     "Edge",
     "EdgeDeclaration",
     "EdgeDraft",
@@ -203,6 +210,9 @@ __all__ = [
     "Remembered",
     "ResolverSettings",
     "Restored",
+    "RetentionPolicies",
+    "RetentionPolicy",
+    "RetentionReport",
     "RetentionSettings",
     "Retired",
     "Scope",
@@ -262,6 +272,9 @@ _NAMES_OF = {
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
         "PromptContext ProposalPage Proven Remembered Retired Scope ScopePage Soundness "
         "ToldConflict Written"
+    ),
+    "worlddb.memory.retention_policy": (
+        "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
     ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
