@@ -346,8 +346,8 @@ class RulesExtractor:
         namings = reader.namings(turn.plain, mentions, spoken) if mentions else []
         entities = _read_names(builder, turn, mentions, namings)
         for one in stated:
-            ends = (entities[mentions.index(end)] for end in (one.source, one.target))
-            builder.state(one.type, *ends, turn.span(one.start, one.end))
+            source, target = (entities[mentions.index(end)] for end in (one.source, one.target))
+            builder.state(one.type, source, target, turn.span(one.start, one.end))
         opening = _subject(turn, mentions, title)
         if opening is not None:
             first = mentions[opening]
