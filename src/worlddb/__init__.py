@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         RetentionPolicy,
         RetentionReport,
     )
+    from worlddb.memory.scope_export import ScopeExport
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
         Draft,
@@ -216,6 +217,7 @@ __all__ = [
     "RetentionSettings",
     "Retired",
     "Scope",
+    "ScopeExport",
     "ScopeName",
     "ScopePage",
     "Soundness",
@@ -276,6 +278,7 @@ _NAMES_OF = {
     "worlddb.memory.retention_policy": (
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
     ),
+    "worlddb.memory.scope_export": "ScopeExport",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"

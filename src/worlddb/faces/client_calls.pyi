@@ -30,6 +30,7 @@ from worlddb.memory.results import (
     Written,
 )
 from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
+from worlddb.memory.scope_export import ScopeExport
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.model.drafts import Extractor
 from worlddb.model.history_proof import HistoryProof
@@ -162,6 +163,7 @@ class Client:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
     def retention(self) -> RetentionPolicies: ...
     def set_retention(
         self,
@@ -375,6 +377,7 @@ class AsyncMemory:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
     async def retention(self) -> RetentionPolicies: ...
     async def set_retention(
         self,
@@ -585,6 +588,7 @@ class AsyncClient:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
     async def retention(self) -> RetentionPolicies: ...
     async def set_retention(
         self,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         RetentionPolicy,
         RetentionReport,
     )
+    from worlddb.memory.scope_export import ScopeExport
     from worlddb.model.history_proof import HistoryProof
 
 
@@ -62,6 +63,22 @@ class GovernedMemory:
         """
         self._refuse_bound("a proof")
         return self.db.prove_history(since)
+
+    def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport:
+        """Return everything that is remembered in one scope, retired or not, to be handed over.
+
+        With `receipt` it has a signed receipt of what was exported. To remove it, see `erase`.
+
+        Raises:
+            InvalidInputError: not exactly one scope is named.
+            NotFoundError: there is no such scope.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError: the key for receipts cannot be made or read.
+        """
+        from worlddb.memory.reads import MemoryReader
+        from worlddb.memory.scope_export import export_scope
+
+        return export_scope(MemoryReader(db=self.db, scopes=self._scopes), scope, receipt)
 
     def retention(self) -> RetentionPolicies:
         """Return the retention policies of all scopes that have one.
