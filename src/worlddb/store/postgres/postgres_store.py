@@ -211,7 +211,11 @@ class PostgresStore:
             except psycopg.OperationalError as error:
                 is_final = isinstance(error, errors.InvalidAuthorizationSpecification)
                 if is_final or _is_refusal(error) or time.monotonic() + pause_s > deadline:
-                    raise
+                    what = str(error).strip().partition("\n")[0]
+                    raise StorageError(
+                        f"{self.path}: cannot be reached: {what}; check the address, the login and "
+                        "that the server runs"
+                    ) from error
                 time.sleep(pause_s)
                 pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
