@@ -44,7 +44,7 @@ from worlddb.language.language_reader import (
 )
 from worlddb.language.statement import Title, title_of
 from worlddb.model.drafts import Draft, DraftNode, Extractor, Message
-from worlddb.model.records import said_by
+from worlddb.model.records import DOCUMENT, said_by
 
 Chat = Sequence[Message | Mapping[str, Any]]
 Input = str | Message | Chat
@@ -73,6 +73,7 @@ _NAMELESS = frozenset(
         "me",
         "model",
         "unknown",
+        DOCUMENT,
     )
 )
 
@@ -86,7 +87,7 @@ def either(text: Input | None, messages: Chat | None) -> list[Message]:
     if text is not None and messages is None:
         return messages_of(text)
     if messages is None or text is not None:
-        raise InvalidInputError("give either text or messages")
+        raise InvalidInputError("give either text or messages, or a document")
     if isinstance(messages, str | Message):
         raise InvalidInputError("messages: give a list, [{'role': …, 'content': …}, …]")
     return messages_of(messages)
@@ -396,7 +397,7 @@ def _read_names(
         if index in same:
             entity = entities[same[index].first]
             builder.add_alias(entity, same[index].alias)
-        elif index in named_self:
+        elif index in named_self and turn.message.speaker != DOCUMENT:
             entity = builder.speaker(turn.message.speaker)
             builder.add_alias(entity, mention.text)
         else:
@@ -440,8 +441,8 @@ def _read_role(
         owner, whose = entities[role.owner], f"{mentions[role.owner].text}'s"
     else:
         name = turn.message.speaker if role.owner == SPEAKER else builder.other(turn.message)
-        if name is None:
-            return  # Whom "you" means is not known.
+        if name is None or DOCUMENT in (name, turn.message.speaker):
+            return  # Whom "you" means is not known, nor who says "my" in a document.
         owner = builder.speaker(name)
         whose = _whose(turn, role, name)
     if owner is entity:

@@ -310,7 +310,7 @@ class PostgresStore:
         return server_errors(self.path)
 
     @contextmanager
-    def write(self) -> Iterator[TableWriter]:
+    def write(self, *, together: bool = False) -> Iterator[TableWriter]:
         """Yield the write transaction; it commits when the block ends, or leaves nothing."""
         with self._landing(self._busy_timeout_s) as session:
             writer = TableWriter(session, self._pages)
