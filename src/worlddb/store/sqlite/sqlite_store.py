@@ -311,6 +311,8 @@ class SqliteStore:
     ) -> Iterator[apsw.Connection]:
         """Yield the writing connection inside a transaction that lands whole or not at all."""
         con, turn = self._writer, self._gate.turn()
+        if self._checkpointer is not None:
+            self._checkpointer.let_catch_up()
         try:
             self._gate.take(turn, patience_s)
             con = self._prepared(patience_s, is_derived)
