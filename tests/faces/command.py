@@ -77,11 +77,16 @@ def in_process(
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     err = io.StringIO()
     place = contextlib.chdir(cwd) if cwd else contextlib.nullcontext()
-    outputs = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
-    with tempfile.TemporaryFile() as file, io.TextIOWrapper(file, encoding="utf-8") as given:
+    with tempfile.TemporaryFile() as file:
         file.write(stdin)
         file.seek(0)
-        with outputs[0], outputs[1], place, patch("sys.stdin", given):
+        with (
+            open(file.fileno(), encoding="utf-8", closefd=False) as given,
+            patch("sys.stdin", given),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            place,
+        ):
             code = run([str(argument) for argument in arguments])
     return Result(code, out.buffer.getvalue().decode(), err.getvalue())
 

@@ -162,13 +162,15 @@ class Recall(Plain):
     """The answer to a question: hits, best first.
 
     `confidence` is the probability that an answer is among the hits (before `min_confidence` leaves
-    some out), 0 if nothing was found; `signals` are what it was computed from, by name.
+    some out), 0 if nothing was found; `signals` are what it was computed from, by name. `receipt`
+    is the signed receipt, if one was asked for.
     """
 
     question: str
     hits: tuple[Hit, ...] = ()
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict, hash=False)
+    receipt: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
