@@ -29,6 +29,8 @@ from worlddb.memory.results import (
     Soundness,
     Written,
 )
+from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
+from worlddb.memory.scope_export import ScopeExport
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.model.drafts import Extractor
 from worlddb.model.history_proof import HistoryProof
@@ -164,6 +166,19 @@ class Client:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    def retention(self) -> RetentionPolicies: ...
+    def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     def list_scopes(
         self,
         *,
@@ -254,7 +269,7 @@ class AsyncMemory:
         *,
         actor: str | None = None,
         writes_into: Sequence[str] = (),
-        origin: Origin | None = None,
+        origin: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> AsyncMemory: ...
     def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> AsyncMemory: ...
@@ -369,6 +384,19 @@ class AsyncMemory:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    async def retention(self) -> RetentionPolicies: ...
+    async def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    async def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     async def list_scopes(
         self,
         *,
@@ -569,6 +597,19 @@ class AsyncClient:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    async def retention(self) -> RetentionPolicies: ...
+    async def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    async def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     async def list_scopes(
         self,
         *,
