@@ -205,7 +205,12 @@ class PostgresStore:
         deadline, pause_s = time.monotonic() + self._busy_timeout_s, PAUSE_S_MIN
         while True:
             try:
-                con = psycopg.connect(self._dsn, autocommit=True, connect_timeout=CONNECT_S_MAX)
+                con = psycopg.connect(
+                    self._dsn,
+                    autocommit=True,
+                    connect_timeout=CONNECT_S_MAX,
+                    fallback_application_name="worlddb",
+                )
                 teach_types(con)
                 return con
             except psycopg.OperationalError as error:
