@@ -193,7 +193,7 @@ class PostgresStore:
                     writer.insert_nodes([root_node()])
                     writer.insert_texts([ROOT_TEXT])
                     writer.insert_commit(first_commit())
-                con.execute("COMMIT")
+                session.run("COMMIT")
             self._idle.append(session)
         except BaseException:
             con.close()
@@ -339,8 +339,7 @@ class PostgresStore:
             session = self._begun(self._begin_write(patience_s, is_derived=is_derived))
             try:
                 yield session
-                self._context.statements += 1
-                session.con.execute("COMMIT")
+                session.run("COMMIT")
             finally:
                 self._give_back(session)
 
