@@ -41,6 +41,7 @@ from worlddb.language.language_reader import (
     Role,
     Same,
     StatedClaim,
+    StatedRelation,
 )
 from worlddb.language.statement import Title, title_of
 from worlddb.model.drafts import Draft, DraftNode, Extractor, Message
@@ -264,8 +265,8 @@ class RulesExtractor:
     R6  What a message claims of somebody is on an edge to them, with the sentence as its span.
     R7  Two claims of one message that exclude each other are none; what a message says to be over
         by its end is over, and no more.
-    R8  A relation between two names ("the Great Storm caused the Severn Flood") is an edge of its
-        type, since the message was said.
+    R8  A relation of two things ("The Great Storm caused the Severn Flood") is an edge of its type,
+        since the message was said.
     R9  The time is linear in the text, so `chars_max` bounds the time that a write may take.
     """
 
@@ -340,11 +341,13 @@ class RulesExtractor:
         reader, text = self._reader, turn.message.text
         if title is not None:
             mentions = [each for each in mentions if each.start >= title.end]
+        stated = reader.relations(text, turn.plain, mentions)
+        mentions = _with_ends(mentions, stated)
         namings = reader.namings(turn.plain, mentions, spoken) if mentions else []
         entities = _read_names(builder, turn, mentions, namings)
-        for stated in reader.relations(turn.plain, mentions):
-            ends = entities[stated.source], entities[stated.target]
-            builder.state(stated.type, *ends, turn.span(stated.start, stated.end))
+        for one in stated:
+            source, target = (entities[mentions.index(end)] for end in (one.source, one.target))
+            builder.state(one.type, source, target, turn.span(one.start, one.end))
         opening = _subject(turn, mentions, title)
         if opening is not None:
             first = mentions[opening]
@@ -358,6 +361,19 @@ class RulesExtractor:
         for claim in without_clashes(claims):
             if claim.since not in ahead:
                 _read_claim(builder, turn, entities, claim)
+
+
+def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) -> Sequence[Mention]:
+    """Return mentions with the ends of relations, and without what is a part of such an end."""
+    ends = {end for one in stated for end in (one.source, one.target)}.difference(mentions)
+    if not ends:
+        return mentions
+    kept = (
+        each
+        for each in mentions
+        if not any(end.start <= each.start and each.end <= end.end for end in ends)
+    )
+    return sorted((*kept, *ends))
 
 
 def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None) -> int | None:
