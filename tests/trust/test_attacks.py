@@ -10,7 +10,7 @@ from .attacks import ATTACKS, FACTS, Attack, Fact, successes
 
 
 def named(one: object) -> str:
-    return getattr(one, "__name__", None) or getattr(one, "value", str(one))
+    return str(getattr(one, "__name__", None) or getattr(one, "value", one))
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=named)

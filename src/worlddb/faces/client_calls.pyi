@@ -32,6 +32,7 @@ from worlddb.memory.results import (
 from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
 from worlddb.memory.scope_export import ScopeExport
 from worlddb.memory.scoped_graph import Decision, QueryInput
+from worlddb.memory.trust_settings import TrustSettings
 from worlddb.model.drafts import Extractor
 from worlddb.model.history_proof import HistoryProof
 from worlddb.model.inputs import Instant
@@ -179,6 +180,21 @@ class Client:
     def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
+    def set_trust(
+        self,
+        trust: Mapping[str, str] | None = None,
+        *,
+        secrets: str | None = None,
+        everywhere: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> TrustSettings: ...
+    def quarantine(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> MemoryPage: ...
+    def decide_quarantined(
+        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+    ) -> Remembered: ...
     def list_scopes(
         self,
         *,
@@ -397,6 +413,21 @@ class AsyncMemory:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
+    async def set_trust(
+        self,
+        trust: Mapping[str, str] | None = None,
+        *,
+        secrets: str | None = None,
+        everywhere: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> TrustSettings: ...
+    async def quarantine(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> MemoryPage: ...
+    async def decide_quarantined(
+        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+    ) -> Remembered: ...
     async def list_scopes(
         self,
         *,
@@ -610,6 +641,21 @@ class AsyncClient:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
+    async def set_trust(
+        self,
+        trust: Mapping[str, str] | None = None,
+        *,
+        secrets: str | None = None,
+        everywhere: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> TrustSettings: ...
+    async def quarantine(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> MemoryPage: ...
+    async def decide_quarantined(
+        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+    ) -> Remembered: ...
     async def list_scopes(
         self,
         *,

@@ -11,6 +11,10 @@ def trust_calls(
     ident: Parameter, scopes: tuple[Parameter, ...], limit: Parameter, cursor: Parameter
 ) -> tuple[Call, ...]:
     """Return the calls; every one takes scopes. A model decides none of this."""
+    return (*_settings_calls(scopes), *_quarantine_calls(ident, scopes, limit, cursor))
+
+
+def _settings_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
     return (
         Call(
             name="trust",
@@ -23,6 +27,7 @@ def trust_calls(
             method="GET",
             path="/v1/trust",
             command="trust",
+            examples=("trust --user-id ada",),
         ),
         Call(
             name="set_trust",
@@ -33,6 +38,7 @@ def trust_calls(
                 Parameter(
                     name="trust",
                     type="object",
+                    positional=True,
                     help='Trust by origin, such as {"web": "quarantine"}: full, limited, low or '
                     "quarantine.",
                 ),
@@ -54,8 +60,18 @@ def trust_calls(
             effect="change",
             path="/v1/trust",
             command="set-trust",
-            examples=('set-trust --trust \'{"web": "quarantine"}\' --secrets mask',),
+            examples=(
+                'set-trust \'{"web": "quarantine"}\' --user-id ada',
+                "set-trust --secrets mask --everywhere",
+            ),
         ),
+    )
+
+
+def _quarantine_calls(
+    ident: Parameter, scopes: tuple[Parameter, ...], limit: Parameter, cursor: Parameter
+) -> tuple[Call, ...]:
+    return (
         Call(
             name="quarantine",
             title="List what is in quarantine",
@@ -67,6 +83,7 @@ def trust_calls(
             method="GET",
             path="/v1/quarantine",
             command="quarantine",
+            examples=("quarantine --user-id ada",),
         ),
         Call(
             name="decide_quarantined",
@@ -89,6 +106,6 @@ def trust_calls(
             effect="change",
             path="/v1/quarantine/{id}/decide",
             command="decide",
-            examples=("decide 3f2a release",),
+            examples=("decide 3f2a release", "decide 3f2a reject"),
         ),
     )

@@ -65,10 +65,13 @@ def held_back(reader: Reader, request: R, home: Id) -> R:
     draft = replace(drafted, nodes=kept, edges=edges, aliases={})
     waits = {QUARANTINE: PENDING}
     if asked.memory in held:
-        return replace(asked, draft=draft, metadata={**(asked.metadata or {}), **waits})
+        kept_back: R = replace(asked, draft=draft, metadata={**(asked.metadata or {}), **waits})
+        return kept_back
     parts = asked.parts or PartChanges()
     told = {key: {**parts.metadata.get(key, {}), **waits} for key in held - gone}
-    return replace(asked, draft=draft, parts=replace(parts, metadata={**parts.metadata, **told}))
+    parts = replace(parts, metadata={**parts.metadata, **told})
+    without: R = replace(asked, draft=draft, parts=parts)
+    return without
 
 
 def origins_of(
