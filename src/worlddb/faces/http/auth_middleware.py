@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from worlddb.errors import RejectedError
 from worlddb.faces.calls import CALLS
 from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
-from worlddb.faces.http.guess_limit import GuessLimit
+from worlddb.faces.http.guess_limit import GuessLimit, RateLimit
 from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
@@ -66,30 +66,34 @@ def caller_key() -> str:
 class CallerMemory:
     """The declared calls of a Memory, and nothing else of it, as one token allows them.
 
-    Counts what is written and ended; refuses to write for a token that may only read.
+    Counts what is written and ended; refuses what the role of the token does not allow.
     """
 
-    def __init__(self, memory: Memory, metrics: ServerMetrics, *, read_only: bool = False) -> None:
+    def __init__(
+        self, memory: Memory, metrics: ServerMetrics, effects: frozenset[str] | None = None
+    ) -> None:
         self._memory = memory
         self._metrics = metrics
-        self._read_only = read_only
+        self._effects = effects
 
     def signed(self, *, origin: Origin) -> CallerMemory:
         """Return the same calls for what an origin brings in at best."""
         memory = self._memory.signed(origin=origin)
-        return CallerMemory(memory, self._metrics, read_only=self._read_only)
+        return CallerMemory(memory, self._metrics, self._effects)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call."""
         if name not in _CALLS:
             raise AttributeError(f"a caller has no {name!r}; it has the declared calls of Memory")
         call: Callable[..., Any] = getattr(self._memory, name)
-        return call if _CALLS[name].reads else self._writing(call)
+        return call if _CALLS[name].reads else self._writing(call, _CALLS[name].effect)
 
-    def _writing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _writing(self, call: Callable[..., Any], effect: str) -> Callable[..., Any]:
         def write(*given: Any, **options: Any) -> Any:
-            if self._read_only:
+            if self._effects is not None and "add" not in self._effects:
                 raise RejectedError("this token may only read; use one that may write")
+            if self._effects is not None and effect not in self._effects:
+                raise RejectedError("this token may only read and write; use one that may curate")
             return self._counted(call(*given, **options))
 
         return write
@@ -116,11 +120,11 @@ def caller_memory(
     if token is None:
         return CallerMemory(memory, metrics)
     actor = f"http {token.name}"
-    bound = memory.signed(actor)
+    bound = memory.signed(actor, origin=token.origin)
     if token.bounds:
         scope: Any = token.bounds
-        bound = memory.bound(actor=actor, writes_into=token.writes_into, **scope)
-    return CallerMemory(bound, metrics, read_only=token.read_only)
+        bound = bound.bound(actor=actor, writes_into=token.writes_into, **scope)
+    return CallerMemory(bound, metrics, token.effects)
 
 
 class CallerGate:
@@ -151,6 +155,7 @@ class AuthMiddleware:
         self.app = app
         self._gate = gate
         self._guesses = GuessLimit()
+        self._rates = RateLimit()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request."""
@@ -174,6 +179,16 @@ class AuthMiddleware:
         except HttpError as refused:
             await problem_of(refused)(scope, receive, send)
             return
+        if token is not None and token.per_minute is not None:
+            wait_s = self._rates.wait_s(token.digest, token.per_minute)
+            if wait_s:
+                busy = HttpError(
+                    429,
+                    "this token has made too many requests in this minute; wait a little",
+                    {"Retry-After": str(math.ceil(wait_s))},
+                )
+                await problem_of(busy)(scope, receive, send)
+                return
         scope["worlddb.token"] = token.name if token else ""
         scope["worlddb.admin"] = token is None or token.admin
         scope["worlddb.read_only"] = token is not None and token.read_only
