@@ -73,7 +73,8 @@ def test_the_memory_of_a_server_does_not_grow_with_connections_and_file(
                 with store.read() as reader:
                     meet.wait(60)
                     # Every page, without a value of Python for each row.
-                    assert reader.con.execute(ALL_PAGES).get == (20_001, 20_000 * len(TEXT))
+                    con = reader.con  # type: ignore[attr-defined]
+                    assert con.execute(ALL_PAGES).get == (20_001, 20_000 * len(TEXT))
                 meet.wait(60)
 
         gc.collect()

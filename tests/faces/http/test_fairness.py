@@ -34,7 +34,9 @@ LONG = "I live in Rome. " * 20_000
 STUCK = """
 import sys, time
 from worlddb.faces.http import http_server
+from worlddb.ingest import pending_reader
 from worlddb.ingest.extractors import RulesExtractor
+pending_reader.LOOK_EVERY_S = 0.05
 http_server.LAST_WORDS_S = 20.0
 http_server.GRACE_S = http_server.CLOSING_S_MAX = 0.5
 def extract(self, messages, at):

@@ -144,7 +144,7 @@ class Lines:
         self._in.close()
         self.process.stdin = None
         rest, errors = self.process.communicate(timeout=DEADLINE_S)
-        return self.process.returncode, rest, errors
+        return self.process.wait(), rest, errors
 
 
 @contextmanager
