@@ -255,6 +255,19 @@ def test_a_proof_is_verified_in_the_browser_alone(explorer: Explorer, tmp_path: 
     explorer.page.wait_for_selector("text=no valid proof")
 
 
+def test_a_history_is_verified_in_the_browser_alone(explorer: Explorer) -> None:
+    explorer.open("proof", "input[type=file]")
+    last = explorer.memory.prove_history().last.commit
+    proofs = [explorer.memory.prove_history(since).to_dict() for since in range(last + 1)]
+    forged = [json.loads(json.dumps(one)) for one in proofs]
+    for one in forged:
+        one["first"]["root_state"] = "ab" * 32
+    forged += [one | {"path": [*one["path"], "ab" * 32]} for one in proofs]
+    check = "async (all) => all.map((await import('/ui/proof.js')).verifyHistory)"
+    assert explorer.page.evaluate(check, proofs) == [True] * len(proofs)
+    assert explorer.page.evaluate(check, forged) == [False] * len(forged)
+
+
 def test_the_hash_of_the_browser_is_that_of_the_store(explorer: Explorer) -> None:
     explorer.open("proof", "input[type=file]")
     for size in (0, 1, 63, 64, 65, 1023, 1024, 1025, 2048, 2049, 3073, 9000):

@@ -429,3 +429,25 @@ def test_commands_that_need_no_model_work_with_one_that_is_not_there(
         assert store(*arguments).code == 0
     assert store("recall", "x").code == 4
     assert store("write", "y").code == 2
+
+
+def test_documents_of_a_folder_are_remembered_and_brought_up_to_date(tmp_path: Path) -> None:
+    db, folder = ("--db", tmp_path / "m.db"), tmp_path / "pages"
+    (folder / "inner").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    (folder / "tea.md").write_text("# Tea\n\nGreen tea at 80 degrees.\n", encoding="utf-8")
+    (folder / "inner" / "owl.html").write_text("<h1>Owl</h1><p>It sleeps.", encoding="utf-8")
+    (folder / "bad.txt").write_bytes(b"\xff")
+    (folder / ".git" / "x.md").write_text("hidden", encoding="utf-8")
+    (folder / "x.png").write_bytes(b"\x89PNG")
+    give = (*db, "write", "--document", folder, "--json")
+    done = in_process(*give)
+    assert done.data == {"documents": 3, "new": 2, "changed": 0, "unchanged": 0, "refused": 1}
+    assert "bad.txt: is not UTF-8" in done.err
+    (folder / "tea.md").write_text("# Tea\n\nGreen tea at 75 degrees.\n", encoding="utf-8")
+    assert in_process(*give).data["changed"] == 1
+    assert in_process(*give).data["unchanged"] == 2
+    single = in_process(*db, "write", "--document", folder / "tea.md", "--json")
+    assert (single.data["created"], single.data["commit"]) == (False, None)
+    assert "75 degrees" in in_process(*db, "recall", "green tea", "--embedder", "none").out
+    assert in_process(*db, "write", "text", "--document", folder).code != 0

@@ -164,13 +164,15 @@ class Recall(Plain):
     `confidence` is the probability that an answer is among the hits (before `min_confidence` leaves
     some out), 0 if nothing was found; `signals` are what it was computed from, by name. Where a
     server embeds in the background, the signal `unembedded` says how many of the newest nodes
-    that the caller can see were searched without their vector.
+    that the caller can see were searched without their vector. `receipt` is the signed receipt, if
+    one was asked for.
     """
 
     question: str
     hits: tuple[Hit, ...] = ()
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict, hash=False)
+    receipt: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def without(self, unembedded: int) -> Recall:
         """Return the same answer, which says how many nodes had no vector yet."""

@@ -38,6 +38,7 @@ COMMANDS = {
     "log": "log",
     "diff": "log",
     "prove": "check",
+    "verify": "verify",
     "check": "check",
     "backup": "backup",
     "restore": "backup",

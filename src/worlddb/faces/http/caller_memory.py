@@ -12,7 +12,8 @@ from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Retired, Written
 
-WRITTEN_TYPES = ("Memory", "Session")  # What one write makes: it is counted by the same measure.
+# What one write makes: it is counted by the same measure.
+WRITTEN_TYPES = ("Memory", "Session", "Document")
 _CALLS = {call.name: call for call in CALLS}
 
 
