@@ -11,6 +11,7 @@ from worlddb.faces.http.access_tokens import AccessToken
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Retired, Written
+from worlddb.model.origin import Origin
 
 # What one write makes: it is counted by the same measure.
 WRITTEN_TYPES = ("Memory", "Session", "Document")
@@ -33,7 +34,8 @@ def bound_memory(memory: Memory, token: AccessToken | None) -> Memory:
         return memory
     actor = f"http {token.name}"
     if token.bounds:
-        return memory.bound(actor=actor, writes_into=token.writes_into, **token.bounds)
+        scope: Any = token.bounds
+        return memory.bound(actor=actor, writes_into=token.writes_into, **scope)
     return memory.signed(actor)
 
 
@@ -45,8 +47,13 @@ class CallerMemory:
 
     def __init__(self, memory: Memory, token: AccessToken | None, metrics: ServerMetrics) -> None:
         self._memory = memory
+        self._token = token
         self._metrics = metrics
         self._read_only = token is not None and token.read_only
+
+    def signed(self, *, origin: Origin) -> CallerMemory:
+        """Return the same calls for what an origin brings in at best."""
+        return CallerMemory(self._memory.signed(origin=origin), self._token, self._metrics)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call."""

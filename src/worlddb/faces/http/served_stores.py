@@ -30,6 +30,7 @@ from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, refuse_
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.user_paths import VECTORS_END
 from worlddb.memory.memory import Memory
+from worlddb.model.origin import Origin
 
 STORE_END = ".db"
 PATIENCE_S = 20.0  # For another tenant's store to become idle; a client waits for 30.
@@ -220,11 +221,20 @@ class TenantCaller:
     """The declared calls, in the store of the tenant that a request belongs to."""
 
     def __init__(
-        self, stores: TenantStores, token: AccessToken | None, metrics: ServerMetrics
+        self,
+        stores: TenantStores,
+        token: AccessToken | None,
+        metrics: ServerMetrics,
+        origin: Origin | None = None,
     ) -> None:
         self._stores = stores
         self._token = token
         self._metrics = metrics
+        self._origin = origin
+
+    def signed(self, *, origin: Origin) -> TenantCaller:
+        """Return the same calls for what an origin brings in at best."""
+        return TenantCaller(self._stores, self._token, self._metrics, origin)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call; the store is opened when the call is made."""
@@ -233,6 +243,7 @@ class TenantCaller:
         def run(*given: Any, **options: Any) -> Any:
             with self._stores.lease(self._tenant()) as memory:
                 bound = bound_memory(memory, self._token)
+                bound = bound if self._origin is None else bound.signed(origin=self._origin)
                 call = getattr(CallerMemory(bound, self._token, self._metrics), name)
                 return call(*given, **options)
 
