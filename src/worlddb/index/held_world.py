@@ -30,6 +30,7 @@ from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, words
+from worlddb.language.year_spans import year_spans
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
@@ -116,6 +117,17 @@ class Bm25:
                 scores[places] += gain * counts / (counts + norms[places])
         return scores
 
+    def coverage(self, words: Mapping[str, float]) -> NDArray[np.float64]:
+        """Return which share of weighted words each document has, counted by their rarity."""
+        top = self.rarity_max
+        worth = {word: weight * (self.rarity(word) or top) for word, weight in words.items()}
+        total = sum(worth.values())
+        shares = np.zeros(len(self))
+        for word, amount in worth.items() if total else ():
+            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
+            shares[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += amount / total
+        return shares
+
 
 def nodes_at(reader: Reader, known: int | None) -> int:
     """Return the highest node row after a commit; rows have no gaps."""
@@ -133,6 +145,16 @@ def speaker_of(body: BodyRow) -> str:
 def form_of_body(body: BodyRow) -> Form:
     """Return the form of a node's content."""
     return form_of(body.content, is_turn=body.type == "Turn")
+
+
+def years_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
+    """Return the years of the nodes' contents, as `HeldWorld.chosen_years` does."""
+    spans = [
+        (position, *span)
+        for position, body in enumerate(bodies)
+        for span in year_spans(body.content)
+    ]
+    return np.array(spans, dtype=np.int64).reshape(-1, 3)
 
 
 def forms_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
@@ -167,6 +189,7 @@ class HeldWorld:
         self.speakers: dict[str, int] = {}
         self.spoken = array("q")
         self.forms = array("q")
+        self.years = array("q")
         self.text = Bm25()
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
@@ -302,6 +325,8 @@ class HeldWorld:
         self.doors.append(is_name_only(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
+        for first, last in year_spans(body.content):
+            self.years.extend((place, first, last))
         self.text.add(words(f"{body.name} {body.content}"))
         if body.type not in NOT_NAMED:
             for name in {body.name, unqualified(body.name), opening_key(body)}:
@@ -404,6 +429,14 @@ class HeldWorld:
     def chosen_forms(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the forms at some places, one row each."""
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
+
+    def chosen_years(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the years of some places: one row for each span, with its place's position."""
+        spans = np.frombuffer(self.years, dtype=np.int64).reshape(-1, 3)
+        position = np.full(len(self), -1, dtype=np.int64)
+        position[places] = np.arange(len(places))
+        held = np.column_stack((position[spans[:, 0]], spans[:, 1:]))
+        return held[held[:, 0] >= 0]
 
     def seen(
         self,
@@ -536,6 +569,11 @@ class HeldWorlds:
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
     return interior.text.scores(weights_of(asked(question), SCALARS.frame_weight))
+
+
+def text_coverage(interior: HeldWorld, question: str) -> Scores:
+    """Return which share of a question's words each place has."""
+    return interior.text.coverage(weights_of(asked(question), SCALARS.frame_weight))
 
 
 class VectorRows:

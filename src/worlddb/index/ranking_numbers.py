@@ -31,12 +31,11 @@ class RankingScalars:
     company_min: int
     lane_company_min: int
     world_best: int
-    feedback_worlds: int
-    feedback_depth: int
     late_candidates_max: int
     short_turn_chars: int
     brevity_max: float
     relative_day: float
+    overlap_worth: float
     only_asks_penalty: float
     mention_share: float
     spread_texts: int

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -29,7 +29,7 @@ from worlddb.index.search import STORED
 from worlddb.index.vectors import Vectors
 from worlddb.language.text_tokens import words
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import ModelRow
+from worlddb.store.rows import BodyRow, ModelRow
 
 CANDIDATES_MAX = 1_200
 """About how many nodes the database ranks for one question; more would take too long."""
@@ -200,6 +200,20 @@ class StoreSearch:
         counts = self.counts_of(reader, asked) if rows else {}
         there = [word for word in asked if counts.get(word)]
         return dict(self._weighed(reader, sorted(rows), there, counts))
+
+    def coverage(
+        self, reader: Reader, bodies: Sequence[BodyRow], asked: Mapping[str, float]
+    ) -> NDArray[np.float64]:
+        """Return which share of weighted words each node has, counted by their rarity."""
+        total, counts = reader.head().nodes, self.counts_of(reader, list(asked))
+        worth = {
+            word: weight * float(np.log1p((total - counts[word] + 0.5) / (counts[word] + 0.5)))
+            for word, weight in asked.items()
+        }
+        whole = sum(worth.values()) or 1.0
+        has = (set(words(f"{body.name} {body.content}")) for body in bodies)
+        shares = (sum(worth[word] for word in worth.keys() & said) for said in has)
+        return np.fromiter(shares, np.float64, len(bodies)) / whole
 
     def every(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found | None:
         """Return (row, score) of all visible nodes with any of the words, best first.

@@ -1,11 +1,12 @@
 """The ranker: one score per candidate, from everything that is known about it.
 
-    lanes, speakers, days, turns before ──standardise──▶ Σ weight × feature ──▶ score and its parts
+    lanes, words, speakers, days, turns around ──▶ Σ weight × feature ──▶ score and its parts
 
-Ranks of lanes say who is ahead, but not by how much. The ranker uses scores. Each feature is
-standardised (`standing_out`), so that features can be added up. The question is then asked a second
-time, moved towards the best hits of the first pass (pseudo-relevance feedback). Where the embedder
-keeps a vector per word, the best candidates are also compared word by word (`late`).
+Ranks of lanes say who is ahead, but not by how much. The ranker uses scores. No feature depends on
+the scale of an embedder or on the size of a world: each is a share from 0 to 1, or standardised
+(`standing_out`). No feature depends on the weight of another, so the weights can be fitted from
+what hits tell of themselves (`worlddb eval fit`). Where the embedder keeps a vector per word, the
+best candidates are also compared word by word (`late`).
 
 No language model takes part and nothing is random. Every number stands in `index/ranking.json`,
 which also says where the number comes from.
@@ -34,6 +35,7 @@ from worlddb.language.ranking_features import (
     speakers_of,
     wants_question,
 )
+from worlddb.language.year_spans import asked_years
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
 from worlddb.recall.activation import Way
@@ -55,6 +57,8 @@ class Weights:
     vector: float = WEIGHTS["vector"]
     late: float = WEIGHTS["late"]
     text: float = WEIGHTS["text"]
+    cover: float = WEIGHTS["cover"]
+    """The share of the question's words that a text has, rare words counting more."""
     graph: float = WEIGHTS["graph"]
     spread: float = WEIGHTS["spread"]
     """The share of its score that a good text passes on to the texts about what it mentions."""
@@ -65,13 +69,14 @@ class Weights:
     question is exempt."""
     reply: float = WEIGHTS["reply"]
     """The words of the turn before count for a turn, which may answer it."""
+    following: float = WEIGHTS["following"]
+    """How near the turn after is to the question: it takes up what the turn says."""
     telling: float = WEIGHTS["telling"]
     """A turn that says something about its speaker is ahead of one that only asks."""
     date: float = WEIGHTS["date"]
     claim: float = WEIGHTS["claim"]
     """How far a text that states exactly what is asked for ("Where do I live?") is lifted: 1 puts
     it above all others."""
-    feedback: float = WEIGHTS["feedback"]
     asker: str = "user"
     """The speaker name under which the turns of the one who asks are stored."""
     retention: float = WEIGHTS["retention"]
@@ -134,7 +139,9 @@ class Candidates:
     `speakers` are names of speakers, and `spoken` has the number of each candidate's speaker.
     `before` is the place of the turn before: the candidate's own place if it is the first, and -1
     if it is no turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
-    marks the candidates that state what is asked for.
+    marks the candidates that state what is asked for. `cover` is the share of the question's words
+    that a candidate has. `years` has a row for each span of years in a candidate's text: its place,
+    the first and the last year; None if the question names no year.
     """
 
     lanes: Mapping[str, Scores]
@@ -147,6 +154,8 @@ class Candidates:
     before: NDArray[np.intp]
     forms: NDArray[np.int64]
     claims: NDArray[np.bool_] | None = None
+    cover: Scores | None = None
+    years: NDArray[np.int64] | None = None
     retained: Scores | None = None
     graph: TextGraph | None = None
 
@@ -207,13 +216,6 @@ def weigh(
     ranker = Ranker(found, weights, scalars)
     known = ranker.known(question, asked_at)
     weighed = ranker.combined(found.lanes, known)
-    if weights.feedback and vector is not None and found.cosines is not None:
-        best = ranker.best_of_worlds(weighed.scores)
-        # With one or two worlds, the first hit would only confirm itself.
-        if len(best) == scalars.feedback_worlds:
-            drawn = vector + weights.feedback * found.cosines.mean(best)
-            lanes = {**weighed.lanes, "vector": found.cosines.of(drawn)}
-            weighed = ranker.combined(lanes, known)
     if weights.late and found.closely is not None:
         order = np.argsort(-weighed.scores, kind="stable")
         best = order[: scalars.late_candidates_max].tolist()
@@ -272,6 +274,8 @@ class Ranker:
             "speaker": weights.speaker * self._said_by(named, side),
             "date": weights.date * self._dated(question, asked_at),
         }
+        if found.cover is not None:
+            known["cover"] = weights.cover * found.cover
         # "What did you suggest?" is answered by the other side, which tells nothing of itself.
         if side is None or not side.startswith("not "):
             known["telling"] = weights.telling * self._telling(wants_question(question))
@@ -283,7 +287,8 @@ class Ranker:
         """Return the sum of all features: lanes, worlds, turns before, and what is `known`."""
         weights, scalars, before = self.weights, self.scalars, self.found.before
         parts: dict[str, Scores] = {}
-        said: Scores = np.zeros(self._count)
+        fits: Scores = np.zeros(self._count)
+        meaning: Scores = np.zeros(self._count)
         for lane, scores in lanes.items():
             # Word by word, every candidate is compared with the others that were read.
             company = scalars.company_min if lane == "late" else scalars.lane_company_min
@@ -291,12 +296,16 @@ class Ranker:
             is_graph = lane == "graph"
             amount = scores if is_graph else standing_out(scores, 0.0, company)
             parts[lane] = getattr(weights, lane) * amount
+            if not is_graph:
+                fits = fits + amount
             if lane in ("vector", "late") or "vector" not in lanes:
-                said = said + parts[lane]
-        meaning = self._standing_out(said)
+                meaning = meaning + amount
+        meaning = self._standing_out(meaning)
         parts |= known
         if weights.world:
-            parts["world"] = weights.world * self._share_of_world(meaning)
+            parts["world"] = weights.world * self._share_of_world(self._standing_out(fits))
+        if weights.following:
+            parts["following"] = weights.following * self._said_after(meaning)
         if weights.opening:
             heard = np.where(answers(self.found, scalars), 0.0, self._said_before(meaning))
             parts["opening"] = -weights.opening * heard
@@ -304,18 +313,6 @@ class Ranker:
             heard = self._said_before(lanes["text"])
             parts["reply"] = weights.reply * np.where(heard > 0, heard * self._brevity(), heard)
         return Weighed(sum(parts.values(), start=np.zeros(len(before))), parts, lanes)
-
-    def best_of_worlds(self, scores: Scores) -> list[int]:
-        """Return the places of the best candidates, one of each world, best first."""
-        best: list[int] = []
-        seen: set[int] = set()
-        for place in np.argsort(-scores, kind="stable")[: self.scalars.feedback_depth].tolist():
-            if int(self.found.parents[place]) not in seen:
-                seen.add(int(self.found.parents[place]))
-                best.append(place)
-            if len(best) == self.scalars.feedback_worlds:
-                break
-        return best
 
     def _standing_out(self, scores: Scores) -> Scores:
         return standing_out(scores, 1.0, self.scalars.company_min)
@@ -349,6 +346,18 @@ class Ranker:
             is_first = before[turns] == turns
             heard = np.where(is_first, scores.min(), scores[before[turns]])
             out[turns] = self._standing_out(heard)
+        return out
+
+    def _said_after(self, scores: Scores) -> Scores:
+        """Return how far the turn after each turn stands out; 0 for what is no turn."""
+        before = self.found.before
+        turns = np.flatnonzero(before >= 0)
+        out = np.zeros(len(scores))
+        if len(turns):
+            later = turns[before[turns] != turns]
+            heard = np.full(len(scores), scores.min())
+            heard[before[later]] = scores[later]
+            out[turns] = self._standing_out(heard[turns])
         return out
 
     def _brevity(self) -> Scores:
@@ -390,7 +399,10 @@ class Ranker:
         return np.array(verdicts)[self.found.spoken] if any(verdicts) else np.zeros(self._count)
 
     def _dated(self, question: str, asked_at: datetime) -> Scores:
-        """Return how near each candidate's beginning is to the days of the question, 0 to 1."""
+        """Return how near each candidate is to the time of the question, 0 to 1.
+
+        A candidate's own time is that of its beginning, and the years that its text names.
+        """
         days = self.found.starts // DAY_MICROS
         first, last = (from_micros(int(day) * DAY_MICROS).year for day in (days.min(), days.max()))
         years = range(first, min(last, first + YEARS_MAX) + 1)
@@ -402,7 +414,24 @@ class Ranker:
             off = np.maximum(np.maximum(before, after), 0) / span.tolerance_days
             worth = self.scalars.relative_day if span.is_relative else 1.0
             closeness = np.maximum(closeness, worth * np.exp(-0.5 * off**2))
+        meant = asked_years(question)
+        if meant is not None and self.found.years is not None:
+            np.maximum.at(closeness, self.found.years[:, 0], self._shared_years(meant))
         return closeness
+
+    def _shared_years(self, meant: tuple[int, int]) -> Scores:
+        """Return how much of each span of years is what is meant, 0 to 1.
+
+        Having any year in common is worth `overlap_worth`; the rest is the share of the years of
+        both spans that they have in common.
+        """
+        assert self.found.years is not None
+        first, last = self.found.years[:, 1], self.found.years[:, 2]
+        common = np.minimum(last, meant[1]) - np.maximum(first, meant[0]) + 1
+        both = np.maximum(last, meant[1]) - np.minimum(first, meant[0]) + 1
+        worth = self.scalars.overlap_worth
+        shared: Scores = np.where(common > 0, worth + (1 - worth) * common / both, 0.0)
+        return shared
 
 
 def answers(found: Candidates, scalars: RankingScalars = SCALARS) -> NDArray[np.bool_]:

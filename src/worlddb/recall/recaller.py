@@ -33,13 +33,16 @@ from worlddb.index.held_world import (
     forms_of,
     ranked,
     speaker_of,
+    text_coverage,
     text_scores,
+    years_of,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
-from worlddb.language.ranking_features import question_parts
+from worlddb.language.ranking_features import question_parts, weights_of
 from worlddb.language.text_tokens import asked
+from worlddb.language.year_spans import asked_years
 from worlddb.model.inputs import (
     Instant,
     check_names,
@@ -68,7 +71,7 @@ from worlddb.recall.ranker import (
 from worlddb.recall.token_reader import TokenReader
 from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
 from worlddb.store.interface import Store
-from worlddb.store.rows import ROOT_ROW
+from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import (
     View,
     Worlds,
@@ -388,6 +391,8 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(positions),
+            cover=text_coverage(interior, text)[positions] if weights.get("text") else None,
+            years=interior.chosen_years(positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )
@@ -440,10 +445,17 @@ class Recaller:
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
+            cover=self._wide_coverage(bodies) if settings.weights.get("text") else None,
+            years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )
         return rows, [body.id for body in bodies], candidates
+
+    def _wide_coverage(self, bodies: Sequence[BodyRow]) -> Scores:
+        """Return which share of the question's words each candidate has."""
+        said = weights_of(asked(self.question.text), SCALARS.frame_weight)
+        return self.search.wide().coverage(self.reader, bodies, said)
 
     def _best(self, scored: Mapping[int, float]) -> list[int]:
         """Return rows in the order in which a lane ranks them."""
