@@ -318,22 +318,16 @@ class Ranker:
         return standing_out(scores, 1.0, self.scalars.company_min)
 
     def _telling(self, wants_question: bool) -> Scores:
-        """Return how much each turn says about its speaker; other candidates get the maximum.
+        """Return how far each turn is from telling of its speaker, -1 to 0; 0 for other candidates.
 
         A memory that is only a question tells nothing, and is put behind unless a question is
         what somebody looks for.
         """
         found = self.found
-        turns = np.flatnonzero(found.before >= 0)
-        out = np.zeros(self._count)
-        if len(turns):
-            # One imaginary turn that tells everything gives the others something to compare with.
-            tells = np.r_[found.forms[turns, TELLING], DONE].astype(float)
-            stands_out = standing_out(tells, 0.0, self.scalars.company_min)
-            out[:] = stands_out[-1]
-            out[turns] = stands_out[:-1]
+        is_turn = found.before >= 0
+        out: Scores = np.where(is_turn, found.forms[:, TELLING] / DONE - 1, 0.0)
         if not wants_question:
-            only_asks = (found.before < 0) & (found.forms[:, TELLING] == NOTHING)
+            only_asks = ~is_turn & (found.forms[:, TELLING] == NOTHING)
             out[only_asks] -= self.scalars.only_asks_penalty
         return out
 
