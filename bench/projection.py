@@ -77,7 +77,7 @@ def gather(files: list[str], out: str) -> None:
                     read = order[: SCALARS.late_candidates_max].tolist()
                     turns = [case.sessions[s].turns[n] for s, n in map(places.__getitem__, read)]
                     said = [f"{turn.speaker}: {turn.text}" for turn in turns]
-                    kept = RankedQuestion(number, question, found, None, at, places, {})
+                    kept = RankedQuestion(number, question, found, at, places, {})
                     numbers = [texts.setdefault(text, len(texts)) for text in said]
                     questions.append(Question(os.path.basename(path), kept, read, numbers))
     with lzma.open(out, "wb") as file:
@@ -86,12 +86,12 @@ def gather(files: list[str], out: str) -> None:
 
 
 def _weighed(db: WorldDB, question: str, at: datetime) -> tuple[Candidates, Scores]:
-    """Return what is weighed for a question, as it is after the feedback."""
-    found, vector, at = ranker_input(db, question, at)
-    weighed = rank(found, question, vector, at, Weights())
+    """Return what is weighed for a question, as the ranker has it."""
+    found, at = ranker_input(db, question, at)
+    weighed = rank(found, question, at, Weights())
     # Half the size; the differences are below those of the vectors themselves.
     kept: Any = {lane: values.astype(np.float32) for lane, values in weighed.lanes.items()}
-    return replace(found, lanes=kept, cosines=None, closely=None), weighed.scores
+    return replace(found, lanes=kept, closely=None), weighed.scores
 
 
 def _load(path: str) -> Any:

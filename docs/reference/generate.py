@@ -35,6 +35,10 @@ GROUPS = {
         *("Recall", "Hit", "LaneRank", "PathStep", "Outdated", "MaybeOutdated"),
         *("RecallSettings", "Weights"),
     ],
+    "Files": [
+        *("Files", "FileChanges", "FileText", "FileEntry", "FileVersion", "FileChange"),
+        "FileMatch",
+    ],
     "Taking text in": [
         *("Ingested", "Reclustered", "ResolverSettings", "Identity"),
         *("Extractor", "Message", "Draft", "DraftNode", "DraftEdge", "Span"),

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
+    from worlddb.files.file_values import FileChange, FileEntry, FileMatch, FileText, FileVersion
+    from worlddb.files.files import FileChanges, Files
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
     from worlddb.ingest.identity_change import Split
@@ -144,6 +146,13 @@ __all__ = [
     "ExtractiveSummarizer",
     "Extractor",
     "Fading",
+    "FileChange",
+    "FileChanges",
+    "FileEntry",
+    "FileMatch",
+    "FileText",
+    "FileVersion",
+    "Files",
     "FormatError",
     "Hit",
     "Id",
@@ -233,6 +242,8 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
+    "worlddb.files.file_values": "FileChange FileEntry FileMatch FileText FileVersion",
+    "worlddb.files.files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
     "worlddb.ingest.identity_change": "Split",

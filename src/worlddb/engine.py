@@ -21,6 +21,7 @@ from worlddb.view.visibility import wall_clock
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
+    from worlddb.files.files import Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,16 @@ class OpenStore:
             clock=clock,
             random_bytes=random_bytes,
         )
+
+    def files(self, world_id: bytes | str | None = None, *, actor: str = "files") -> Files:
+        """Return the files of a world (default: the root world), with their versions.
+
+        Raises:
+            NotFoundError, InvalidInputError: no such world.
+        """
+        from worlddb.files.files import world_files
+
+        return world_files(self.engine.store, self.engine.ingestion.transact, world_id, actor)
 
     def close(self) -> None:
         """Close the store. Calling it twice does nothing."""

@@ -36,7 +36,6 @@ NOON = datetime(2023, 6, 20, 12, tzinfo=UTC)
 def candidates(count: int, **given: object) -> Candidates:
     usual = {
         "lanes": {"text": np.zeros(count)},
-        "cosines": None,
         "closely": None,
         "parents": np.zeros(count, dtype=np.int64),
         "starts": np.zeros(count, dtype=np.int64),
@@ -62,7 +61,7 @@ def test_the_words_of_the_turn_before_count_for_a_turn_and_for_nothing_else() ->
         lanes={"text": np.array([9.0, 0.0, 0.0, 0.0])},
         before=np.array([0, 0, 1, -1], dtype=np.intp),
     )
-    scores = weigh(found, "x", None, NOON, _only("reply", 1.0)).scores
+    scores = weigh(found, "x", NOON, _only("reply", 1.0)).scores
     assert scores[1] > scores[2]
     assert scores[0] == scores[2]
     assert scores[3] == 0.0
@@ -71,7 +70,7 @@ def test_the_words_of_the_turn_before_count_for_a_turn_and_for_nothing_else() ->
 def test_a_turn_that_opens_a_topic_is_ahead_of_one_that_follows_a_turn_like_it() -> None:
     alike = {"text": np.array([4.0, 4.0, 0.0, 4.0])}
     found = candidates(4, lanes=alike, before=np.array([0, 0, 1, 2], dtype=np.intp))
-    scores = weigh(found, "x", None, NOON, _only("text", 1.0, opening=0.5)).scores
+    scores = weigh(found, "x", NOON, _only("text", 1.0, opening=0.5)).scores
     assert scores[0] > scores[1]
     assert scores[3] > scores[1]
 
@@ -82,7 +81,7 @@ def test_what_was_asked_for_is_no_less_for_the_question() -> None:
     forms = [Form(0, 30, 1), Form(0, 30, 0), Form(0, 4_000, 1), Form(0, 30, 0)]
     found = candidates(4, lanes=lanes, before=before, forms=np.array(forms))
     weights = _only("text", 1.0, opening=0.5)
-    scores = weigh(found, "x", None, NOON, weights).parts["opening"]
+    scores = weigh(found, "x", NOON, weights).parts["opening"]
     assert scores[0] > 0.0  # The first follows nothing, though it asks.
     assert scores[1] == 0.0  # After a short question.
     assert scores[2] < 0.0  # After a short statement.
@@ -94,7 +93,7 @@ def test_a_short_turn_is_answered_as_a_whole_and_a_long_one_in_part() -> None:
     before = np.array([0, 0, 2, 2], dtype=np.intp)
     forms = [Form(0, 100, 1), Form(0, 30, 0), Form(0, 4_000, 1), Form(0, 30, 0)]
     found = candidates(4, lanes=lanes, before=before, forms=np.array(forms))
-    scores = weigh(found, "x", None, NOON, _only("reply", 1.0)).scores
+    scores = weigh(found, "x", NOON, _only("reply", 1.0)).scores
     assert scores[1] > 2 * scores[3] > 0
 
 
@@ -104,7 +103,7 @@ def test_what_no_lane_has_found_is_found_by_reading_it_word_by_word() -> None:
             return np.array([float(place == 1) for place in places])
 
     found = candidates(3, lanes={"text": np.array([1.0, 0.0, 0.0])}, closely=Reads())
-    weighed = weigh(found, "x", None, NOON, Weights())
+    weighed = weigh(found, "x", NOON, Weights())
     assert weighed.matched(found.lanes).tolist() == [True, True, False]
 
 
@@ -129,7 +128,7 @@ def test_only_the_best_are_read_word_by_word_and_the_others_are_as_bad_as_the_wo
     reads = Reads()
     lanes = {"text": np.arange(count, 0, -1.0)}
     found = candidates(count, lanes=lanes, closely=reads)
-    scores = weigh(found, "x", None, NOON, _only("late", 1.0, text=1e-9)).scores
+    scores = weigh(found, "x", NOON, _only("late", 1.0, text=1e-9)).scores
     assert reads.places == list(range(min(count, LATE_MAX)))
     assert scores.argmax() == len(reads.places) - 1
     assert np.allclose(scores[LATE_MAX:], scores[0], atol=1e-6)
@@ -141,15 +140,15 @@ def test_a_day_that_is_named_counts_more_than_one_that_is_counted_back() -> None
     starts[1] = starts[0] - 60 * day
     found = candidates(2, starts=starts)
     weights = _only("date", 1.0)
-    named = weigh(found, "What happened on 6 June 2023?", None, NOON, weights).scores
-    counted = weigh(found, "What happened two weeks ago?", None, NOON, weights).scores
+    named = weigh(found, "What happened on 6 June 2023?", NOON, weights).scores
+    counted = weigh(found, "What happened two weeks ago?", NOON, weights).scores
     assert named[0] - named[1] > counted[0] - counted[1] > 0
 
 
 def test_the_turn_before_one_that_is_about_the_question_is_ahead() -> None:
     before = np.array([0, 0, 1, -1], dtype=np.intp)
     found = candidates(4, lanes={"text": np.array([0.0, 4.0, 0.0, 0.0])}, before=before)
-    scores = weigh(found, "x", None, NOON, _only("following", 1.0)).scores
+    scores = weigh(found, "x", NOON, _only("following", 1.0)).scores
     assert scores[0] > scores[1] == scores[2]
     assert scores[3] == 0.0
 
@@ -158,7 +157,7 @@ def test_what_speaks_of_the_years_asked_for_is_ahead_and_the_same_years_most() -
     years = np.array([[0, 1990, 1990], [1, 1960, 1999], [2, 1990, 1995], [3, 1970, 1980]])
     found = candidates(5, years=years)
     question = "Who was the editor from 1990 to 1995?"
-    scores = weigh(found, question, None, NOON, _only("date", 1.0)).scores
+    scores = weigh(found, question, NOON, _only("date", 1.0)).scores
     assert scores[2] == 1.0
     assert scores[2] > scores[0] > scores[1] >= SCALARS.overlap_worth
     assert scores[3] == scores[4] == 0.0

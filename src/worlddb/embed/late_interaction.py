@@ -60,6 +60,10 @@ class LateEmbedder:
         """Return one vector per text, by the first model."""
         return self._first.embed_documents(texts)
 
+    def reads(self, text: str) -> bool:
+        """Return whether both models know the script of a text."""
+        return self._second.reads(text)
+
     def read_question(self, text: str) -> Tokens:
         """Return the token vectors of a question, one row each."""
         _, vectors = self._second.embed_tokens([text], "query")[0]

@@ -29,7 +29,7 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
-from worlddb.language.text_tokens import asked, words
+from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.language.year_spans import year_spans
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
@@ -191,6 +191,7 @@ class HeldWorld:
         self.forms = array("q")
         self.years = array("q")
         self.text = Bm25()
+        self.languages: set[str] = set()
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
         self.matrix: NDArray[np.float32] | None = None
@@ -325,9 +326,12 @@ class HeldWorld:
         self.doors.append(is_name_only(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
-        for first, last in year_spans(body.content):
-            self.years.extend((place, first, last))
-        self.text.add(words(f"{body.name} {body.content}"))
+        for span in year_spans(body.content):
+            self.years.extend((place, *span))
+        language = language_of(body.content)
+        self.text.add(words(body.name) + words(body.content, language))
+        if language is not None:
+            self.languages.add(language)
         if body.type not in NOT_NAMED:
             for name in {body.name, unqualified(body.name), opening_key(body)}:
                 self._name(name, place)
@@ -351,6 +355,15 @@ class HeldWorld:
             self.ends[place] = min(self.ends[place], int(change.detail["valid_to"]))
         else:
             self.parents[place] = reader.parents([row])[row] or 0
+
+    def rarity_of(self, said: str) -> float:
+        """Return the rarity of a word as it was written: that of its rarest token.
+
+        A token is as rare as the form that the most texts have; what no text has is rarest.
+        """
+        rarity, top = self.text.rarity, self.text.rarity_max
+        forms = zip(words(said), *(words(said, code) for code in self.languages), strict=True)
+        return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
 
     # -- reads for search --------------------------------------------------------------------------
 
@@ -568,12 +581,16 @@ class HeldWorlds:
 
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
-    return interior.text.scores(weights_of(asked(question), SCALARS.frame_weight))
+    return interior.text.scores(
+        weights_of(asked(question, interior.languages), SCALARS.frame_weight)
+    )
 
 
 def text_coverage(interior: HeldWorld, question: str) -> Scores:
     """Return which share of a question's words each place has."""
-    return interior.text.coverage(weights_of(asked(question), SCALARS.frame_weight))
+    return interior.text.coverage(
+        weights_of(asked(question, interior.languages), SCALARS.frame_weight)
+    )
 
 
 class VectorRows:
@@ -591,11 +608,6 @@ class VectorRows:
         """
         near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
         return near
-
-    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of the vectors at some places."""
-        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
-        return mean
 
 
 def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:

@@ -27,7 +27,7 @@ from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import STORED
 from worlddb.index.vectors import Vectors
-from worlddb.language.text_tokens import words
+from worlddb.language.text_tokens import MARKS, node_words
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import BodyRow, ModelRow
 
@@ -166,6 +166,7 @@ class StoreSearch:
         self._nearby = NearestIndex(store)
         self._counts: dict[str, int] = {}
         self._counted_at = 0
+        self._languages: set[str] = set()
 
     def forget(self) -> None:
         """Drop the nearest-neighbour index without saving it."""
@@ -211,7 +212,7 @@ class StoreSearch:
             for word, weight in asked.items()
         }
         whole = sum(worth.values()) or 1.0
-        has = (set(words(f"{body.name} {body.content}")) for body in bodies)
+        has = (set(node_words(body.name, body.content)) for body in bodies)
         shares = (sum(worth[word] for word in worth.keys() & said) for said in has)
         return np.fromiter(shares, np.float64, len(bodies)) / whole
 
@@ -239,6 +240,13 @@ class StoreSearch:
         )
         return _tied_by_id(reader, found)[:most]
 
+    def languages(self, reader: Reader) -> set[str]:
+        """Return the languages beside English that the text index has stems of."""
+        unseen = [mark for mark, code in MARKS.items() if code not in self._languages]
+        counts = reader.texts.counts(unseen, 1)
+        self._languages |= {MARKS[mark] for mark in unseen if counts[mark]}
+        return self._languages
+
     def counts_of(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
         """Return how many nodes contain each word; the counts may be slightly out of date."""
         nodes = reader.head().nodes
@@ -264,7 +272,7 @@ class StoreSearch:
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scored = []
         for body in reader.bodies(rows):
-            said = words(f"{body.name} {body.content}")
+            said = node_words(body.name, body.content)
             norm = k1 * (1 - b + b * len(said) / average)
             times = Counter(said)
             score = sum(

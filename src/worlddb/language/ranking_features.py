@@ -196,13 +196,14 @@ def question_parts(
 ) -> list[tuple[str, float]]:
     """Return the words of a question as they were written, each with how much it should count.
 
-    Rare words say more. A `rarity_power` below 1 keeps one strange word from drowning the others.
+    `rarity` is of a word as it was written. Rare words say more. A `rarity_power` below 1 keeps one
+    strange word from drowning the others.
     """
     weights = weights_of(words(question), frame_weight)
     parts = []
     for part in question.split():
         tokens = words(part)
-        rare = max((rarity(token) for token in tokens), default=0.0) / rarity_max
+        rare = rarity(part) / rarity_max
         frame = min((weights[token] for token in tokens if token in weights), default=1.0)
         parts.append((part, frame * rare**rarity_power))
     return parts

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from worlddb.errors import InvalidInputError
-from worlddb.language.text_tokens import Piece, asked, spans
+from worlddb.language.text_tokens import Piece, asked, language_of, spans
 
 WIDTH_MIN = 16  # Below that a snippet is a single word.
 ELLIPSIS = "…"
@@ -52,7 +52,9 @@ def snippet(text: str, query: str, *, width: int = 160) -> Snippet:
     if width < WIDTH_MIN:
         raise InvalidInputError(f"width: {width} is too narrow; give at least {WIDTH_MIN}")
     text = " ".join(text.split())
-    found = sorted(spans(text, frozenset(asked(query))), key=lambda piece: piece[1:])
+    language = language_of(text)
+    wanted = frozenset(asked(query, () if language is None else (language,)))
+    found = sorted(spans(text, wanted, language), key=lambda piece: piece[1:])
     if len(text) <= width:
         return Snippet(text, _merged(found, 0, len(text), 0))
     room = width - 2 * len(ELLIPSIS)

@@ -28,19 +28,38 @@ In a chunk, runs of scripts without spaces and emoji are set apart first. In wha
 grammar finds dates, numbers, initials, words bound by signs, and signs; one function for each says
 which tokens it gives and which characters they stand for.
 
-Not here: ranking, query syntax, stems of other languages than English.
+A text in another language (`language_of`: by its function words, or by its script) is indexed with
+the stems of that language. Such a stem ends with a mark that no folded text has ("hundᵈ"), so the
+stems of two languages never meet. A question asks for the stems of all languages at hand, English
+first: a wrong guess loses an inflection, never a word.
+
+Not here: ranking, query syntax.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Set
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import cache, lru_cache
+from importlib import import_module
 from itertools import chain
+from typing import NamedTuple
 
-from worlddb.language.word_forms import CURRENCY, EMOJI, aligned, fold, folded, stem, words_of
+from worlddb.language.word_forms import (
+    CURRENCY,
+    EMOJI,
+    aligned,
+    fold,
+    folded,
+    sections,
+    stem,
+    words_of,
+)
 
-__all__ = ["COUNTED", "MONTHS", "STOP", "Piece", "asked", "folded", "indexed", "spans", "words"]
+__all__ = [
+    "COUNTED", "LANGUAGES", "MARKS", "MONTHS", "STOP", "Piece", "asked", "folded", "indexed",
+    "indexed_content", "language_of", "node_words", "spans", "words",
+]  # fmt: skip
 
 TOKEN_MAX = 64  # Longer runs are data, not words.
 CACHE_MAX = 1 << 16  # Words seen lately; bounds memory.
@@ -112,48 +131,206 @@ _CAMEL_PART = re.compile(r"[A-Z]?[a-z]+")
 STOP = frozenset(map(stem, words_of("language", "common_words.txt", "stop")))
 
 
-def words(text: str) -> list[str]:
-    """Return every token of `text` in order, stop words included."""
-    return list(chain.from_iterable(map(_TOKENS.__getitem__, text.split())))
+class _Language(NamedTuple):
+    """A language beside English: its Snowball stemmer, and the mark of its stems."""
+
+    stemmer: str
+    mark: str
+
+
+LANGUAGES = {
+    "de": _Language("german", "ᵈ"),
+    "es": _Language("spanish", "ˢ"),
+    "fr": _Language("french", "ᶠ"),
+    "it": _Language("italian", "ⁱ"),
+    "pt": _Language("portuguese", "ᵖ"),
+    "nl": _Language("dutch", "ⁿ"),
+    "sv": _Language("swedish", "ᵛ"),
+    "ru": _Language("russian", "ʳ"),
+    "el": _Language("greek", "ᵍ"),
+}
+"""By ISO 639 code. The marks are modifier letters, which folding turns into plain ones."""
+MARKS = {language.mark: code for code, language in LANGUAGES.items()}
+GUESSED_FROM_MAX = 100  # words at the beginning of a text that its language is guessed from
+SHARED_WEIGHT = 0.5  # of a function word that several languages have
+SURE_FROM = 1.5  # function words: one alone may be part of a name ("El Paso")
+FEW_WORDS = 6  # of so few words one is enough
+_SCRIPTS = {"ru": re.compile("[\u0400-\u04ff]+"), "el": re.compile("[\u0370-\u03ff]+")}
+_ENDS = '.,;:!?"()[]{}…«»„“”‘¿¡'
+_NATIVE = re.compile("(?P<de>ß|(?<=[a-zß])[äöü][a-zß])|(?P<es>[ñ¿¡])|(?P<pt>[ãõ])|(?P<sv>å)")
+CUE_WEIGHT = 0.2  # of a sequence of letters beside a function word: it decides between equals
+_CUES = {
+    "de": "sch|cht|ung\\b|tz|keit|[äöü]",
+    "es": "ción\\b|[óí]\\b|[ao]s\\b|rr|dad\\b|[aei]r\\b",
+    "fr": "[èêçœùûîôâ]|é[es]?\\b|eux\\b|ait\\b|eau|oi|ent\\b|qu|\\b[ldjncs]'|tte",
+    "it": "[òìù]|zione|gli|tt|zz|cch|[oi]\\b",
+    "pt": "ção|nh|lh|ões|[êâ]|ei",
+    "nl": "ij|oo|aa|ee|uu|eu|tje\\b",
+    "sv": "[äöå]|sj|kt|ing\\b|ck",
+}
+
+
+def words(text: str, language: str | None = None) -> list[str]:
+    """Return every token of `text` in order, stop words included.
+
+    With a `language`, words have its stems; the tokens are as many and in the same order.
+    """
+    table = _TOKENS if language is None else _tokens_in(language)
+    return list(chain.from_iterable(map(table.__getitem__, text.split())))
+
+
+def node_words(name: str, content: str) -> list[str]:
+    """Return the tokens under which a node is found; its name is in no language."""
+    return words(name) + words(content, language_of(content))
 
 
 def indexed(text: str) -> str:
-    """Return the tokens of `text` joined by a space: what the full-text index is given."""
+    """Return the tokens of `text` joined by a space: what the full-text index has for a name."""
     joined = " ".join(map(_JOINED.__getitem__, text.split()))
     # Chunks without any token, such as a dash between two spaces, have left a gap.
     return " ".join(joined.split()) if "  " in joined or joined[:1] in " " else joined.rstrip()
 
 
-def asked(text: str) -> list[str]:
+def indexed_content(text: str) -> str:
+    """Return what the full-text index is given for a content: with the stems of its language.
+
+    The mark of the language follows as a token of its own: it tells which languages there are.
+    """
+    language = language_of(text)
+    if language is None:
+        return indexed(text)
+    return " ".join([*words(text, language), LANGUAGES[language].mark])
+
+
+def language_of(text: str) -> str | None:
+    """Return the code of the language of a text, by its function words; None if English or unsure.
+
+    A letter that one language alone writes counts like a word. In doubt it is None.
+    """
+    known = _function_words()
+    said = text[: GUESSED_FROM_MAX * 16].split(None, GUESSED_FROM_MAX)
+    del said[GUESSED_FROM_MAX:]
+    if not said:
+        return None
+    counts = {"en": 0.0}
+    said[0] = said[0].lower()
+    for (
+        word
+    ) in said:  # A capital inside a sentence begins a name ("Los Angeles"), which is unknown.
+        codes = known.get(word) or known.get(word.strip(_ENDS), ())
+        for code in codes:
+            counts[code] = counts.get(code, 0) + (1 if len(codes) == 1 else SHARED_WEIGHT)
+    if not text.isascii():
+        whole = " ".join(said).lower()
+        for code, script in _SCRIPTS.items():
+            if 2 * len(script.findall(whole)) > len(said):  # most words are in its script
+                return code
+        for code in {match.lastgroup or "" for match in _NATIVE.finditer(whole)}:
+            counts[code] = counts.get(code, 0) + 1
+    top = max(counts.values())
+    if counts.pop("en") >= top or top < (SURE_FROM if len(said) > FEW_WORDS else 1):
+        return None
+    rivals = [code for code, count in counts.items() if count + CUE_WEIGHT >= top]
+    if len(rivals) > 1:
+        whole = " ".join(said)
+        for code in rivals:
+            cues = len(_cues(code).findall(whole)) if code in _CUES else 0
+            counts[code] += CUE_WEIGHT * min(cues, len(said)) / len(said)
+    return max(rivals, key=lambda code: counts[code])
+
+
+@cache
+def _cues(language: str) -> re.Pattern[str]:
+    return re.compile(_CUES[language])
+
+
+@cache
+def _function_words() -> dict[str, tuple[str, ...]]:
+    """Return each function word with the languages that have it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for code, rows in sections("language", "function_words.txt").items():
+        for word in chain.from_iterable(rows):
+            found[word] = (*dict.fromkeys((*found.get(word, ()), code)),)
+    return found
+
+
+def asked(text: str, languages: Iterable[str] = ()) -> list[str]:
     """Return the distinct tokens a question asks for, in order.
 
     Stop words are dropped if anything else remains; single characters of a script without spaces
-    are dropped where a pair holds them.
+    are dropped where a pair holds them. With `languages`, their stems are asked for, too.
     """
-    tokens = list(dict.fromkeys(words(text)))
+    tokens = words(text)
+    forms = [words(text, language) for language in sorted(languages)]
+    stop = STOP
+    if forms and (own := language_of(text)) is not None:
+        stop = stop | _stop_words(own)
     if not text.isascii():
         pairs = [parts for parts in map(units, tokens) if len(parts) > 1]
-        covered = {unit for parts in pairs for unit in parts}
-        tokens = [word for word in tokens if word not in covered]
-    return [word for word in tokens if word not in STOP] or tokens
+        stop = stop | {unit for parts in pairs for unit in parts}
+    groups = list(zip(tokens, *forms, strict=True))
+    kept = [group for group in groups if group[0] not in stop] or groups
+    if not text.isascii() and kept is groups:
+        kept = [group for group in groups if group[0] not in stop - STOP] or groups
+    return list(dict.fromkeys([group[0] for group in kept] + [*chain(*kept)]))
 
 
-def spans(text: str, only: Set[str] | None = None) -> Iterator[Piece]:
+@cache
+def _stop_words(language: str) -> frozenset[str]:
+    """Return the plain tokens of the function words of a language."""
+    rows = sections("language", "function_words.txt")[language]
+    return frozenset(token for row in rows for word in row for token in words(word))
+
+
+def spans(text: str, only: Set[str] | None = None, language: str | None = None) -> Iterator[Piece]:
     """Yield (token, start, end) for each token: it stands for `text[start:end]`.
 
-    The tokens are those of `words(text)`, in the same order; with `only`, those of them that are
-    in it. Tokens of one chunk may overlap ("o'brien" is also "brien").
+    The tokens are those of `words(text, language)`, in the same order; with `only`, those of them
+    that are in it. Tokens of one chunk may overlap ("o'brien" is also "brien").
     """
+    table = _TOKENS if language is None else _tokens_in(language)
     for match in _CHUNK.finditer(text):
         chunk, at = match[0], match.start()
-        if only is not None and len(chunk) <= CHUNK_KEPT_MAX and only.isdisjoint(_TOKENS[chunk]):
+        if only is not None and len(chunk) <= CHUNK_KEPT_MAX and only.isdisjoint(table[chunk]):
             continue
         plain, starts, ends = aligned(chunk)
         found = _parsed(chunk, plain)
+        if language is not None:
+            found = [
+                (_in_language(piece, chunk, starts, ends, language), *piece[1:]) for piece in found
+            ]
         if only is not None:
             found = [piece for piece in found if piece[0] in only]
         for name, start, end in found:
             yield name, at + starts[start], at + ends[end - 1]
+
+
+def _in_language(
+    piece: Piece, chunk: str, starts: Sequence[int], ends: Sequence[int], language: str
+) -> str:
+    """Return the stem of a piece in a language; the token as it is, if the piece is no word."""
+    token, start, end = piece
+    said = chunk[starts[start] : ends[end - 1]]
+    if not said.isalpha() or token.isdigit() or len(said) > TOKEN_MAX // 2 or _unit().match(token):
+        return token
+    return _stemmed(said.lower(), language)
+
+
+@lru_cache(maxsize=CACHE_MAX)
+def _stemmed(word: str, language: str) -> str:
+    return fold(_stemmer(language)(word)) + LANGUAGES[language].mark
+
+
+@cache
+def _stemmer(language: str) -> Callable[[str], str]:
+    """Return the stemmer of a language; imported when first needed.
+
+    Always the one in Python: a faster one, if installed, may be of another version.
+    """
+    name = LANGUAGES[language].stemmer
+    module = import_module(f"snowballstemmer.{name}_stemmer")
+    found: Callable[[str], str] = getattr(module, f"{name.capitalize()}Stemmer")().stemWord
+    return found
 
 
 def pieces(text: str) -> list[Piece]:
@@ -330,19 +507,28 @@ _READERS: dict[str | None, Callable[[re.Match[str], list[Piece]], None]] = {
 class _Tokens(dict[str, tuple[str, ...]]):
     """Chunk → its tokens. Two generations: bounded, and never cold all at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: str | None = None) -> None:
+        self._language = language
         self._older: dict[str, tuple[str, ...]] = {}
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         found = self._older.get(chunk)
         if found is None:
-            found = tuple([piece[0] for piece in _parsed(chunk, fold(chunk))])
+            found = self._made(chunk)
         if len(chunk) <= CHUNK_KEPT_MAX:
             if len(self) >= CACHE_MAX:
                 self._older = self.copy()
                 self.clear()
             self[chunk] = found
         return found
+
+    def _made(self, chunk: str) -> tuple[str, ...]:
+        language = self._language
+        if language is None:
+            return tuple([piece[0] for piece in _parsed(chunk, fold(chunk))])
+        plain, starts, ends = aligned(chunk)
+        found = _parsed(chunk, plain)
+        return tuple([_in_language(piece, chunk, starts, ends, language) for piece in found])
 
 
 class _Joined(dict[str, str]):
@@ -359,6 +545,11 @@ class _Joined(dict[str, str]):
 
 _TOKENS = _Tokens()
 _JOINED = _Joined()
+
+
+@cache
+def _tokens_in(language: str) -> _Tokens:
+    return _Tokens(language)
 
 
 def _parsed(chunk: str, plain: str) -> list[Piece]:

@@ -29,6 +29,7 @@ from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.consolidate.background_consolidator import Background
+    from worlddb.files.files import Files
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
 
@@ -352,6 +353,26 @@ class Memory(ScopedGraph):
         return self._reader.list_scopes(
             kind=kind, limit=limit, cursor=cursor, include_retired=include_retired
         )
+
+    @property
+    def files(self) -> Files:
+        """The files of the usual scope, with their versions; recall finds what they say.
+
+        Raises:
+            InvalidInputError: several scopes are usual; name one by `files_of`.
+        """
+        return self.files_of()
+
+    def files_of(self, **scope: Unpack[ScopeIds]) -> Files:
+        """Return the files of one scope, with their versions; recall finds what they say.
+
+        Raises:
+            InvalidInputError: not exactly one scope is named.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        from worlddb.memory.scope_files import scope_files
+
+        return scope_files(self._writer, scope)
 
     def warm(self) -> None:
         """Load now what the first recall would wait for: the embedder and the usual scope.

@@ -16,7 +16,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import HeldWorld, Scores, VectorRows, ranked, text_scores
 from worlddb.index.search import Search
 from worlddb.index.store_search import Found
-from worlddb.language.text_tokens import asked, words
+from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.records import TextMatch
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View
@@ -53,7 +53,9 @@ def find_rows(
     with search.interior(reader, view.worlds, view.moment, view.members) as interior:
         if interior is None:
             if most is None and text is not None and match == "any":
-                every = search.wide().every(reader, asked(text), view.keep, WIDE_MAX)
+                wide = search.wide()
+                said = asked(text, wide.languages(reader))
+                every = wide.every(reader, said, view.keep, WIDE_MAX)
                 if every is not None:
                     return StartSet([row for row, _ in every])
             wanted = min(WIDE_MAX if most is None else most, nodes)
@@ -66,7 +68,7 @@ def find_rows(
         if text is not None:
             scores = text_scores(interior, text)
             if match != "any":
-                scores = _strict(reader, interior, scores, words(text), match == "phrase")
+                scores = _strict(reader, interior, scores, text, match == "phrase")
         else:
             matrix = interior.vectors(reader, search.vectors())
             scores = VectorRows(matrix, np.arange(len(matrix))).of(checked_vector(search, vector))
@@ -83,19 +85,21 @@ def _cut(text: str | None, kept: int) -> str:
     return f"the start set has only the {kept:,} nodes {best}; look inside a smaller world for all"
 
 
-def _strict(
-    reader: Reader, interior: HeldWorld, scores: Scores, said: list[str], phrase: bool
-) -> Scores:
+def _strict(reader: Reader, interior: HeldWorld, scores: Scores, text: str, phrase: bool) -> Scores:
     """Return the scores of those positions that have all the words, or have them as a phrase.
 
     A small score remains where the words are too common to have any.
     """
-    kept = interior.text.has_all(said)
+    kept = interior.text.has_all(words(text))
+    for code in interior.languages:
+        kept |= interior.text.has_all(words(text, code))
     if phrase:
         positions = {interior.rows[at]: at for at in np.flatnonzero(kept).tolist()}
         for body in reader.bodies(positions):
-            texts = (words(body.name), words(body.content))
-            kept[positions[body.row]] = any(_follows(text, said) for text in texts)
+            language = language_of(body.content)
+            kept[positions[body.row]] = _follows(words(body.name), words(text)) or _follows(
+                words(body.content, language), words(text, language)
+            )
     return np.where(kept, scores + 1e-9, 0.0)
 
 
@@ -120,8 +124,12 @@ def _wide(
         wanted = checked_vector(search, vector)
         return wide.nearest(reader, search.vectors(), wanted, keep, most)
     if match != "any":
-        return wide.strict(reader, words(text), match == "phrase", keep, most)
-    return wide.text(reader, asked(text), keep, most)
+        found = wide.strict(reader, words(text), match == "phrase", keep, most)
+        for code in sorted(wide.languages(reader)):
+            found += wide.strict(reader, words(text, code), match == "phrase", keep, most)
+        best = dict(sorted(found, key=lambda item: item[1]))  # of two scores the better one
+        return [(row, best[row]) for row in dict.fromkeys(row for row, _ in found)][:most]
+    return wide.text(reader, asked(text, wide.languages(reader)), keep, most)
 
 
 def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:

@@ -104,16 +104,6 @@ def check_weight(value: Any, what: str) -> None:
         raise InvalidInputError(f"weight of {what}: give a number from 0 on, not {value!r:.40}")
 
 
-class Cosines(Protocol):
-    """The vectors of the candidates, wherever they are kept."""
-
-    def of(self, vector: NDArray[np.float32]) -> Scores:
-        """Return the cosine of each candidate with a vector."""
-
-    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of some candidates' vectors."""
-
-
 class WordReader(Protocol):
     """Compares candidates with the question word by word."""
 
@@ -145,7 +135,6 @@ class Candidates:
     """
 
     lanes: Mapping[str, Scores]
-    cosines: Cosines | None
     closely: WordReader | None
     parents: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -207,7 +196,6 @@ class Weighed(NamedTuple):
 def weigh(
     found: Candidates,
     question: str,
-    vector: NDArray[np.float32] | None,
     asked_at: datetime,
     weights: Weights,
     scalars: RankingScalars = SCALARS,
@@ -287,7 +275,6 @@ class Ranker:
         """Return the sum of all features: lanes, worlds, turns before, and what is `known`."""
         weights, scalars, before = self.weights, self.scalars, self.found.before
         parts: dict[str, Scores] = {}
-        fits: Scores = np.zeros(self._count)
         meaning: Scores = np.zeros(self._count)
         for lane, scores in lanes.items():
             # Word by word, every candidate is compared with the others that were read.
@@ -296,14 +283,12 @@ class Ranker:
             is_graph = lane == "graph"
             amount = scores if is_graph else standing_out(scores, 0.0, company)
             parts[lane] = getattr(weights, lane) * amount
-            if not is_graph:
-                fits = fits + amount
             if lane in ("vector", "late") or "vector" not in lanes:
                 meaning = meaning + amount
         meaning = self._standing_out(meaning)
         parts |= known
         if weights.world:
-            parts["world"] = weights.world * self._share_of_world(self._standing_out(fits))
+            parts["world"] = weights.world * self._share_of_world(meaning)
         if weights.following:
             parts["following"] = weights.following * self._said_after(meaning)
         if weights.opening:

@@ -209,7 +209,8 @@ class Recaller:
             if weighing is None:
                 found = self._spread_ranks(ids, found)
             else:
-                weighed = weigh(found, self.question.text, vector, self._asked_at(), weighing)
+                read = self._readable(found)
+                weighed = weigh(read, self.question.text, self._asked_at(), weighing)
                 found = found.with_graph(weighed.lanes)
             ranks = self._ranks(ids, found)
             fused = fuse(ranks, self.question.settings)
@@ -303,11 +304,11 @@ class Recaller:
         """Return the question's vector with its words weighed by how rare they are in a world."""
         if vector is None:
             return None
-        rarity, top = interior.text.rarity, interior.text.rarity_max
+        top = interior.text.rarity_max
         return self.search.vectors().ask_weighed(
             question_parts(
                 self.question.text,
-                lambda word: rarity(word) or top,
+                interior.rarity_of,
                 top,
                 frame_weight=SCALARS.frame_weight,
                 rarity_power=SCALARS.rarity_power,
@@ -367,12 +368,11 @@ class Recaller:
             seen[[interior.place[row] for row in kept]] = True
         positions = np.flatnonzero(seen)
         lanes: dict[str, Scores] = {}
-        cosines = None
         if weights.get("text"):
             lanes["text"] = text_scores(interior, text)[positions]
         if vector is not None:
-            cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
-            lanes["vector"] = cosines.of(vector)
+            matrix = interior.vectors(self.reader, self.search.vectors())
+            lanes["vector"] = VectorRows(matrix, positions).of(vector)
         chosen = positions.tolist()
         rows = [interior.rows[at] for at in chosen]
         graph = None
@@ -383,7 +383,6 @@ class Recaller:
         spoken = interior.chosen(interior.spoken, positions)
         found = Candidates(
             lanes=lanes,
-            cosines=cosines,
             closely=self._token_reader(rows),
             parents=parents,
             starts=interior.chosen(interior.starts, positions),
@@ -405,7 +404,8 @@ class Recaller:
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
-            found["text"] = dict(wide.text(self.reader, asked(text), view.keep, depth))
+            said = asked(text, wide.languages(self.reader))
+            found["text"] = dict(wide.text(self.reader, said, view.keep, depth))
         if vector is not None:
             nearest = wide.nearest(self.reader, self.search.vectors(), vector, view.keep, depth)
             found["vector"] = dict(nearest)
@@ -420,23 +420,20 @@ class Recaller:
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
-            found["text"] |= wide.scored(self.reader, left, asked(text))
+            found["text"] |= wide.scored(self.reader, left, said)
         if graph is not None:
             graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
         lanes = {
             lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
         }
-        cosines = None
         if vector is not None:
             matrix = self.search.vectors().load(self.reader, rows)
-            cosines = VectorRows(matrix, np.arange(len(rows)))
-            lanes["vector"] = cosines.of(vector)
+            lanes["vector"] = VectorRows(matrix, np.arange(len(rows))).of(vector)
         speakers = [speaker_of(body) for body in bodies]
         numbers = {speaker: number for number, speaker in enumerate(dict.fromkeys(speakers))}
         candidates = Candidates(
             lanes=lanes,
-            cosines=cosines,
             closely=self._token_reader(rows),
             parents=np.array([body.parent or 0 for body in bodies], dtype=np.int64),
             starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
@@ -452,10 +449,24 @@ class Recaller:
         )
         return rows, [body.id for body in bodies], candidates
 
+    def _readable(self, found: Candidates) -> Candidates:
+        """Return the candidates without vectors if the embedder cannot read the question.
+
+        Vectors of an unknown script are noise. They still find candidates where words find none.
+        """
+        by_words = found.lanes.get("text")
+        if by_words is None or "vector" not in found.lanes or not by_words.any():
+            return found
+        if self.search.vectors().reads(self.question.text):
+            return found
+        lanes = {lane: scores for lane, scores in found.lanes.items() if lane != "vector"}
+        return replace(found, lanes=lanes, closely=None)
+
     def _wide_coverage(self, bodies: Sequence[BodyRow]) -> Scores:
         """Return which share of the question's words each candidate has."""
-        said = weights_of(asked(self.question.text), SCALARS.frame_weight)
-        return self.search.wide().coverage(self.reader, bodies, said)
+        wide = self.search.wide()
+        said = asked(self.question.text, wide.languages(self.reader))
+        return wide.coverage(self.reader, bodies, weights_of(said, SCALARS.frame_weight))
 
     def _best(self, scored: Mapping[int, float]) -> list[int]:
         """Return rows in the order in which a lane ranks them."""

@@ -51,7 +51,9 @@ BEFORE_EVERYTHING = -1
 NOWHERE = 0
 """A row that no node has: inside it nothing is seen."""
 MEMBERSHIP = ("contains",)
-NAME_TYPES = frozenset({"Entity", "Topic", "Scope", "Session", "Date", "Key"})
+NAME_TYPES = frozenset(
+    {"Entity", "Topic", "Scope", "Session", "Date", "Key", "Folder", "File", "Version"}
+)
 """Types whose nodes, as long as they are only a name, lead to answers and are no answers."""
 
 

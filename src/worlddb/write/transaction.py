@@ -76,6 +76,11 @@ class Transaction:
         return self._ledger.now
 
     @property
+    def reader(self) -> Reader:
+        """The store as this transaction sees it, with what the transaction has written so far."""
+        return self._ledger.writer
+
+    @property
     def follows(self) -> int:
         """The number of the commit before this transaction."""
         return self._ledger.head.seq

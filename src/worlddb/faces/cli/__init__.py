@@ -31,6 +31,7 @@ COMMANDS = {
     "retire": "retire",
     "scopes": "scopes",
     "erase": "retire",
+    "files": "files",
     "children": "list",
     "log": "log",
     "diff": "log",

@@ -27,7 +27,8 @@ from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Retired, Written
 
-PUBLIC_PATHS = frozenset(("/health", "/openapi.json"))
+PUBLIC_PATHS = frozenset(("/", "/health", "/openapi.json"))
+PAGES_PATH = "/ui/"
 """Paths that need no token: they show nothing of what is remembered."""
 WELL_KNOWN = "/.well-known/"
 """Where clients look for a login server; 404 tells them that there is none."""
@@ -167,6 +168,8 @@ class AuthMiddleware:
             return
         scope["worlddb.token"] = token.name if token else ""
         scope["worlddb.admin"] = token is None or token.admin
+        scope["worlddb.read_only"] = token is not None and token.read_only
+        scope["worlddb.bounds"] = {} if token is None else token.bounds
         scope[KNOWN] = token is not None or not self._gate.access.tokens
         caller = self._gate.caller(token)
         # The request has a task of its own, so both end with it.
@@ -196,7 +199,9 @@ class AuthMiddleware:
     def _token_of(self, scope: Scope) -> AccessToken | None:
         """Return the token of a request; None where none is needed."""
         path = scope["path"]
-        if not self._gate.access.tokens or path in PUBLIC_PATHS or path.startswith(WELL_KNOWN):
+        if not self._gate.access.tokens or path in PUBLIC_PATHS:
+            return None
+        if path.startswith((WELL_KNOWN, PAGES_PATH)):
             return None
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if not given:

@@ -23,6 +23,7 @@ from worlddb.errors import WorldDBError
 from worlddb.faces.calls import Effect
 from worlddb.faces.http.access_tokens import Access
 from worlddb.faces.http.auth_middleware import AuthMiddleware, CallerGate, caller_key, memory_for
+from worlddb.faces.http.explorer import explorer_routes
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
@@ -77,6 +78,7 @@ def make_app(
             # Without sessions there is no stream to open by GET and nothing to end by DELETE.
             Route("/mcp", mcp.endpoint, methods=["POST"]),
             *rest_routes(threads),
+            *explorer_routes(),
             Route("/health", _health(memory), methods=["GET"]),
             Route("/metrics", _metrics(memory, threads, metrics), methods=["GET"]),
             Route("/openapi.json", _description(bool(access.tokens)), methods=["GET"]),

@@ -291,6 +291,7 @@ def addresses(url: str, path: str) -> dict[str, Any]:
     """Return the URL of each part of the server, for programs."""
     return {
         "url": url,
+        "explorer": f"{url}/",
         "mcp": f"{url}/mcp",
         "rest": f"{url}/v1",
         "openapi": f"{url}/openapi.json",
@@ -314,6 +315,7 @@ def welcome_text(url: str, path: str, *, with_tokens: bool) -> str:
     asked = "content-type: application/json"
     return f"""\
 worlddb {__version__} serves {path}
+  explorer {url}/
   MCP      {url}/mcp
   REST     {url}/v1   ({url}/openapi.json)
   health   {url}/health

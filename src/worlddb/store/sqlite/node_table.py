@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from worlddb.errors import CorruptionError
-from worlddb.language.text_tokens import indexed
+from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.model.address import (
     ERASED,
     ROOT_ID,
@@ -505,7 +505,7 @@ class TextIndex:
 
     def insert(self, rows: Iterable[NewText]) -> None:
         """Index new nodes."""
-        words = ((row, indexed(name), indexed(content)) for row, name, content in rows)
+        words = ((row, indexed(name), indexed_content(content)) for row, name, content in rows)
         self._session.executemany(
             "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", words
         )
@@ -532,7 +532,7 @@ def _varints(body: bytes) -> list[int]:
 
 def _analysed(rows: Sequence[NewText]) -> tuple[int, tuple[str, ...]]:
     """Return the first of consecutive rows, and the words of all of them."""
-    words = tuple([f"{indexed(name)}{_BETWEEN}{indexed(text)}" for _, name, text in rows])
+    words = tuple([f"{indexed(name)}{_BETWEEN}{indexed_content(text)}" for _, name, text in rows])
     return rows[0][0], words
 
 

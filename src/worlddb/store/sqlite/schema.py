@@ -33,7 +33,7 @@ from typing import Any
 import apsw
 from blake3 import blake3
 
-from worlddb.language.text_tokens import indexed
+from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.model.address import (
     ERASED,
     ROOT_ID,
@@ -250,7 +250,7 @@ CREATE VIRTUAL TABLE texts USING fts5 (
 """
 INDEX_TEXTS = (
     "INSERT INTO texts (rowid, name, content) "
-    "SELECT row, worlddb_words(name), worlddb_words(content) FROM nodes WHERE row >= ?"
+    "SELECT row, worlddb_words(name, 0), worlddb_words(content, 1) FROM nodes WHERE row >= ?"
 )
 """Needs the function `worlddb_words`, which every writing connection has."""
 
@@ -317,9 +317,12 @@ def write_genesis(con: apsw.Connection) -> None:
 
 def teach_words(con: apsw.Connection) -> None:
     """Give a connection the function that `INDEX_TEXTS` calls."""
-    con.create_scalar_function(
-        "worlddb_words", lambda *values: indexed(str(values[0])), 1, deterministic=True
-    )
+
+    def words(*values: Any) -> str:
+        text, is_content = values
+        return (indexed_content if is_content else indexed)(str(text))
+
+    con.create_scalar_function("worlddb_words", words, 2, deterministic=True)
 
 
 def create(con: apsw.Connection) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from worlddb.language.text_tokens import indexed
+from worlddb.language.text_tokens import MARKS, indexed, indexed_content, language_of
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.rows import (
     ROOT_ROW,
@@ -126,14 +126,22 @@ class TableScan:
         return edited_tables(self._session.con)
 
     def text_problems(self) -> list[str]:
-        """Index every node's text again beside the store and compare the two, word by word."""
+        """Index every node's text again beside the store and compare the two, word by word.
+
+        A node that was indexed before languages were told apart has English stems in any case; it
+        is found by them, and `reindex` makes them anew.
+        """
+        marked = _marked(self._session.con)
         stored = self._session.execute("SELECT row, name, content FROM nodes ORDER BY row")
         with closing(apsw.Connection(":memory:")) as fresh:
             fresh.execute(TEXTS)
             fresh.execute("BEGIN")
             fresh.executemany(
                 "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)",
-                ((row, indexed(str(name)), indexed(str(text))) for row, name, text in stored),
+                (
+                    (row, indexed(str(name)), (indexed_content if row in marked else indexed)(text))
+                    for row, name, text in stored
+                ),
             )
             fresh.execute("COMMIT")
             return (
@@ -141,6 +149,23 @@ class TableScan:
                 or _compare("lengths", _lengths(self._session.con), _lengths(fresh))
                 or _compare("settings", _settings(self._session.con), _settings(fresh))
             )
+
+
+def _marked(con: apsw.Connection) -> set[int]:
+    """Return the nodes whose content is indexed with stems of another language than English."""
+    terms = _marked_terms(con)
+    con.execute("DROP TABLE IF EXISTS temp.words")
+    con.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, texts, instance)")
+    sql = "SELECT doc FROM temp.words WHERE term = ?"
+    return {doc for term in terms for (doc,) in con.execute(sql, (term,))}
+
+
+def _marked_terms(con: apsw.Connection) -> list[str]:
+    """Return the stems of other languages than English that the index has."""
+    con.execute("DROP TABLE IF EXISTS temp.vocabulary")
+    con.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab (main, texts, row)")
+    found = con.execute("SELECT term FROM temp.vocabulary")
+    return [str(term) for (term,) in found if str(term)[-1:] in MARKS]
 
 
 def _words(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
@@ -228,7 +253,9 @@ def _texts(con: apsw.Connection) -> list[Statement]:
         "SELECT count(*) FROM texts_data WHERE id IN (?, ?)", FTS_RECORDS
     ).get
     if indexed == con.execute("SELECT count(*) FROM nodes").get and records == len(FTS_RECORDS):
-        return []
+        contents = con.execute("SELECT content FROM nodes")
+        if _marked_terms(con) or not any(language_of(str(text)) for (text,) in contents):
+            return []  # else it is an index from before languages were told apart
     return [("DROP TABLE texts", ()), (TEXTS, ()), (INDEX_TEXTS, (0,))]
 
 

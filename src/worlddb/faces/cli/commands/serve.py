@@ -10,6 +10,7 @@ from worlddb.faces.cli.command_options import (
     EMBEDDER,
     TOOLS,
     command,
+    flag,
     option,
     wants_json,
 )
@@ -44,19 +45,21 @@ from worlddb.faces.cli.exit_codes import OK
         action="append",
     ),
     option("--user-id", "ID", "the user where a call names none (default: $WORLDDB_SCOPE)"),
+    flag("--open", "also open the explorer in the browser"),
     TOOLS,
     CONSOLIDATE_EVERY,
     EMBEDDER,
 )
 def run(args: argparse.Namespace) -> int:
-    """Serve the memory over HTTP: MCP, REST, health, metrics.
+    """Serve the memory over HTTP: explorer, MCP, REST, health, metrics.
 
-    Serve MCP at /mcp and REST at /v1 (described at /openapi.json), with /health and
-    /metrics, until Ctrl-C or SIGTERM. By default only this machine reaches it. To let
+    Serve the explorer at /, MCP at /mcp and REST at /v1 (described at /openapi.json),
+    with /health and /metrics, until Ctrl-C or SIGTERM. By default only this machine reaches it. To let
     others in, give a token and the names by which they call; see docs/serving.md.
 
     Examples:
       worlddb serve                                                                # on 127.0.0.1:8765, on your own store
+      worlddb serve --open                                                         # and show it in the browser
       worlddb serve --db work.db --port 0 --json                                   # any free port, printed as JSON
       worlddb serve --tokens-file tokens.toml                                      # each token opens its own scopes
       worlddb serve --host 0.0.0.0 --tokens-file t.toml --allowed-host memory.lan  # for others, too
@@ -79,6 +82,10 @@ def run(args: argparse.Namespace) -> int:
 
             print_json(addresses(url, settings.path))
             sys.stdout.flush()
+        if args.open:
+            import webbrowser
+
+            webbrowser.open(f"{url}/")
 
     serve(settings, access, announce)
     return OK

@@ -1,0 +1,57 @@
+// The REST calls. The token lives in this module's memory alone: not in storage, not in the address.
+let token = "";
+
+export class CallError extends Error {
+  constructor(status, type, message) {
+    super(message);
+    this.status = status;
+    this.type = type;
+  }
+}
+
+export function signIn(given) {
+  token = given;
+}
+
+/** Call the server; `given` goes into the address of a GET and into the body of a POST. */
+export async function call(method, path, given = {}, signal = undefined) {
+  const known = Object.entries(given).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  let address = path;
+  let body;
+  if (method === "GET") {
+    const query = new URLSearchParams();
+    for (const [name, value] of known) for (const one of [].concat(value)) query.append(name, one);
+    if (known.length) address += `?${query}`;
+  } else {
+    headers["content-type"] = "application/json";
+    body = JSON.stringify(Object.fromEntries(known));
+  }
+  let answer;
+  try {
+    answer = await fetch(address, { method, headers, body, signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new CallError(0, "network", "The server does not answer. Is it still running?");
+  }
+  const text = await answer.text();
+  const isJson = (answer.headers.get("content-type") || "").includes("json");
+  const data = isJson && text ? JSON.parse(text) : text;
+  if (answer.ok) return data;
+  const problem = (data && data.error) || {};
+  throw new CallError(answer.status, problem.type || "error", problem.message || `${answer.status} ${answer.statusText}`);
+}
+
+export const get = (path, given, signal) => call("GET", path, given, signal);
+export const post = (path, given, signal) => call("POST", path, given, signal);
+
+/** Return the scope of a text such as "user:ada" as arguments of a call. */
+export function scopeOf(name) {
+  const at = name ? name.indexOf(":") : -1;
+  return at < 0 ? {} : { [`${name.slice(0, at)}_id`]: name.slice(at + 1) };
+}
+
+/** Return the two clocks of an address as arguments of a call. */
+export function clocksOf(params) {
+  return { as_of: params.as_of, known_at: params.known_at };
+}

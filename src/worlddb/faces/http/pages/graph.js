@@ -1,0 +1,102 @@
+// A graph around a node: laid out by springs, worlds drawn as boxes, expanding on demand.
+import { html, useEffect, useMemo, useState } from "./vendor/preact-htm.js";
+import { get, post } from "./api.js";
+import { attempt, link, textOf } from "./parts.js";
+
+const WIDTH = 900;
+const HEIGHT = 540;
+const NODES_MAX = 80; // More cannot be read, and are never needed at once.
+const ROUNDS = 220; // The layout has settled by then.
+const COLOURS = { Memory: 0, Turn: 0, Session: 4, Entity: 1, Fact: 2, Summary: 3, Scope: 5 };
+
+/** Place nodes by springs along edges, and bring those of one world together. */
+function layOut(nodes, edges, start) {
+  const at = new Map(nodes.map((node, place) => {
+    const angle = place * 2.399963; // The golden angle: no two begin at the same point.
+    const far = node.id === start ? 0 : 40 + 14 * Math.sqrt(place) * 3;
+    return [node.id, { x: WIDTH / 2 + far * Math.cos(angle), y: HEIGHT / 2 + far * Math.sin(angle), world: node.parent }];
+  }));
+  const all = [...at.entries()];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const heat = 12 * (1 - round / ROUNDS);
+    const push = new Map(all.map(([id]) => [id, { x: 0, y: 0 }]));
+    for (let a = 0; a < all.length; a += 1) {
+      for (let b = a + 1; b < all.length; b += 1) {
+        const [one, first] = all[a];
+        const [other, second] = all[b];
+        const dx = first.x - second.x || 0.1;
+        const dy = first.y - second.y || 0.1;
+        const near = Math.max(dx * dx + dy * dy, 25);
+        const force = 9000 / near;
+        const far = Math.sqrt(near);
+        push.get(one).x += (dx / far) * force; push.get(one).y += (dy / far) * force;
+        push.get(other).x -= (dx / far) * force; push.get(other).y -= (dy / far) * force;
+      }
+    }
+    for (const edge of edges) {
+      const first = at.get(edge.source);
+      const second = at.get(edge.target);
+      if (!first || !second) continue;
+      const dx = second.x - first.x;
+      const dy = second.y - first.y;
+      const pull = (Math.hypot(dx, dy) - 110) * 0.04;
+      const far = Math.hypot(dx, dy) || 1;
+      push.get(edge.source).x += (dx / far) * pull * 10; push.get(edge.source).y += (dy / far) * pull * 10;
+      push.get(edge.target).x -= (dx / far) * pull * 10; push.get(edge.target).y -= (dy / far) * pull * 10;
+    }
+    for (const [id, point] of all) {
+      const { x, y } = push.get(id);
+      const far = Math.hypot(x, y) || 1;
+      if (id === start) continue;
+      point.x = Math.min(WIDTH - 70, Math.max(70, point.x + (x / far) * Math.min(far, heat)));
+      point.y = Math.min(HEIGHT - 30, Math.max(30, point.y + (y / far) * Math.min(far, heat)));
+    }
+  }
+  return at;
+}
+
+function boxes(at) {
+  const worlds = new Map();
+  for (const { x, y, world } of at.values()) {
+    const box = worlds.get(world) || { left: x, right: x, top: y, bottom: y, count: 0 };
+    worlds.set(world, { left: Math.min(box.left, x), right: Math.max(box.right, x), top: Math.min(box.top, y), bottom: Math.max(box.bottom, y), count: box.count + 1 });
+  }
+  return [...worlds.entries()].filter(([, box]) => box.count > 1);
+}
+
+export function GraphOf({ start, scope }) {
+  const [nodes, setNodes] = useState([]);
+  const [edges, setEdges] = useState([]);
+  const [types, setTypes] = useState(null);
+  const expand = (id) => attempt(async () => {
+    const known = types || (await get("/v1/ontology", scope)).types.map((one) => one.type);
+    setTypes(known);
+    const near = await post("/v1/query", { query: { seeds: [id], steps: [{ op: "traverse", types: known, direction: "both", hops: 1 }], limit: 40 }, ...scope });
+    const own = await post("/v1/query", { query: { seeds: [id], steps: [{ op: "include_superseded" }] }, ...scope });
+    setNodes((old) => [...new Map([...old, ...own.nodes, ...near.nodes].map((node) => [node.id, node])).values()].slice(0, NODES_MAX));
+    setEdges((old) => [...new Map([...old, ...near.edges].map((edge) => [edge.id, edge])).values()]);
+  });
+  useEffect(() => {
+    setNodes([]);
+    setEdges([]);
+    expand(start);
+  }, [start]);
+  const shown = new Set(nodes.map((node) => node.id));
+  const lines = edges.filter((edge) => shown.has(edge.source) && shown.has(edge.target));
+  const at = useMemo(() => layOut(nodes, lines, start), [nodes.length, lines.length, start]);
+  if (!nodes.length) return html`<p class="loading">Loading …</p>`;
+  return html`<svg class="graph" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label="Graph">
+    ${boxes(at).map(([world, box]) => html`<rect class="world" key=${world} x=${box.left - 30} y=${box.top - 24} width=${box.right - box.left + 60} height=${box.bottom - box.top + 48} rx="14" />`)}
+    ${lines.map((edge) => {
+      const [a, b] = [at.get(edge.source), at.get(edge.target)];
+      return html`<g key=${edge.id}><line class="edge" x1=${a.x} y1=${a.y} x2=${b.x} y2=${b.y} /><text class="edge-name" x=${(a.x + b.x) / 2} y=${(a.y + b.y) / 2}>${edge.type}</text></g>`;
+    })}
+    ${nodes.map((node) => {
+      const point = at.get(node.id);
+      const text = textOf(node);
+      return html`<g key=${node.id} role="button" tabindex="0" aria-label=${`Expand ${text.slice(0, 60)}`} onClick=${() => expand(node.id)} onKeyDown=${(event) => event.key === "Enter" && expand(node.id)}>
+        <circle class=${`c${COLOURS[node.type] ?? 4}`} cx=${point.x} cy=${point.y} r=${node.id === start ? 11 : 8} />
+        <text x=${point.x + 12} y=${point.y + 4}>${text.length > 32 ? `${text.slice(0, 31)}…` : text}<title>${node.type}: ${text}</title></text></g>`;
+    })}</svg>
+    <p class="small soft">Choose a node to see what is linked with it. ${nodes.length} nodes, ${lines.length} edges${nodes.length >= NODES_MAX ? "; no more are shown" : ""}. <a href=${link("memory", start)}>Open</a></p>`;
+}

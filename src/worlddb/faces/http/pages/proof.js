@@ -1,0 +1,102 @@
+// Verify a proof in the browser, with blake3 alone: nothing is sent anywhere.
+import { html, useState } from "./vendor/preact-htm.js";
+import { blake3 } from "./blake3.js";
+
+const BUCKET_MAX = 64;
+const FORK_WIDTH = 16;
+const BLIND_BYTES = 16;
+const coder = new TextEncoder();
+
+export function unhex(text) {
+  if (typeof text !== "string" || !/^([0-9a-f]{2})*$/.test(text)) throw new Error("not hexadecimal");
+  return Uint8Array.from(text.match(/../g) || [], (pair) => parseInt(pair, 16));
+}
+
+export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+function join(...parts) {
+  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
+function number(value, bytes) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setBigInt64(0, BigInt(value));
+  return new Uint8Array(view.buffer).slice(8 - bytes);
+}
+
+const field = (bytes) => join(number(bytes.length, 4), bytes);
+const text = (value) => coder.encode(value);
+const EMPTY = blake3(join(field(text("worlddb.bucket.1")), number(0, 4)));
+
+function address(step, children, edges) {
+  const blind = unhex(step.blind || "");
+  if (blind.length !== 0 && blind.length !== BLIND_BYTES) throw new Error("a blind of a wrong length");
+  const domain = field(text(blind.length ? "worlddb.node.2" : "worlddb.node.1"));
+  const own = [domain, field(text(step.type)), field(text(step.name)), field(text(step.content))];
+  return blake3(join(...own, field(children), field(edges), field(number(step.created_at, 8)), blind.length ? field(blind) : new Uint8Array()));
+}
+
+function climb(step, member) {
+  const bucket = step.bucket;
+  const sorted = [...new Set(bucket)].sort();
+  if (!bucket.includes(member) || bucket.length > BUCKET_MAX || bucket.join() !== sorted.join()) throw new Error("the member is not in the bucket");
+  if (bucket.some((other) => other.length !== member.length)) throw new Error("the bucket is cut in the wrong places");
+  let digest = hex(blake3(join(field(text("worlddb.bucket.1")), number(member.length / 2, 4), unhex(bucket.join("")))));
+  step.forks.forEach((fork, place) => {
+    const depth = step.forks.length - 1 - place;
+    if (fork.length !== FORK_WIDTH || fork.some((part) => part.length !== 64)) throw new Error("the fork is cut in the wrong places");
+    if (fork[parseInt(member[depth], 16)] !== digest) throw new Error("the fork does not hold the part below it");
+    digest = hex(blake3(join(field(text("worlddb.fork.1")), unhex(fork.join("")))));
+  });
+  return unhex(digest);
+}
+
+/** Return whether a proof shows its node under a root state. */
+export function verifyProof(proof, rootState) {
+  try {
+    let { id, state } = proof;
+    for (const step of proof.steps) {
+      const children = climb(step, id + state);
+      if (step.erased === true) {
+        id = step.id;
+        state = hex(blake3(join(field(text("worlddb.erased.1")), field(unhex(id)), field(children), field(unhex(step.edges)))));
+        continue;
+      }
+      id = hex(address(step, EMPTY, EMPTY));
+      if (id !== step.id) return false;
+      state = hex(address(step, children, unhex(step.edges)));
+    }
+    const root = hex(address({ type: "World", name: "root", content: "", created_at: 0 }, EMPTY, EMPTY));
+    return id === root && state === rootState;
+  } catch {
+    return false;
+  }
+}
+
+export function ProofPage() {
+  const [told, setTold] = useState(null);
+  const read = async (event) => {
+    const [file] = event.target.files;
+    if (!file) return;
+    try {
+      const data = JSON.parse(await file.text());
+      setTold({ name: file.name, data, valid: verifyProof(data.proof, data.root_state) });
+    } catch {
+      setTold({ name: file.name, data: null, valid: false });
+    }
+  };
+  return html`<h1>Verify a proof</h1>
+    <p>A proof shows that a memory stands in a store with a certain root state. It is checked here, in the browser, with the hash function BLAKE3 alone; nothing is sent.</p>
+    <p><label>The file of a proof <input type="file" name="proof" accept="application/json,.json" onChange=${read} /></label></p>
+    ${told && (told.valid
+      ? html`<div class="card" role="status"><p><span class="chip good">valid</span> ${told.name}</p>
+          <dl><dt>memory</dt><dd class="mono">${told.data.proof.id}</dd><dt>root state</dt><dd class="mono">${told.data.root_state}</dd><dt>worlds on the way</dt><dd>${told.data.proof.steps.map((step) => step.name || step.type).join(" → ")}</dd></dl>
+          <p class="soft">Compare the root state with one that you trust: that of a backup, a log or a colleague.</p></div>`
+      : html`<p class="problem" role="alert">${told.name}: this is no valid proof. Something was changed, or the file is no proof.</p>`)}`;
+}

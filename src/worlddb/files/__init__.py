@@ -1,0 +1,1 @@
+"""Files: a world tree as a file tree with versions."""

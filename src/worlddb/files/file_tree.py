@@ -1,0 +1,191 @@
+"""File tree: folders, files and their versions among the nodes of one world.
+
+    home ─ Folder "/" ─┬─ Folder "notes" ─ File "today.md" ─┬─ Version "/notes/today.md" (ended)
+                       └─ File "todo.md" ─ …                 └─ Version "/notes/today.md"
+
+A folder and a file are worlds that are only a name. What a file says is its live version; a new
+version supersedes the one before, and a deleted file has none. So nothing is lost, the state of a
+folder witnesses everything below it, and recall finds what files say.
+
+A folder or a file is found by its name through the content index, in one look-up for each part of
+the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
+from worlddb.model.address import content_key
+from worlddb.model.inputs import encode_text
+from worlddb.model.records import Node
+from worlddb.store.interface import Reader
+from worlddb.store.rows import BodyRow
+
+FOLDER, FILE, VERSION = "Folder", "File", "Version"
+NAME_BYTES_MAX = 255  # As on most file systems, so a tree can be copied to a disk.
+PATH_BYTES_MAX = 4_096  # As many as the name of a node, which a version has.
+GENERATIONS_MAX = 1_000  # A name that was deleted and made anew more often loses its oldest.
+ROOT = "/"
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """Return the names in a path; `/` and the empty text have none.
+
+    Raises:
+        InvalidInputError: a name is `.`, `..`, too long, or has a control character.
+    """
+    encode_text(path, "path", PATH_BYTES_MAX)
+    parts = tuple(part for part in path.split("/") if part)
+    for part in parts:
+        if part in (".", ".."):
+            raise InvalidInputError(f"path {path!r:.80}: leave out '.' and '..'")
+        if not part.isprintable():
+            raise InvalidInputError(f"path {path!r:.80}: has a control character; remove it")
+        encode_text(part, f"path: the name {part!r:.40}", NAME_BYTES_MAX)
+    return parts
+
+
+def path_of(parts: Iterable[str]) -> str:
+    """Return the path of names, as the calls return it."""
+    return "/" + "/".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder or a file in the tree: its path and its node."""
+
+    path: str
+    body: BodyRow
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.body.type == FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class FileTree:
+    """The tree of one home on one snapshot, as it is now or as it was `at` a time in microseconds.
+
+    `home` is the row of the world that the tree lives in, None if that world is still to be made.
+    """
+
+    reader: Reader
+    home: int | None
+    at: int | None = None
+
+    def holds(self, body: BodyRow) -> bool:
+        """Return whether a node is part of the tree at this time."""
+        if self.at is None:
+            return body.valid_to is None
+        return body.valid_from <= self.at and (body.valid_to is None or self.at < body.valid_to)
+
+    def find(self, path: str) -> Place | None:
+        """Return what lies at a path."""
+        if self.home is None:
+            return None
+        found = self._child(self.home, FOLDER, ROOT)
+        names: list[str] = []
+        for name in parts_of(path):
+            if found is None or found.type != FOLDER:
+                return None
+            folder, names = found.row, [*names, name]
+            found = self._child(folder, FOLDER, name) or self._child(folder, FILE, name)
+        return None if found is None else Place(path_of(names), found)
+
+    def need(self, path: str, kind: str | None = None) -> Place:
+        """Return what lies at a path.
+
+        Raises:
+            NotFoundError: nothing lies there.
+            ConflictError: it is a folder and not a file, or the other way round.
+        """
+        place = self.find(path)
+        if place is None:
+            if kind != FILE and not parts_of(path):
+                raise NotFoundError("there are no files yet; write one first")
+            raise NotFoundError(f"there is no {path_of(parts_of(path))}; list the folder above it")
+        if kind is not None and place.body.type != kind:
+            raise ConflictError(
+                f"{place.path} is a {place.body.type.lower()}, not a {kind.lower()}"
+            )
+        return place
+
+    def _child(self, world: int, type_: str, name: str) -> BodyRow | None:
+        return next(self.generations(world, type_, name, now_only=self.at is None), None)
+
+    def generations(
+        self, world: int, type_: str, name: str, *, now_only: bool = False, all: bool = False
+    ) -> Iterator[BodyRow]:
+        """Yield the nodes of a name in a world, the latest first; with `all` also ended ones."""
+        key = content_key(type_, name, "", world)
+        # Ended ones count: the live one is always among the last few.
+        rows = self.reader.alike([key], 0, 8 if now_only else GENERATIONS_MAX)
+        found = {body.row: body for body in self.reader.bodies(rows)}
+        for row in rows:
+            body = found[row]
+            same = (body.type, body.name, body.parent) == (type_, name, world)
+            if same and (all or self.holds(body)):
+                yield body
+
+    def inside(self, folders: list[Place]) -> list[Place]:
+        """Return what lies directly in some folders, by path."""
+        rows = self.reader.children_of([one.body.row for one in folders])
+        held = {one.body.row: one.path.rstrip("/") for one in folders}
+        return sorted(
+            (
+                Place(f"{held[body.parent]}/{body.name}", body)
+                for body in self.reader.bodies(rows)
+                if body.type in (FOLDER, FILE) and body.parent in held and self.holds(body)
+            ),
+            key=lambda one: one.path,
+        )
+
+    def below(self, place: Place, depth: int | None = None) -> list[Place]:
+        """Return everything below a folder, by path; with `depth`, so many levels."""
+        found: list[Place] = []
+        level = [place] if place.is_folder else []
+        while level and depth != 0:
+            inner = self.inside(level)
+            found += inner
+            level = [one for one in inner if one.is_folder]
+            depth = None if depth is None else depth - 1
+        return sorted(found, key=lambda one: one.path.split("/"))
+
+    def versions(self, files: list[Place]) -> dict[int, Node]:
+        """Return the version of each file, by the row of the file."""
+        rows = self.reader.children_of([one.body.row for one in files])
+        if self.at is None:  # Old versions may be many and long.
+            rows = sorted(set(rows) - self.reader.closed_by(rows))
+        bodies = [
+            body for body in self.reader.bodies(rows) if body.type == VERSION and self.holds(body)
+        ]
+        nodes = self.reader.nodes([body.row for body in bodies])
+        return {body.parent: nodes[body.row] for body in bodies if body.parent is not None}
+
+    def history(self, path: str) -> list[Node]:
+        """Return all versions that ever lay at a path, and where they came from; latest first."""
+        if self.home is None:
+            return []
+        found = list(self.generations(self.home, FOLDER, ROOT, all=True))
+        *folders, name = parts_of(path)
+        for part in folders:
+            found = [
+                inner
+                for body in found
+                for inner in self.generations(body.row, FOLDER, part, all=True)
+            ]
+        files = [
+            inner for body in found for inner in self.generations(body.row, FILE, name, all=True)
+        ]
+        rows = set(self.reader.children_of([body.row for body in files]))
+        fresh = rows
+        while fresh:  # A file that was moved here has its earlier versions elsewhere.
+            edges = self.reader.edges_at(sorted(fresh), "out", ("supersedes",))
+            ends = {self.reader.node_row(one.edge.target) for one in edges}
+            fresh = {row for row in ends if row is not None} - rows
+            rows = rows | fresh
+        nodes = (node for node in self.reader.nodes(sorted(rows)).values() if node.type == VERSION)
+        return sorted(nodes, key=lambda node: (node.known_from, node.id), reverse=True)

@@ -1,0 +1,517 @@
+"""Files: list, read, write, edit, move, delete, glob and grep in a file tree with versions.
+
+Every call that changes something is one commit. Nothing is overwritten: a new version supersedes
+the old one, which `history` lists and `read(version=…)` returns.
+
+F1  A version is a node; its id is the version that `expected` is compared with, inside the
+    transaction that writes. So of two writers who have read the same version one is refused.
+F2  A file has at most one live version; a deleted file and its folder end, and never come back. The
+    same path can be written again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
+from worlddb.files.file_tree import FILE, FOLDER, ROOT, VERSION, FileTree, Place, parts_of, path_of
+from worlddb.files.file_values import FileChange, FileEntry, FileMatch, FileText, FileVersion
+from worlddb.model.address import Id
+from worlddb.model.inputs import Instant, from_micros, to_micros
+from worlddb.model.records import Node
+from worlddb.store.interface import Reader, Store
+from worlddb.store.rows import ROOT_ROW
+from worlddb.view.visibility import find
+from worlddb.write.transaction import Transaction
+
+ANY = "any"
+"""As `expected`: write whatever version there is."""
+MATCHES_MAX = 1_000  # Lines that one grep returns; more are read by nobody.
+
+
+@dataclass(frozen=True, slots=True)
+class FilesHome:
+    """The world that a tree lives in: how to find its row, and how to make it."""
+
+    find: Callable[[Reader], int | None]
+    make: Callable[[Transaction], Id]
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of one world. Paths begin with `/`; folders are made as they are needed.
+
+    `memory.files` has the files of a scope, `db.files(world)` those of any world.
+    """
+
+    store: Store
+    transact: Callable[[str], AbstractContextManager[Transaction]]
+    home: FilesHome
+    actor: str
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def list(
+        self, path: str = ROOT, *, depth: int | None = 1, as_of: Instant | None = None
+    ) -> list[FileEntry]:
+        """Return what lies in a folder, by path; `depth` levels of it, or all with None.
+
+        A file is listed by itself. The root folder of an empty tree is an empty list.
+
+        Raises:
+            NotFoundError: there is no such file or folder.
+            InvalidInputError: the path or the time is wrong.
+        """
+        with self.tree(as_of) as tree:
+            place = tree.find(path)
+            if place is None and not parts_of(path):
+                return []
+            place = place or tree.need(path)
+            return _entries(tree, tree.below(place, depth) if place.is_folder else [place])
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file or a folder lies at a path.
+
+        Raises:
+            InvalidInputError: the path is wrong.
+        """
+        with self.tree() as tree:
+            return tree.find(path) is not None
+
+    def read(
+        self, path: str, *, version: bytes | str | None = None, as_of: Instant | None = None
+    ) -> FileText:
+        """Return what a file says: now, as of a time, or in a version, deleted or not.
+
+        Raises:
+            NotFoundError: there is no such file, or it has no such version.
+            ConflictError: it is a folder.
+            InvalidInputError: the path, the time or the version is wrong.
+        """
+        with self.tree(as_of) as tree:
+            if version is None:
+                place = tree.need(path, FILE)
+                return _text(place, tree.versions([place])[place.body.row])
+            wanted = str(version) if isinstance(version, str) else version.hex()
+            found = [one for one in tree.history(path) if one.id.hex().startswith(wanted)]
+            if len(found) != 1:
+                raise NotFoundError(f"{path}: no version {wanted:.64}; history lists the versions")
+            return _text(path_of(parts_of(path)), found[0])
+
+    def read_all(self, path: str = ROOT, *, as_of: Instant | None = None) -> Sequence[FileText]:
+        """Return every file below a folder with its text, by path.
+
+        Raises:
+            InvalidInputError: the path or the time is wrong.
+        """
+        with self.tree(as_of) as tree:
+            place = tree.find(path)
+            return [] if place is None else _texts(tree, _files(tree, place))
+
+    def history(self, path: str) -> Sequence[FileVersion]:
+        """Return the versions of a file, the latest first; those before a move, too.
+
+        Raises:
+            NotFoundError: no file ever lay there.
+            InvalidInputError: the path is wrong.
+        """
+        _refuse_root(path)
+        with self.tree() as tree:
+            found = tree.history(path)
+            if not found:
+                raise NotFoundError(f"no file ever lay at {path_of(parts_of(path))}")
+            return [
+                FileVersion(
+                    path=node.name,
+                    version=node.id,
+                    bytes=len(node.content.encode()),
+                    modified=node.valid_from,
+                    ended=node.valid_to,
+                    actor=node.actor,
+                )
+                for node in found
+            ]
+
+    def glob(self, pattern: str, *, as_of: Instant | None = None) -> Sequence[str]:
+        """Return the paths of the files that match, such as `/notes/**/*.md`.
+
+        `*` and `?` stay inside one name; `**` stands for any number of folders. A pattern without a
+        slash is looked for in every folder.
+
+        Raises:
+            InvalidInputError: the pattern is empty.
+        """
+        matches = _matcher(pattern)
+        with self.tree(as_of) as tree:
+            place = tree.find(ROOT)
+            files = [] if place is None else _files(tree, place)
+            return [one.path for one in files if matches(one.path)]
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        path: str = ROOT,
+        glob: str | None = None,
+        ignore_case: bool = False,
+        literal: bool = False,
+        limit: int = MATCHES_MAX,
+    ) -> Sequence[FileMatch]:
+        """Return the lines that a regular expression is found in, by path and line.
+
+        With `literal` the pattern is plain text. `glob` leaves the files that match it.
+
+        Raises:
+            InvalidInputError: the pattern or the path is wrong.
+        """
+        try:
+            found = re.compile(
+                re.escape(pattern) if literal else pattern, re.IGNORECASE if ignore_case else 0
+            )
+        except re.error as error:
+            raise InvalidInputError(f"pattern {pattern!r:.80}: {error}; or say literal") from None
+        matches = _matcher(glob) if glob else None
+        lines: list[FileMatch] = []
+        for file in self.read_all(path):
+            if matches is not None and not matches(file.path):
+                continue
+            for number, line in enumerate(file.text.splitlines(), 1):
+                if found.search(line):
+                    lines.append(FileMatch(path=file.path, line=number, text=line))
+                    if len(lines) >= limit:
+                        return lines
+        return lines
+
+    # -- changing ----------------------------------------------------------------------------------
+
+    def write(
+        self,
+        path: str,
+        text: str,
+        *,
+        expected: bytes | str | None = ANY,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> FileChange:
+        """Write a file; its folders are made as they are needed.
+
+        `expected` is the version that the caller has read: another one now is a conflict. With
+        None the file must not exist yet; by default whatever is there is replaced. A text that is
+        there already is not written again.
+
+        Raises:
+            ConflictError: another version is there, or a folder.
+            InvalidInputError: the path or the text is wrong.
+            StorageError: the store cannot be written.
+        """
+        _refuse_root(path)
+        with self.changes() as changes:
+            version, created = changes.write(path, text, expected, metadata)
+        return self._change(path, version, changes, created=created)
+
+    def edit(
+        self,
+        path: str,
+        old: str,
+        new: str,
+        *,
+        every: bool = False,
+        expected: bytes | str | None = ANY,
+    ) -> FileChange:
+        """Replace a piece of text in a file; it has to occur once, unless `every` is on.
+
+        Raises:
+            NotFoundError: there is no such file, or the text is not in it.
+            ConflictError: the text occurs more than once, or another version is there.
+            InvalidInputError: the path or the text is wrong.
+        """
+        if not old:
+            raise InvalidInputError("old: give the text to replace")
+        with self.changes() as changes:
+            file = changes.read(path)
+            count = file.text.count(old)
+            if not count:
+                raise NotFoundError(f"{file.path}: the text to replace is not in the file")
+            if count > 1 and not every:
+                raise ConflictError(
+                    f"{file.path}: the text to replace occurs {count} times; give more of the "
+                    "text around it, or replace every one"
+                )
+            text = file.text.replace(old, new)
+            version, _ = changes.write(path, text, expected, file.metadata)
+        return self._change(path, version, changes)
+
+    def move(self, source: str, target: str, *, replace: bool = False) -> FileChange:
+        """Move a file or a folder with everything in it. Versions go with their file.
+
+        Raises:
+            NotFoundError: there is no such file or folder.
+            ConflictError: something lies at the target, unless `replace` is on for a file.
+            InvalidInputError: a path is wrong, or the target lies inside the source.
+        """
+        for path in (source, target):
+            _refuse_root(path)
+        inside = parts_of(target)[: len(parts_of(source))] == parts_of(source)
+        if inside:
+            raise InvalidInputError(f"{target} lies inside {source}; choose another target")
+        with self.changes() as changes:
+            version = changes.move(source, target, replace)
+        return self._change(target, version, changes)
+
+    def delete(self, path: str, *, expected: bytes | str | None = ANY) -> FileChange:
+        """End a file, or a folder with everything in it. Its versions can still be read.
+
+        Raises:
+            NotFoundError: there is no such file or folder.
+            ConflictError: another version is there.
+            InvalidInputError: the path is wrong, or the root folder is meant.
+        """
+        _refuse_root(path)
+        with self.changes() as changes:
+            changes.delete(path, expected)
+        return self._change(path, None, changes)
+
+    def make_folder(self, path: str) -> FileChange:
+        """Make a folder, and those above it. A folder that is there already stays as it is.
+
+        Raises:
+            ConflictError: a file lies there.
+            InvalidInputError: the path is wrong.
+        """
+        with self.changes() as changes:
+            changes.folder(parts_of(path))
+        return self._change(path, None, changes)
+
+    @contextmanager
+    def changes(self) -> Iterator[FileChanges]:
+        """Several changes as one commit: `with files.changes() as changes: changes.write(…)`."""
+        with self.transact(self.actor) as tx:
+            yield FileChanges(tx, self.home)
+
+    def _change(
+        self, path: str, version: Id | None, changes: FileChanges, *, created: bool = False
+    ) -> FileChange:
+        return FileChange(
+            path=path_of(parts_of(path)),
+            version=version,
+            created=created,
+            commit=changes.tx.commit,
+        )
+
+    @contextmanager
+    def tree(self, as_of: Instant | None = None) -> Iterator[FileTree]:
+        """Yield the tree on one snapshot, as it is now or as it was then."""
+        at = None if as_of is None else to_micros(as_of, "as_of")
+        with self.store.read() as reader:
+            yield FileTree(reader, self.home.find(reader), at)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """Changes of files inside one transaction."""
+
+    tx: Transaction
+    home: FilesHome
+
+    @property
+    def tree(self) -> FileTree:
+        """The tree as it is in this transaction."""
+        reader = self.tx.reader
+        return FileTree(reader, self.home.find(reader))
+
+    def read(self, path: str) -> FileText:
+        """Return what a file says."""
+        place = self.tree.need(path, FILE)
+        return _text(place, self.tree.versions([place])[place.body.row])
+
+    def find(self, path: str) -> FileText | None:
+        """Return what a file says, None if there is no such file."""
+        place = self.tree.find(path)
+        if place is None or place.is_folder:
+            return None
+        return _text(place, self.tree.versions([place])[place.body.row])
+
+    def write(
+        self,
+        path: str,
+        text: str,
+        expected: bytes | str | None = ANY,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        follows: Id | None = None,
+    ) -> tuple[Id, bool]:
+        """Write a file; return its version, and whether the file is new.
+
+        `follows` is the version of a file that is moved here.
+        """
+        *folders, name = parts_of(path)
+        place = self.tree.find(path)
+        if place is not None and place.is_folder:
+            raise ConflictError(f"{place.path} is a folder; choose another path")
+        old = None if place is None else self.tree.versions([place]).get(place.body.row)
+        _expect(path, expected, old)
+        if old is not None and old.content == text and dict(old.metadata) == dict(metadata or {}):
+            return old.id, False
+        if place is None:
+            parent = self.folder(folders)
+            file = self.tx.create_node(type=FILE, name=name, parent=parent).id
+        else:
+            file = Id(place.body.id)
+        whole = path_of([*folders, name])
+        made = self.tx.create_node(type=VERSION, name=whole, content=text, parent=file)
+        if metadata:
+            self.tx.add_metadata(made.id, metadata)
+        for before in (follows, None if old is None else old.id):
+            if before is not None:
+                self.tx.write_edge("supersedes", made.id, before)
+        return made.id, place is None
+
+    def move(self, source: str, target: str, replace: bool) -> Id | None:
+        """Move a file or a folder; return the version of a file."""
+        tree = self.tree
+        place, there = tree.need(source), tree.find(target)
+        if there is not None and (place.is_folder or there.is_folder or not replace):
+            raise ConflictError(f"{there.path} is there already; choose another path or delete it")
+        moved = _files(tree, place)
+        if place.is_folder:
+            for folder in (place, *(one for one in tree.below(place) if one.is_folder)):
+                self.folder(parts_of(target) + parts_of(folder.path.removeprefix(place.path)))
+        last = None
+        for file, node in zip(moved, _versions(tree, moved), strict=True):
+            path = path_of(parts_of(target) + parts_of(file.path.removeprefix(place.path)))
+            last, _ = self.write(path, node.content, ANY, node.metadata, follows=node.id)
+        self._end(tree, place)
+        return None if place.is_folder else last
+
+    def delete(self, path: str, expected: bytes | str | None = ANY) -> None:
+        """End a file, or a folder with everything in it."""
+        tree = self.tree
+        place = tree.need(path)
+        if expected != ANY:
+            held = None if place.is_folder else tree.versions([place])[place.body.row]
+            _expect(path, expected, held)
+        self._end(tree, place)
+
+    def folder(self, names: Sequence[str]) -> Id:
+        """Return a folder, made with those above it if it is not there."""
+        home = self.home.find(self.tx.reader)
+        parent = self.home.make(self.tx) if home is None else Id(self.tx.reader.world(home).id)
+        for depth in range(len(names) + 1):
+            found = self.tree.find(path_of(names[:depth]))
+            if found is None:
+                name = names[depth - 1] if depth else ROOT
+                parent = self.tx.create_node(type=FOLDER, name=name, parent=parent).id
+            elif found.is_folder:
+                parent = Id(found.body.id)
+            else:
+                raise ConflictError(f"{found.path} is a file; choose another path")
+        return parent
+
+    def _end(self, tree: FileTree, place: Place) -> None:
+        ended = [place, *tree.below(place)]
+        files = [one for one in ended if not one.is_folder]
+        for node in tree.versions(files).values():
+            self.tx.retire(node.id)
+        for one in ended:
+            self.tx.retire(Id(one.body.id))
+
+
+def world_files(
+    store: Store,
+    transact: Callable[[str], AbstractContextManager[Transaction]],
+    world_id: bytes | str | None,
+    actor: str,
+) -> Files:
+    """Return the files of a world; see `WorldDB.files`."""
+    with store.read() as reader:
+        row = ROOT_ROW if world_id is None else find(reader, world_id, "nodes")
+        world = Id(reader.world(row).id)
+    home = FilesHome(find=lambda reader: reader.node_row(world), make=lambda _: world)
+    return Files(store, transact, home, actor)
+
+
+def _refuse_root(path: str) -> None:
+    if not parts_of(path):
+        raise InvalidInputError("path: name a file or a folder below /")
+
+
+def _expect(path: str, expected: bytes | str | None, held: Node | None) -> None:
+    """Refuse a change that was prepared on another version than the present one."""
+    if expected == ANY:
+        return
+    if expected is None:
+        if held is not None:
+            raise ConflictError(f"{path} exists already, in version {held.id}")
+        return
+    if held is None:
+        raise ConflictError(f"{path} does not exist any more; read the folder again")
+    if Id(expected) != held.id:
+        raise ConflictError(f"{path} has version {held.id} now; read it and try again")
+
+
+def _files(tree: FileTree, place: Place) -> list[Place]:
+    return [one for one in (place, *tree.below(place)) if not one.is_folder]
+
+
+def _versions(tree: FileTree, files: list[Place]) -> list[Node]:
+    found = tree.versions(files)
+    return [found[one.body.row] for one in files]
+
+
+def _texts(tree: FileTree, files: list[Place]) -> list[FileText]:
+    pairs = zip(files, _versions(tree, files), strict=True)
+    return [_text(one, node) for one, node in pairs]
+
+
+def _text(place: Place | str, node: Node) -> FileText:
+    """Return a version; of a file that is there, with the time that the file was made."""
+    return FileText(
+        path=place.path if isinstance(place, Place) else place,
+        text=node.content,
+        version=node.id,
+        created=from_micros(place.body.valid_from) if isinstance(place, Place) else node.valid_from,
+        modified=node.valid_from,
+        ended=node.valid_to,
+        metadata=node.metadata,
+    )
+
+
+def _entries(tree: FileTree, places: list[Place]) -> list[FileEntry]:
+    versions = tree.versions([one for one in places if not one.is_folder])
+    made = []
+    for one in places:
+        node = versions.get(one.body.row)
+        made.append(
+            FileEntry(
+                path=one.path,
+                kind="folder" if one.is_folder else "file",
+                version=None if node is None else node.id,
+                bytes=0 if node is None else len(node.content.encode()),
+                modified=None if node is None else node.valid_from,
+            )
+        )
+    return made
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """Return whether a path matches a pattern."""
+    if not pattern.strip("/"):
+        raise InvalidInputError("glob: give a pattern, such as *.md or /notes/**")
+    wanted = [part for part in pattern.split("/") if part]
+    if "/" not in pattern:
+        wanted = ["**", *wanted]
+    return lambda path: _fits(parts_of(path), wanted)
+
+
+def _fits(names: Sequence[str], wanted: Sequence[str]) -> bool:
+    if not wanted or not names:
+        return not wanted and not names
+    if wanted[0] != "**":
+        return fnmatchcase(names[0], wanted[0]) and _fits(names[1:], wanted[1:])
+    if len(wanted) == 1:
+        return True
+    return any(_fits(names[start:], wanted[1:]) for start in range(len(names)))

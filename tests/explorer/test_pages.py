@@ -1,0 +1,254 @@
+"""The explorer in a real browser: every page, every action, the two clocks, the proof."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blake3 import blake3
+
+from explorer.conftest import Explorer, watched
+from faces.http.serving import Site, serving
+from worlddb import Memory
+from worlddb.faces.http.access_tokens import AccessToken, make_access, token_digest
+
+PAGES = {
+    "memories": "table a",
+    "ask?q=Where%20do%20I%20live%3F&scope=user%3Aada": "article",
+    "inbox": "article",
+    "people": "article",
+    "worlds": "ul.tree button",
+    "journal": "table",
+    "health": ".figure",
+    "proof": "input[type=file]",
+}
+
+
+def texts(memory: Memory, **options: Any) -> list[str]:
+    return [one.text for one in memory.list(user_id="ada", **options)]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_shown_and_has_no_barrier(
+    browser: Any, site: Site, memory: Memory, scheme: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    shown = watched(browser, f"http://127.0.0.1:{site.port}", memory, color_scheme=scheme)
+    for place, element in PAGES.items():
+        shown.open(place if "?" in place else f"{place}?scope=user%3Aada", element)
+        found = axe.run(shown.page)
+        assert found.violations_count == 0, (place, found.generate_report())
+    assert shown.complaints == []
+    shown.page.close()
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(
+    browser: Any, site: Site, memory: Memory
+) -> None:
+    narrow = watched(
+        browser,
+        f"http://127.0.0.1:{site.port}",
+        memory,
+        viewport={"width": 380, "height": 800},
+    )
+    for place, element in PAGES.items():
+        narrow.open(place if "?" in place else f"{place}?scope=user%3Aada", element)
+        assert narrow.page.evaluate("document.documentElement.scrollWidth") <= 380, place
+    narrow.page.close()
+
+
+def test_search_as_you_type_finds_and_is_in_the_address(explorer: Explorer) -> None:
+    explorer.open("memories", "table a")
+    explorer.page.keyboard.press("/")
+    explorer.page.keyboard.type("green tea")
+    explorer.page.wait_for_selector("td.text >> text=green tea")
+    explorer.page.wait_for_url(re.compile("q=green"))
+    explorer.page.fill("input[type=search]", "xylophone quartet")
+    explorer.page.wait_for_selector("text=Nothing found")
+
+
+def test_what_is_added_amended_and_retired_ends_in_the_store_and_can_be_taken_back(
+    explorer: Explorer,
+) -> None:
+    page, memory = explorer.page, explorer.memory
+    explorer.open("memories", "table a")
+    page.click("button:text-is('Add')")
+    page.fill("textarea", "The alarm code is 2204.")
+    page.click("button:text-is('Remember')")
+    page.wait_for_selector("td.text >> text=The alarm code is 2204.")
+    assert "The alarm code is 2204." in texts(memory)
+
+    row = page.locator("tr", has_text="The alarm code is 2204.")
+    row.locator("button:text-is('Amend')").click()
+    page.fill("textarea", "The alarm code is 7719.")
+    page.click("dialog button:text-is('Amend')")
+    page.wait_for_selector("td.text >> text=The alarm code is 7719.")
+    assert "The alarm code is 2204." not in texts(memory)
+    page.locator(".toast", has_text="Amended").locator("button").click()
+    page.wait_for_selector("td.text >> text=The alarm code is 2204.")
+    assert "The alarm code is 7719." not in texts(memory)
+
+    page.locator("tr", has_text="green tea").locator("button:text-is('Retire')").click()
+    page.wait_for_selector(".toast >> text=Retired")
+    assert not [text for text in texts(memory) if "tea" in text]
+    page.locator(".toast", has_text="Retired").locator("button").click()
+    page.wait_for_selector("td.text >> text=green tea")
+    assert [text for text in texts(memory) if "tea" in text]
+
+
+def test_several_are_retired_at_once(explorer: Explorer) -> None:
+    explorer.open("memories", "table a")
+    boxes = explorer.page.locator("tr:has-text('budget') input[type=checkbox]")
+    for number in range(boxes.count()):
+        boxes.nth(number).check()
+    explorer.page.click("text=Retire them")
+    explorer.page.wait_for_selector(".toast >> text=2 memories retired")
+    assert not [text for text in texts(explorer.memory) if "budget" in text]
+
+
+@pytest.mark.parametrize("clock", ["as_of", "known_at"])
+def test_the_clocks_show_what_the_calls_answer_for_that_time(
+    explorer: Explorer, clock: str
+) -> None:
+    at = "2026-02-15T23:59:59Z"
+    expected = texts(explorer.memory, **{clock: at})
+    explorer.page.goto(f"{explorer.url}/#/memories?scope=user%3Aada&{clock}={at}")
+    explorer.page.wait_for_selector(".past")
+    explorer.page.wait_for_selector("td.text" if expected else ".empty")
+    found = explorer.page.locator("td.text > a").all_inner_texts()
+    assert found == expected
+    assert ("I live in Hamburg." in found) == (clock == "as_of")
+    assert not explorer.page.locator("button:text-is('Add')").count()
+
+
+def test_a_clock_is_moved_by_keys_and_is_in_the_address(explorer: Explorer) -> None:
+    explorer.open("memories", "table a")
+    explorer.page.focus("input[name=as_of]")
+    explorer.page.keyboard.press("Home")
+    explorer.page.wait_for_selector(".past")
+    assert "as_of=" in explorer.page.evaluate("location.hash")
+    explorer.page.click("text=Back to now")
+    explorer.page.wait_for_selector("td.text >> text=Lisbon")
+
+
+def test_why_a_memory_is_not_among_the_hits(explorer: Explorer) -> None:
+    [old] = [
+        one
+        for one in explorer.memory.list(user_id="ada", include_retired=True)
+        if "Hamburg" in one.text
+    ]
+    explorer.open("ask?q=Where%20do%20I%20live%3F&scope=user%3Aada", "article")
+    assert "Lisbon" in explorer.page.locator("article").first.inner_text()
+    explorer.page.fill("input[name=whynot]", str(old.id))
+    explorer.page.click("text=Find out")
+    explorer.page.wait_for_selector("text=It has ended")
+
+
+def test_two_settings_side_by_side_and_code_to_copy(explorer: Explorer) -> None:
+    explorer.open("ask?q=budget&scope=user%3Aada&two=1&bk=1", "section >> nth=1")
+    explorer.page.wait_for_selector("section >> nth=0 >> article >> nth=1")
+    assert explorer.page.locator("section").nth(1).locator("article").count() == 1
+    assert explorer.page.locator("text=Copy as Python").count() == 1
+
+
+def test_the_inbox_is_decided_by_keys(explorer: Explorer) -> None:
+    assert len(explorer.memory.proposals(user_id="ada")) == 1
+    explorer.open("inbox?scope=user%3Aada", "article")
+    explorer.page.keyboard.press("r")
+    explorer.page.wait_for_selector(".toast >> text=Kept apart")
+    assert not len(explorer.memory.proposals(user_id="ada"))
+    explorer.page.locator("article", has_text="60k").locator("button").first.click()
+    explorer.page.wait_for_selector(".toast >> text=Retired")
+    assert len([text for text in texts(explorer.memory) if "budget" in text]) == 1
+
+
+def test_a_memory_shows_its_names_its_versions_and_its_graph(explorer: Explorer) -> None:
+    explorer.open("memories", "table a")
+    explorer.page.click("text=I moved to Lisbon.")
+    explorer.page.wait_for_selector(".strip >> text=I live in Hamburg.")
+    assert explorer.page.locator(".body mark").inner_text() == "Lisbon"
+    explorer.page.click("text=Show the graph")
+    explorer.page.wait_for_selector(".graph circle >> nth=1")
+
+
+def test_a_commit_is_shown_and_undone(explorer: Explorer) -> None:
+    explorer.open("journal?scope=user%3Aada", "table")
+    row = explorer.page.locator("tr", has=explorer.page.locator("td:text-is('4')")).first
+    row.locator("button:text-is('Show')").click()
+    explorer.page.wait_for_selector("li >> text=I moved to Lisbon.")
+    row.locator("button:text-is('Undo')").click()
+    explorer.page.wait_for_selector("dialog >> text=live again")
+    explorer.page.click("dialog button:text-is('Undo')")
+    explorer.page.wait_for_selector(".toast >> text=Taken back")
+    assert "I live in Hamburg." in texts(explorer.memory)
+    assert "I moved to Lisbon." not in texts(explorer.memory)
+
+
+def test_a_proof_is_verified_in_the_browser_alone(explorer: Explorer, tmp_path: Path) -> None:
+    one = explorer.memory.list(user_id="ada")[0]
+    proven = explorer.memory.prove(str(one.id)).to_dict()
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(proven))
+    step = proven["proof"]["steps"][0]
+    step["name"] = "user:eve"
+    bad.write_text(json.dumps(proven))
+    explorer.open("proof", "input[type=file]")
+    explorer.page.set_input_files("input[type=file]", str(good))
+    explorer.page.wait_for_selector(".chip.good >> text=valid")
+    explorer.page.set_input_files("input[type=file]", str(bad))
+    explorer.page.wait_for_selector("text=no valid proof")
+
+
+def test_the_hash_of_the_browser_is_that_of_the_store(explorer: Explorer) -> None:
+    explorer.open("proof", "input[type=file]")
+    for size in (0, 1, 63, 64, 65, 1023, 1024, 1025, 2048, 2049, 3073, 9000):
+        data = os.urandom(size)
+        found = explorer.page.evaluate(
+            "async (data) => { const [hash, proof] = await Promise.all("
+            "[import('/ui/blake3.js'), import('/ui/proof.js')]);"
+            " return proof.hex(hash.blake3(Uint8Array.from(data))); }",
+            list(data),
+        )
+        assert found == blake3(data).hexdigest(), size
+
+
+def test_a_token_is_asked_for_and_decides_what_can_be_done(browser: Any, memory: Memory) -> None:
+    reader = AccessToken(
+        name="reader",
+        digest=token_digest(b"a-token-that-reads"),
+        bounds={"user_id": ("ada",)},
+        read_only=True,
+    )
+    access = make_access(host="127.0.0.1", tokens=(reader,))
+    with serving(memory, access) as site:
+        shown = watched(browser, f"http://127.0.0.1:{site.port}", memory)
+        shown.page.goto(shown.url)
+        shown.page.fill("input[type=password]", "a wrong token")
+        shown.page.click("text=Sign in")
+        shown.page.wait_for_selector("text=not valid here")
+        shown.page.fill("input[type=password]", "a-token-that-reads")
+        shown.page.click("text=Sign in")
+        shown.page.wait_for_selector("td.text >> text=Lisbon")
+        assert not shown.page.locator("button:text-is('Add')").count()
+        assert not shown.page.locator("button:text-is('Retire')").count()
+        kept = shown.page.evaluate(
+            "JSON.stringify([localStorage.length, sessionStorage.length, document.cookie])"
+        )
+        assert kept == '[0,0,""]'
+        assert "token" not in shown.page.url
+        shown.page.close()
+
+
+def test_an_empty_store_says_what_to_do(browser: Any) -> None:
+    with Memory(":memory:", embedder="none") as memory, serving(memory) as site:
+        empty = watched(browser, f"http://127.0.0.1:{site.port}", memory)
+        empty.page.goto(empty.url)
+        empty.page.click("text=Write sample data")
+        empty.page.wait_for_selector("td.text >> text=Lisbon")
+        assert [one.value for one in memory.list_scopes()] == ["sample"]
+        assert empty.complaints == []
+        empty.page.close()
