@@ -1,18 +1,15 @@
-"""Fit the projection of token vectors, in three steps; the second needs PyTorch, best on a GPU.
+"""Fit the projection of token vectors, in two steps; the second needs PyTorch, best on a GPU.
 
     python -m bench.projection gather longmemeval:FILE locomo:FILE --out FOUND
     python -m bench.projection fit FOUND --models DIR --out PROJECTION --held HELD [--folds 6]
-    python -m bench.projection weigh FOUND HELD [--tries 60]
 
 `gather` asks every question by the default embedder, and keeps what was weighed and the texts that
 would be read word by word. `fit` reads them by the model, begins with the directions in which their
 token vectors differ most, and turns these so that what is gold comes first. Its cross-validated
 figures say what to expect: each question (of LoCoMo, each conversation) is weighed by the engine
 itself with a projection that was fitted on the others. The projection that it writes was fitted on
-everything, so its own figures on these files say little. `weigh` draws weights as
-`bench.ranking_fit` does, by what was read with those other projections: so both are
-cross-validated. The projection belongs beside the embedder, as `arctic-embed-s-tokens.npy`; a new
-projection needs a new model id.
+everything, so its own figures on these files say little. The projection belongs beside the
+embedder, as `arctic-embed-s-tokens.npy`; a new projection needs a new model id.
 """
 
 from __future__ import annotations
@@ -36,7 +33,6 @@ from bench.ranking_data import (
     figures,
     ranker_input,
 )
-from bench.ranking_fit import compare
 from worlddb import Weights, WorldDB
 from worlddb.embed.late_interaction import DIM
 from worlddb.evaluate.case_recall import ingest
@@ -127,14 +123,6 @@ def fit(path: str, models_dir: str, out: str, held_out: str, folds: int, epochs:
     print(f"{DIM} of {len(whole)} dimensions: {out}; {time.perf_counter() - start:.0f} s")
 
 
-def weigh(path: str, held_out: str, tries: int) -> None:
-    """Compare weights by what was read with projections that had not seen the question."""
-    sets: dict[str, list[RankedQuestion]] = {}
-    for one, reading in zip(_load(path)[0], _load(held_out), strict=True):
-        sets.setdefault(one.file, []).append(_with_reading(one, reading))
-    compare(sets, tries)
-
-
 def _reading(trainer: Any, number: int, matrix: Matrix) -> Scores:
     """Return what the engine reads in the texts of a question, had it this projection."""
     return late_interaction_scores(*trainer.tokens_of(number, matrix))
@@ -176,17 +164,11 @@ def main() -> None:
     second.add_argument("--held", required=True)
     second.add_argument("--folds", type=int, default=6)
     second.add_argument("--epochs", type=int, default=3)
-    third = steps.add_parser("weigh")
-    third.add_argument("found")
-    third.add_argument("held")
-    third.add_argument("--tries", type=int, default=60)
     args = parser.parse_args()
     if args.step == "gather":
         gather(args.files, args.out)
-    elif args.step == "fit":
-        fit(args.found, args.models, args.out, args.held, args.folds, args.epochs)
     else:
-        weigh(args.found, args.held, args.tries)
+        fit(args.found, args.models, args.out, args.held, args.folds, args.epochs)
 
 
 if __name__ == "__main__":

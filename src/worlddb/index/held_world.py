@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.index.bm25 import Bm25
 from worlddb.index.name_index import first_name, name_key, opening_key, unqualified
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
@@ -36,9 +37,6 @@ from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
-
-COUNT_BITS = 16  # of a posting hold the count, the others the number of the document
-COUNT_MAX = (1 << COUNT_BITS) - 1
 
 HELD_MAX = 16_384
 """A world with more nodes is searched through the indexes of the whole store."""
@@ -55,78 +53,6 @@ MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
-
-
-class Bm25:
-    """BM25 over numbered documents. A posting is a document and a count, packed in one integer."""
-
-    def __init__(self) -> None:
-        self._postings: dict[str, array[int]] = {}
-        self._lengths = array("I")
-        self._total = 0
-
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def add(self, words: Sequence[str]) -> None:
-        """Add the next document."""
-        number = len(self._lengths) << COUNT_BITS
-        postings = self._postings
-        for word, count in Counter(words).items():
-            found = postings.get(word)
-            if found is None:
-                found = postings[word] = array("Q")
-            found.append(number | min(count, COUNT_MAX))
-        self._lengths.append(len(words))
-        self._total += len(words)
-
-    def rarity(self, word: str) -> float:
-        """Return the inverse document frequency of a word; 0 if no document has it."""
-        count = len(self._postings.get(word, ()))
-        return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
-
-    def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which documents contain all the words."""
-        wanted = set(words)
-        counts = np.zeros(len(self), dtype=np.int64)
-        for word in wanted:
-            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
-            counts[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += 1
-        return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
-
-    @property
-    def rarity_max(self) -> float:
-        """The highest possible rarity."""
-        return float(np.log1p((len(self) + 0.5) / 0.5))
-
-    def scores(self, words: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the score of every document for weighted words."""
-        k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
-        scores = np.zeros(len(self))
-        if not self._total:
-            return scores
-        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        norms = k1 * (1 - b + b * lengths / (self._total / len(self)))
-        for word, weight in words.items():
-            postings = self._postings.get(word)
-            if postings is not None:
-                packed = np.frombuffer(postings, dtype=np.uint64)
-                places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
-                counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * self.rarity(word) * (k1 + 1)
-                scores[places] += gain * counts / (counts + norms[places])
-        return scores
-
-    def coverage(self, words: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return which share of weighted words each document has, counted by their rarity."""
-        top = self.rarity_max
-        worth = {word: weight * (self.rarity(word) or top) for word, weight in words.items()}
-        total = sum(worth.values())
-        shares = np.zeros(len(self))
-        for word, amount in worth.items() if total else ():
-            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
-            shares[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += amount / total
-        return shares
 
 
 def nodes_at(reader: Reader, known: int | None) -> int:

@@ -2,7 +2,7 @@
 
 `ranking.json` says of each number what it means, how it was chosen (fitted on benchmark questions,
 measured one at a time, or a convention) and which value switches its feature off; and of the whole,
-from which data, seed and command it comes. `python -m bench.ranking_fit` writes the file,
+from which data, seed and command it comes. `worlddb eval fit` fits the weights,
 `python -m bench.ablation` measures what each number is worth.
 """
 
