@@ -24,6 +24,7 @@ def main() -> None:
             ["name_resolution"],
             ["summaries"],
             ["mcp_stdio"],
+            ["hooks"],
             ["http_load"],
             ["write_volume"],
         ):

@@ -24,6 +24,7 @@ Ids go in as `Id`, 32 bytes, 64 hex digits or a unique prefix of at least 4 digi
 GROUPS = {
     "Memories": [
         *("Memory", "Written", "Linked", "Remembered", "MemoryPage", "Retired"),
+        *("PromptContext",),
         *("Scope", "ScopePage", "ScopeName", "Undone", "Restored", "Kept", "Split"),
         *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Linked,
         MemoryPage,
         MergeProposal,
+        PromptContext,
         ProposalPage,
         Proven,
         Remembered,
@@ -181,6 +182,7 @@ __all__ = [
     "Pending",
     "Plan",
     "Problem",
+    "PromptContext",
     "Proof",
     "Proposal",
     "ProposalPage",
@@ -251,7 +253,8 @@ _NAMES_OF = {
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.results": (
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
-        "ProposalPage Proven Remembered Retired Scope ScopePage Soundness ToldConflict Written"
+        "PromptContext ProposalPage Proven Remembered Retired Scope ScopePage Soundness "
+        "ToldConflict Written"
     ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (

@@ -340,6 +340,7 @@ class WorldDB(OpenStore):
         max_tokens: int | None = None,
         as_of: AsOf = NOW,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         include_superseded: bool = False,
         explain: bool = True,
         at: Instant | None = None,
@@ -349,12 +350,11 @@ class WorldDB(OpenStore):
 
         Ranks by words, meaning and names what is inside `scope` (default: the store) and one world
         of each item of `within`; at most `k` hits, `max_tokens` tokens. `names` count as said, or
-        stand alone. With `types`, only these, also bare names. `at` is when the question is asked.
+        stand alone. `types` are also bare names; `where` filters; `at` is when it is asked.
 
         Raises:
             InvalidInputError: an empty or huge question, or an option is wrong.
-            NotFoundError: a scope does not exist.
-            ProviderError: the embedder failed or is missing.
+            NotFoundError, ProviderError: a scope does not exist; the embedder failed or is missing.
         """
         from worlddb.recall.recaller import recall
 
@@ -371,6 +371,7 @@ class WorldDB(OpenStore):
             max_tokens=max_tokens,
             as_of=as_of,
             types=types,
+            where=where,
             include_ended=include_superseded,
             explain=explain,
             at=at,
@@ -575,8 +576,7 @@ class WorldDB(OpenStore):
         each recall and each link lengthens its half-life. This is a report: nothing is retired.
 
         Raises:
-            InvalidInputError: an option is wrong.
-            NotFoundError: no such world.
+            InvalidInputError, NotFoundError: an option is wrong, or there is no such world.
         """
         from worlddb.consolidate.fading_report import check_fading, fading_in
 

@@ -16,14 +16,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import worlddb
 from crash.test_cut import lives, verify
 from crash.test_kill import Witness, doomed, lines_of
-from faces.http.serving import Process
+from faces.http.serving import Answer, Process, Site
 
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
 TEXTS = 40
@@ -33,6 +35,11 @@ ANSWER_S_MAX = 5.0  # an honest client gives up then
 STOP_S_MAX = 10.0  # what a service manager waits before it kills
 ANSWERS_EVERY = 20  # slow clients between two honest ones
 HEALTH = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"  # its answer is never read
+SOAKERS = 8  # clients at once; more only wait for each other
+SOAK_USERS = 40  # so that each has some hundred memories in the end
+LOOK_EVERY_S = 10.0  # between two looks at the memory of the server
+FAILURES_TOLD = 5  # of one client; more would say the same
+LEVEL_MB_MAX = 48  # what the second half may add: memories that were written, and pages of them
 GROWTH_MAX = 6.0  # of the time for four times the text; quadratic would be 16
 
 
@@ -270,6 +277,65 @@ def _ask_honestly(server: Process, outcome: Outcome) -> None:
     outcome.count("answered")
 
 
+def soak(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Let many kinds of clients at a server for so many seconds: its memory levels off."""
+    outcome, end = Outcome(), time.monotonic() + rounds
+    with Process(folder / "store.db", "--embedder", "hash-64") as server:
+        seen = [server.memory_mb()]
+        with ThreadPoolExecutor(SOAKERS) as pool:
+            clients = [
+                pool.submit(_soak, server.site, random.Random(seed + number), end)
+                for number in range(SOAKERS)
+            ]
+            while time.monotonic() < end:
+                time.sleep(min(LOOK_EVERY_S, max(0.0, end - time.monotonic())))
+                seen.append(server.memory_mb())
+        for client in clients:
+            answered, failures = client.result()
+            outcome.tried += answered
+            outcome.failures += failures[:FAILURES_TOLD]
+    half = seen[len(seen) // 2]
+    outcome.told = {"first MB": seen[0], "half-way": half, "last": seen[-1], "peak": max(seen)}
+    if seen[-1] - half > LEVEL_MB_MAX:
+        outcome.failures.append(f"memory does not level off: {seen} MB")
+    return outcome
+
+
+def _soak(site: Site, rng: random.Random, end: float) -> tuple[int, list[str]]:
+    """Call a server again and again; return how often it answered, and what was wrong."""
+    answered, failures = 0, []
+    while not answered or time.monotonic() < end:
+        try:
+            expected, answer = _any_call(site, rng)
+        except OSError as error:
+            failures.append(f"no answer: {error!r}")
+            continue
+        answered += 1
+        if answer.status != expected:
+            failures.append(f"{answer.status} instead of {expected}")
+    return answered, failures
+
+
+def _any_call(site: Site, rng: random.Random) -> tuple[int, Answer]:
+    """Call a server in any way, as any of some users; return what it should say, and its answer."""
+    user = f"user-{rng.randrange(SOAK_USERS)}"
+    name = f"{rng.choice(('Ada', 'Bob', 'Carl'))} {rng.choice(('Berg', 'Chen', 'Dean'))}"
+    text = f"{name} met {rng.randrange(10**6)} in {rng.choice(('Oslo', 'Rome', 'Kyiv'))}."
+    arguments: dict[str, Any] = {"query": f"Whom did {name} meet?", "user_id": user}
+    calls: tuple[tuple[int, Callable[[], Answer]], ...] = (
+        (200, lambda: site.post("/v1/memories", text=text, user_id=user)),
+        (200, lambda: site.post("/v1/recall", **arguments)),
+        (200, lambda: site.get(f"/v1/memories?user_id={user}&limit=20")),
+        (200, lambda: site.rpc("tools/call", name="memory_recall", arguments=arguments)),
+        (200, lambda: site.rpc("tools/list")),
+        (404, lambda: site.get(f"/v1/memories/{rng.randrange(16**12):012x}")),
+        (400, lambda: site.post("/v1/recall", question=text)),
+        (200, lambda: site.get("/health")),
+    )
+    expected, call = rng.choice(calls)
+    return expected, call()
+
+
 TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "kills": (kills, 2, 750),
     "power cuts": (power_cuts, 2, 250),
@@ -279,8 +345,9 @@ TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "interrupts": (interrupts, 15, 2_000),
     "hostile texts": (hostile_texts, 1, 9),
     "slow clients": (slow_clients, 60, 1_500),
+    "soak": (soak, 2, 600),
 }
-"""Name → the trial, its rounds in the test suite, and its rounds in `make chaos`."""
+"""Name → the trial, its rounds in the test suite, and in `make chaos`; of a soak, seconds."""
 
 
 def run_trial(name: str, folder: Path, *, is_short: bool, seed: int) -> Outcome:

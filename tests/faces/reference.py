@@ -57,6 +57,8 @@ SETTINGS = {
     "path": "the store; the flag is `--db`",
     "user_id": "whose memory it is where a call names no scope",
     "token": "secret: opens everything over HTTP",
+    "url": "the server that hooks talk to, if not the one that runs on the store",
+    "hook_timeout_s": "seconds after which a hook gives up",
     "tokens_file": "tokens and the scopes they open",
     "host": "where `serve` listens",
     "port": "and on which port",
@@ -103,7 +105,7 @@ $ worlddb import monday.jsonl.gz --db copy.db
 
 def page() -> str:
     """Return the page as it should be."""
-    from worlddb.faces.cli import command_names
+    from worlddb.faces.cli.command_line import command_names
     from worlddb.faces.cli.exit_codes import MEANINGS
 
     # What the width of help texts and the names of folders would otherwise depend on.

@@ -14,8 +14,8 @@ import pytest
 import worlddb
 from worlddb.faces.call_models import result_class
 from worlddb.faces.calls import CALLS, Call, ParameterType, call_named
-from worlddb.faces.cli import command_names, make_parser
 from worlddb.faces.cli.call_options import destination
+from worlddb.faces.cli.command_line import command_names, make_parser
 from worlddb.faces.http.rest_routes import request_model
 from worlddb.faces.mcp.mcp_server import make_server
 
@@ -68,7 +68,8 @@ async def test_rest_and_tools_have_the_same_limits() -> None:
                     found = limits_of(tool)
                     most = {"whole": "maximum", "text": "maxLength", "messages": "maxItems"}
                     assert found.get(most[one.type]) == one.most, (call.name, one.name)
-                assert tool["description"] == rest[one.name]["description"] == one.help
+                assert rest[one.name]["description"] == one.help
+                assert tool["description"] == (one.tool_help or one.help)
 
 
 def test_commands_have_the_same_limits_and_all_parameters() -> None:

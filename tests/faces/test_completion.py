@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from worlddb.faces.cli import make_parser
+from worlddb.faces.cli.command_line import make_parser
 
 from .command import DEADLINE_S, environment, in_process, worlddb
 
@@ -80,7 +80,14 @@ def test_bash_completes_the_options_of_a_command(script: Path) -> None:
 
 
 def test_bash_completes_choices(script: Path) -> None:
-    assert completed(script, "setup", "c") == ["claude", "claude-code", "cursor", "codex"]
+    assert completed(script, "setup", "c") == [
+        "claude",
+        "claude-code",
+        "cursor",
+        "codex",
+        "copilot",
+        "cline",
+    ]
     assert completed(script, "setup", "--user-id", "ada", "vs") == ["vscode"]
     assert completed(script, "scopes", "--kind", "a") == ["agent", "app"]
     assert completed(script, "scopes", "--kind", "u") == ["user"]

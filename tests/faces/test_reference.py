@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from worlddb.faces.cli import command_names
+from worlddb.faces.cli.command_line import command_names
 
 from .command import environment, worlddb
 from .reference import COLUMNS, PAGE

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlddb.errors import ConflictError, FormatError
-from worlddb.faces.clients import client_file
 from worlddb.faces.clients.client_catalog import CLIENTS, client_named, http_entry, merged_entry
-from worlddb.faces.clients.client_file import apply_edit, edit_for, parse_toml, set_toml
+from worlddb.faces.clients.client_file import EDITORS, apply_edit, edit_for, parse_toml, set_toml
 from worlddb.faces.clients.jsonc_text import parse_json, set_json
 
 from .command import DEADLINE_S, Result, environment, worlddb
@@ -43,8 +42,8 @@ def test_without_write_the_settings_are_printed_and_nothing_is_touched(
 ) -> None:
     done = setup(tmp_path, name, "--user-id", "ada", "--db", "my.db")
     assert done.code == 0
-    parsed = tomllib.loads(done.out) if name == "codex" else json.loads(done.out)
-    entry = parsed[CLIENTS[name].key]["worlddb"]
+    client = CLIENTS[name]
+    entry = client.plain(EDITORS[client.format][2](done.out)[client.key]["worlddb"])
     assert entry["env"] == {"WORLDDB_PATH": str(tmp_path / "my.db"), "WORLDDB_SCOPE": "ada"}
     assert entry["args"][-1] == "mcp"
     assert os.path.isabs(entry["command"])
@@ -76,6 +75,14 @@ def test_each_client_has_its_own_place() -> None:
         "cursor": f"{home}/.cursor/mcp.json",
         "vscode": f"{home}/.config/Code/User/mcp.json",
         "codex": f"{home}/.codex/config.toml",
+        "windsurf": f"{home}/.codeium/windsurf/mcp_config.json",
+        "zed": f"{home}/.config/zed/settings.json",
+        "gemini": f"{home}/.gemini/settings.json",
+        "copilot": f"{home}/.copilot/mcp-config.json",
+        "opencode": f"{home}/.config/opencode/opencode.json",
+        "cline": f"{home}/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/"
+        "cline_mcp_settings.json",
+        "goose": f"{home}/.config/goose/config.yaml",
     }
 
 
@@ -447,7 +454,7 @@ def test_an_edit_that_would_change_something_else_is_refused(
 ) -> None:
     path = tmp_path / "config.toml"
     path.write_text("x = 1\n")
-    monkeypatch.setattr(client_file, "set_toml", lambda text, place, entry: "x = 2\n")
+    monkeypatch.setitem(EDITORS, "toml", (lambda *_: "x = 2\n", *EDITORS["toml"][1:]))
     with pytest.raises(FormatError, match=r"add the entry mcp_servers\.worlddb by hand"):
         edit_for(CLIENTS["codex"], str(path), ENTRY)
     assert path.read_text() == "x = 1\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import worlddb
-from worlddb.faces import cli
+from worlddb.faces.cli import command_line as cli
 from worlddb.faces.cli import commands
 
 from .command import environment
@@ -101,6 +101,7 @@ def test_every_command_file_is_listed_and_adds_its_commands() -> None:
             "amend": ["ab", "x"],
             "erase": ["ab"],
             "setup": ["cursor"],
+            "hook": ["Stop"],
             "completion": ["bash"],
             "query": ["text x"],
         }

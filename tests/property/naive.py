@@ -529,8 +529,8 @@ class World:
             for edge in self.live()
         }
 
-    def same_as(self, idents: Iterable[Id]) -> set[Id]:
-        """Return `idents` and all that was accepted as the same, transitively."""
+    def same_as(self, idents: Iterable[Id], inside: set[Id] | None = None) -> set[Id]:
+        """Return `idents` and all accepted as the same, transitively, by way of `inside`."""
         seen = set(idents)
         while True:
             more = {
@@ -538,6 +538,7 @@ class World:
                 for item in self.proposals.values()
                 if item.status == "accepted" and {item.left, item.right} & seen
                 for end in (item.left, item.right)
+                if inside is None or end in inside
             }
             if more <= seen:
                 return seen

@@ -133,7 +133,7 @@ def with_names(place: Place, words: Iterable[str]) -> set[Id]:
             if word
             in (name.lower() for name in (world.nodes[ident].name, *world.nodes[ident].aliases))
         }
-        named = world.same_as(named) & inside
+        named = world.same_as(named, inside)
         led = {edge.source for edge in references if edge.target in named}
         led |= {node.id for node in world.nodes.values() if node.parent in named}
         reached |= led | named
@@ -146,7 +146,7 @@ def passed_on(place: Place, given: set[Id]) -> set[Id]:
     references = [edge for edge in world.live(("refers_to",)) if place.view.holds(edge)]
     for text in given:
         for mentioned in {edge.target for edge in references if edge.source == text} & inside:
-            same = world.same_as({mentioned}) & inside
+            same = world.same_as({mentioned}, inside)
             led = {
                 edge.source
                 for edge in references

@@ -24,6 +24,8 @@ from worlddb.language.text_tokens import (
     words,
 )
 from worlddb.language.word_forms import sections
+from worlddb.store.rows import ROOT_ROW
+from worlddb.view.visibility import View, moment_of, wall_clock
 
 PAIRS = json.loads(Path(__file__).with_name("language_pairs.json").read_text(encoding="utf-8"))
 INFLECTED = PAIRS["inflected"]
@@ -160,7 +162,14 @@ def wide_text(db: worlddb.WorldDB, question: str) -> list[int]:
     with db.engine.store.read() as reader:
         wide = db.engine.search.wide()
         said = asked(question, wide.languages(reader))
-        return [row for row, _ in wide.text(reader, said, set, 5)]
+        view = View(
+            reader,
+            moment_of(reader, worlddb.AsOf(), wall_clock()),
+            worlds=(ROOT_ROW,),
+            members=True,
+            include_ended=False,
+        )
+        return [row for row, _ in wide.text(view, said, 5)]
 
 
 def test_a_store_with_an_older_text_index_is_whole_and_found_and_made_anew_by_reindex(

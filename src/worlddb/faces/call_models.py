@@ -143,20 +143,21 @@ def arguments_model(
 
 def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
     hint = _hint(parameter, for_model)
+    help = (for_model and parameter.tool_help) or parameter.help
     if parameter.required:
-        return hint, Field(description=parameter.help)
+        return hint, Field(description=help)
     default = parameter.default
     if for_model and parameter.tool_default is not None:
         default = parameter.tool_default
     optional = hint | None if default is None else hint
     if for_model and parameter.type in EMPTY_IS_NONE:
         optional = Annotated[optional, BeforeValidator(_none_if_empty)]
-    return optional, Field(default, description=parameter.help)
+    return optional, Field(default, description=help)
 
 
 def _none_if_empty(given: Any) -> Any:
     # Models fill in what they do not use.
-    return None if given == "" else given
+    return None if given in ("", {}, []) else given
 
 
 def _chat(most: int | None) -> Any:

@@ -34,8 +34,9 @@ class Parameter(NamedTuple):
     """One parameter of a call: its name is the same in Python, REST and MCP.
 
     `least` and `most` bound a number, or the characters of a text, or the items of a list. `help`
-    is read by people (command line, OpenAPI) and by models (MCP). `tool_default` is the default for
-    a model where that differs. `in_tool` is False for what would only distract a model.
+    is read by people (command line, OpenAPI) and by models (MCP), who may have a shorter one of
+    their own (`tool_help`). `tool_default` is the default for a model where that differs.
+    `in_tool` is False for what would only distract a model.
 
     On the command line the parameter is the option `--name` unless `flags` spells it otherwise;
     `hidden_flags` still work but are not shown. A `positional` one stands without an option, in
@@ -58,6 +59,7 @@ class Parameter(NamedTuple):
     flags: tuple[str, ...] = ()
     hidden_flags: tuple[str, ...] = ()
     command_help: str = ""
+    tool_help: str = ""
     reads_stdin: bool = False
 
 

@@ -11,12 +11,14 @@ from worlddb.ingest.extractors import Chat, Input
 from worlddb.ingest.identity_change import Split
 from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.memory import Memory
+from worlddb.memory.memory_marks import Ttl
 from worlddb.memory.results import (
     CommitPage,
     ConflictPage,
     EdgeTypes,
     MemoryPage,
     MergeProposal,
+    PromptContext,
     ProposalPage,
     Proven,
     Remembered,
@@ -59,6 +61,10 @@ class Client:
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        pin: bool = False,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
         names: str | Sequence[str] | None = None,
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
@@ -75,11 +81,23 @@ class Client:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
+    def context(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int = 1000,
+        k: int = 10,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        where: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> PromptContext: ...
     def list(
         self,
         *,
@@ -89,6 +107,7 @@ class Client:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> MemoryPage: ...
     def read(
@@ -107,15 +126,21 @@ class Client:
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
         extractor: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
+    def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
+    def unpin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
     def retire(
         self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
     ) -> Retired: ...
     def retire_all(
         self,
         *,
+        where: Mapping[str, Any] | None = None,
         confirm: str | bool | None = None,
         at: Instant | None = None,
         **scope: Unpack[ScopeIds],
@@ -225,6 +250,10 @@ class AsyncMemory:
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        pin: bool = False,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
         names: str | Sequence[str] | None = None,
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
@@ -241,12 +270,24 @@ class AsyncMemory:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
+    async def context(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int = 1000,
+        k: int = 10,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        where: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> PromptContext: ...
     async def list(
         self,
         *,
@@ -256,6 +297,7 @@ class AsyncMemory:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> MemoryPage: ...
     async def read(
@@ -274,15 +316,21 @@ class AsyncMemory:
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
         extractor: Extractor | str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
+    async def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
+    async def unpin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
     async def retire(
         self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
     ) -> Retired: ...
     async def retire_all(
         self,
         *,
+        where: Mapping[str, Any] | None = None,
         confirm: str | bool | None = None,
         at: Instant | None = None,
         **scope: Unpack[ScopeIds],
@@ -366,6 +414,7 @@ class AsyncMemory:
     async def reject_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
     async def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
     async def warm(self) -> None: ...
+    async def read_pending(self) -> None: ...
 
 class AsyncClient:
     calls: Client
@@ -389,6 +438,10 @@ class AsyncClient:
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        pin: bool = False,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
         names: str | Sequence[str] | None = None,
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
@@ -405,11 +458,23 @@ class AsyncClient:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
+    async def context(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int = 1000,
+        k: int = 10,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        where: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> PromptContext: ...
     async def list(
         self,
         *,
@@ -419,6 +484,7 @@ class AsyncClient:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> MemoryPage: ...
     async def read(
@@ -437,15 +503,21 @@ class AsyncClient:
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
         extractor: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
+    async def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
+    async def unpin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
     async def retire(
         self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
     ) -> Retired: ...
     async def retire_all(
         self,
         *,
+        where: Mapping[str, Any] | None = None,
         confirm: str | bool | None = None,
         at: Instant | None = None,
         **scope: Unpack[ScopeIds],

@@ -9,7 +9,6 @@ empty variable counts as unset. Nothing else in this package reads these variabl
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +29,8 @@ from worlddb.faces.user_paths import (
 )
 
 if TYPE_CHECKING:
+    import argparse
+
     from worlddb.embed.embedder import Embedder
     from worlddb.memory.memory import Memory
     from worlddb.model.drafts import Extractor
@@ -140,6 +141,9 @@ class Settings:
     path: str = _setting("WORLDDB_PATH", default=MISSING, flag="db", is_path=True)
     user_id: str | None = _setting("WORLDDB_SCOPE")
     token: str | None = _setting("WORLDDB_TOKEN", is_secret=True)
+    url: str | None = _setting("WORLDDB_URL")
+    # A prompt waits for its hook; with the start of a process, after a second a person notices.
+    hook_timeout_s: float = _setting("WORLDDB_HOOK_TIMEOUT_S", _seconds, default=0.8)
     tokens_file: str | None = _setting("WORLDDB_TOKENS_FILE", is_path=True)
     host: str = _setting("WORLDDB_HOST", default="127.0.0.1")
     port: int = _setting("WORLDDB_PORT", _port, default=8765)

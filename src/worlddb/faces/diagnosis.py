@@ -324,6 +324,7 @@ def _examine_entry(
     if not isinstance(entry, dict):
         yield fail(client.title, f"{path}: its entry {SERVER!r} is not a table", again)
         return
+    entry = client.plain(entry)
     if "url" in entry:
         yield _examine_url(client, str(entry["url"]), _authorization(entry), again)
         return

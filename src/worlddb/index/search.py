@@ -36,9 +36,11 @@ from worlddb.view.visibility import Moment
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
+    from worlddb.index.field_index import FieldIndex, RowFilter
     from worlddb.index.held_world import HeldWorld, HeldWorlds
     from worlddb.index.store_search import StoreSearch
     from worlddb.index.vectors import Vectors
+    from worlddb.model.conditions import Condition
 
 
 COMPOSE_BATCH = 4096  # nodes composed at a time: bounds the vectors in memory
@@ -342,6 +344,7 @@ class Search:
         self._vectors: Vectors | None = None
         self._interiors: HeldWorlds | None = None
         self._wide: StoreSearch | None = None
+        self._fields: FieldIndex | None = None
         if embedder is not None and embedder != NO_EMBEDDER:
             self._check_model(self._made(embedder))
 
@@ -443,12 +446,22 @@ class Search:
                 self._wide = StoreSearch(self._store)
             return self._wide
 
+    def row_filter(self, reader: Reader, condition: Condition, known: int | None) -> RowFilter:
+        """Return what a filter says of the rows of a snapshot, as of commit `known`."""
+        with self._lock:
+            if self._fields is None:
+                from worlddb.index.field_index import FieldIndex
+
+                self._fields = FieldIndex()
+            fields = self._fields
+        return fields.row_filter(reader, condition, known)
+
     def forget(self) -> None:
         """Drop all held worlds and the saved index, because something was erased."""
         with self._lock:
             if self._wide is not None:
                 self._wide.forget()
-            self._interiors = self._wide = None
+            self._interiors = self._wide = self._fields = None
         from worlddb.index.store_search import SUFFIX
 
         saved = self._store.side_file(SUFFIX)

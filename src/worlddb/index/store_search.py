@@ -5,6 +5,10 @@ common words only help to rank them. A question of common words alone is answere
 nodes that contain them. Vectors: the nearest-neighbour index. Nodes outside the caller's view are
 left out, and the search goes deeper until enough nodes are left.
 
+How rare a word is elsewhere is no business of who asks inside a world. There each word is counted,
+and its newest nodes are taken, inside the view alone: what lies outside changes neither which nodes
+are found nor their scores. It costs time only.
+
 The nearest-neighbour index is built at the first search of a large world and saved beside the store
 when it closes. It is used again if the journal still holds the commit at which it was saved. The
 file is derived: deleting it only costs time.
@@ -17,6 +21,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 from blake3 import blake3
@@ -28,13 +33,20 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import STORED
 from worlddb.index.vectors import Vectors
 from worlddb.language.text_tokens import MARKS, node_words
+from worlddb.model.inputs import to_micros
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import BodyRow, ModelRow
+from worlddb.store.rows import ROOT_ROW, ModelRow
+from worlddb.view.visibility import View
 
 CANDIDATES_MAX = 1_200
 """About how many nodes the database ranks for one question; more would take too long."""
 WEIGHED_TIMES, WEIGHED_MIN = 3, 30
 """How many candidates per wanted node, and at least, common words may still reorder."""
+INSIDE_MAX = 200
+"""Nodes of one word that are ranked inside a world, the newest; six words make CANDIDATES_MAX."""
+INSIDE_NODES = 1 << 12
+"""How far the nodes of a world are counted: nearly every world that is not held has more."""
+INSIDE_WORDS = 20.0  # words of a node on average: a memory is a sentence or two
 DEPTH_GROWTH = 4  # factor by which a search that kept too few nodes looks deeper
 COUNTS_MAX = 100_000  # words whose counts are remembered: some megabytes
 REMEMBERED_FROM = 200  # a rarer word is counted each time: one more node changes its weight
@@ -158,6 +170,18 @@ def _name(model: ModelRow) -> bytes:
     return blake3(f"{model.pooling} {model.id}".encode()).digest()
 
 
+class WordCounts(NamedTuple):
+    """How many nodes have each word, of how many, how many words a node has on average.
+
+    `rows` are all nodes to be ranked, where they were found by counting.
+    """
+
+    counts: Mapping[str, int]
+    total: int
+    average: float
+    rows: list[int] | None
+
+
 class StoreSearch:
     """Search over all nodes of one open store."""
 
@@ -174,15 +198,33 @@ class StoreSearch:
 
     # -- words -------------------------------------------------------------------------------------
 
-    def text(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found:
+    def words_of(self, view: View, asked: Sequence[str]) -> WordCounts:
+        """Return how common words are: in the whole store, or inside a view of less than that."""
+        reader = view.reader
+        if is_whole(view):
+            average = reader.texts.average_length() or 1.0
+            return WordCounts(self.counts_of(reader, asked), reader.head().nodes, average, None)
+        found = {word: _newest_inside(view, [word]) for word in dict.fromkeys(asked)}
+        counts = {word: len(rows) for word, rows in found.items()}
+        rows = {row for some in found.values() for row in some}
+        common = [word for word in sorted(counts, key=counts.__getitem__) if counts[word]][:2]
+        if len(common) > 1 and counts[common[0]] == INSIDE_MAX:
+            rows.update(_newest_inside(view, common))
+        total = max(_size_inside(view), *counts.values(), 1)
+        return WordCounts(counts, total, INSIDE_WORDS, sorted(rows))
+
+    def text(self, view: View, asked: Sequence[str], most: int) -> Found:
         """Return (row, score) of the best visible nodes by words."""
-        counts = self.counts_of(reader, asked)
+        reader, keep, counted = view.reader, view.keep, self.words_of(view, asked)
+        counts = counted.counts
         there = sorted((word for word in asked if counts[word]), key=lambda word: counts[word])
         rare: list[str] = []
         for word in there:
             if sum(counts[other] for other in (*rare, word)) > CANDIDATES_MAX:
                 break
             rare.append(word)
+        if counted.rows is not None:
+            return self._weighed(reader, counted.rows, there, counted)[:most]
         common = there[len(rare) :]
         deep = max(WEIGHED_TIMES * most, WEIGHED_MIN) if common else most
         found: Found = []
@@ -194,33 +236,26 @@ class StoreSearch:
             found = _until_enough(
                 lambda deep: _newest(reader, common, deep), keep, most, deep, with_ties=False
             )
-        return self._weighed(reader, sorted(row for row, _ in found), there, counts)[:most]
+        return self._weighed(reader, sorted(row for row, _ in found), there, counted)[:most]
 
-    def scored(self, reader: Reader, rows: Sequence[int], asked: Sequence[str]) -> dict[int, float]:
+    def scored(self, view: View, rows: Sequence[int], asked: Sequence[str]) -> dict[int, float]:
         """Return the BM25 score of some nodes."""
-        counts = self.counts_of(reader, asked) if rows else {}
-        there = [word for word in asked if counts.get(word)]
-        return dict(self._weighed(reader, sorted(rows), there, counts))
+        if not rows:
+            return {}
+        counted = self.words_of(view, asked)
+        there = [word for word in asked if counted.counts.get(word)]
+        return dict(self._weighed(view.reader, sorted(rows), there, counted))
 
-    def coverage(
-        self, reader: Reader, bodies: Sequence[BodyRow], asked: Mapping[str, float]
-    ) -> NDArray[np.float64]:
-        """Return which share of weighted words each node has, counted by their rarity."""
-        total, counts = reader.head().nodes, self.counts_of(reader, list(asked))
-        worth = {
-            word: weight * float(np.log1p((total - counts[word] + 0.5) / (counts[word] + 0.5)))
-            for word, weight in asked.items()
-        }
-        whole = sum(worth.values()) or 1.0
-        has = (set(node_words(body.name, body.content)) for body in bodies)
-        shares = (sum(worth[word] for word in worth.keys() & said) for said in has)
-        return np.fromiter(shares, np.float64, len(bodies)) / whole
-
-    def every(self, reader: Reader, asked: Sequence[str], keep: Keep, most: int) -> Found | None:
+    def every(self, view: View, asked: Sequence[str], most: int) -> Found | None:
         """Return (row, score) of all visible nodes with any of the words, best first.
 
-        None if there are more than `most` such nodes in the store.
+        None if there are more than `most` such nodes.
         """
+        reader, keep = view.reader, view.keep
+        if not is_whole(view):
+            counted = self.words_of(view, asked)
+            is_cut = any(count == INSIDE_MAX for count in counted.counts.values())
+            return None if is_cut else self.text(view, asked, most)
         counts = self.counts_of(reader, asked)
         there = [word for word in asked if counts[word]]
         if not there or sum(counts[word] for word in there) > most:
@@ -229,12 +264,15 @@ class StoreSearch:
         kept = keep([row for row, _ in found])
         return _tied_by_id(reader, [(row, score) for row, score in found if row in kept])
 
-    def strict(
-        self, reader: Reader, said: Sequence[str], phrase: bool, keep: Keep, most: int
-    ) -> Found:
+    def strict(self, view: View, said: Sequence[str], phrase: bool, most: int) -> Found:
         """Return (row, score) of the best nodes with all the words, or with the phrase."""
+        reader, keep = view.reader, view.keep
         if not said:
             return []
+        if not is_whole(view):
+            every = reader.texts.match_all(said, phrase, reader.head().nodes)
+            rows = sorted(keep([row for row, _ in every]))
+            return self._weighed(reader, rows, [*said], self.words_of(view, said))[:most]
         found = _until_enough(
             lambda deep: reader.texts.match_all(said, phrase, deep), keep, most, most
         )
@@ -261,10 +299,10 @@ class StoreSearch:
             return found
 
     def _weighed(
-        self, reader: Reader, rows: list[int], asked: list[str], counts: dict[str, int]
+        self, reader: Reader, rows: Sequence[int], asked: list[str], counted: WordCounts
     ) -> Found:
         """Return rows with their BM25 over all words of the question, best first, ties by id."""
-        total, average = reader.head().nodes, reader.texts.average_length() or 1.0
+        counts, total, average, _ = counted
         rarity = {
             word: float(np.log1p((total - counts[word] + 0.5) / (counts[word] + 0.5)))
             for word in asked
@@ -302,6 +340,31 @@ class StoreSearch:
     def close(self) -> None:
         """Save the nearest-neighbour index for the next time the store is opened."""
         self._nearby.close()
+
+
+def is_whole(view: View) -> bool:
+    """Return whether a view is the whole store."""
+    return tuple(view.worlds) == (ROOT_ROW,) and not view.within
+
+
+def _size_inside(view: View) -> int:
+    """Return how many nodes live in the worlds of a view or are members there, counted so far."""
+    reader, now = view.reader, to_micros(view.moment.now, "now")
+    newest = reader.placed.latest(view.worlds, reader.head().nodes + 1, now, INSIDE_NODES)
+    return len(view.keep_world(newest) if view.within else newest)
+
+
+def _newest_inside(view: View, said: Sequence[str]) -> list[int]:
+    """Return the newest visible nodes that have all of some words, a bounded number."""
+    texts = view.reader.texts
+    found = _until_enough(
+        lambda deep: [(row, 0.0) for row in texts.latest(said, deep)],
+        view.keep,
+        INSIDE_MAX,
+        DEPTH_GROWTH * INSIDE_MAX,
+        with_ties=False,
+    )
+    return [row for row, _ in found[:INSIDE_MAX]]
 
 
 def _until_enough(

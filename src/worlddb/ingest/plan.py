@@ -39,6 +39,7 @@ from worlddb.index.name_index import STATED, NameIndex
 from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
 from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.idempotency import WriteKey
+from worlddb.ingest.memory_parts import add_metadata, outlasting, without_unknown
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
 from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, ScopeName, born
@@ -140,7 +141,8 @@ class WritePlan:
     """What one write will do.
 
     `tiers` says which tier found a name that is used again; `linked` are the places, among the
-    edges of the draft, of those that are in the store already.
+    edges of the draft, of those that are in the store already. `outlasted` are memories with the
+    text of a drafted one that end earlier: the drafted one takes their place.
     """
 
     request: WriteRequest
@@ -150,6 +152,7 @@ class WritePlan:
     known: Mapping[str, Id]
     tiers: Mapping[str, str]
     linked: frozenset[int]
+    outlasted: Mapping[str, Id]
     guesses: Mapping[str, Sequence[Guess]]
     claims: Sequence[Claim]
     standing: Stood
@@ -172,6 +175,7 @@ def prepare(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
     known, guesses, tiers = resolved(resolver, request.draft, target.home_row)
+    outlasted = outlasting(reader, request.draft, known)
     request = replace(request, draft=without_unknown(request.draft, known))
     if before is not None:
         seen = resolver.seen(before.known.values())
@@ -197,6 +201,7 @@ def prepare(
         known=known,
         tiers=tiers,
         linked=_linked(reader, request.draft, known),
+        outlasted=outlasted,
         guesses=guesses,
         claims=claims,
         standing=stood,
@@ -282,19 +287,6 @@ def resolved(
     return known, guesses, tiers
 
 
-def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
-    """Return a draft without the words that may be names and are none the store knows."""
-    left_out = {node.key for node in draft.nodes if node.known_only and node.key not in known}
-    if not left_out:
-        return draft
-    return replace(
-        draft,
-        nodes=tuple(node for node in draft.nodes if node.key not in left_out),
-        edges=tuple(edge for edge in draft.edges if not {edge.source, edge.target} & left_out),
-        aliases={key: names for key, names in draft.aliases.items() if key not in left_out},
-    )
-
-
 def _same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dict[str, Id]:
     """Return which drafted children of a node that is in the store are in the store, too."""
     drafted = [node for node in draft.nodes if node.parent == key]
@@ -325,7 +317,9 @@ def judged(
     if home is not None and len(same) > 1:
         same = [body.row for body in reader.bodies(same) if body.parent == home] or same
     if same and (
-        len(same) == 1 or set(same) <= accepted_class(reader, same[:1], resolver.view.moment)
+        len(same) == 1
+        or set(same)
+        <= accepted_class(reader, same[:1], resolver.view.moment, inside=resolver.view.keep_world)
     ):
         return resolver.ident(same[0]), []
     return None, [
@@ -397,7 +391,9 @@ def apply(
     memory = outcome.ids.get(request.memory)
     if memory is not None:
         if request.metadata:
-            tx.add_metadata(memory, request.metadata)
+            add_metadata(tx, draft, request.memory, request.metadata, outcome.ids)
+        if (old := plan.outlasted.get(request.memory)) is not None:
+            tx.write_edge("supersedes", memory, old)
         if request.replaces is not None:
             tx.write_edge("supersedes", memory, request.replaces)
         if target.key is not None:

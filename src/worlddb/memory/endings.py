@@ -12,6 +12,7 @@ from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, Reje
 from worlddb.memory.results import Retired
 from worlddb.memory.scope_view import (
     CallerScopes,
+    filtered_view,
     find_memory,
     generations,
     inside_memories,
@@ -55,7 +56,12 @@ class MemoryEnder:
         return self._ended(tx, ends, ())
 
     def retire_all(
-        self, *, confirm: str | bool | None, at: Instant | None, scope: Mapping[str, Any]
+        self,
+        *,
+        where: Mapping[str, Any] | None,
+        confirm: str | bool | None,
+        at: Instant | None,
+        scope: Mapping[str, Any],
     ) -> Retired:
         """End every memory in a scope; see `Memory.retire_all`."""
         groups = self.scopes.named(scope, "retire_all")
@@ -65,7 +71,8 @@ class MemoryEnder:
         _check_time(at)
         with self.db.transaction(self.actor) as tx:
             with self.scopes.viewing(groups) as view:
-                ends = _ends(view, page(view, None, ALL))
+                chosen = filtered_view(self.db.engine, view, where)
+                ends = _ends(view, page(chosen, None, ALL))
             _end(tx, ends, at)
         return self._ended(tx, ends, ())
 

@@ -17,8 +17,16 @@ from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import check_when
 from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.endings import MemoryEnder
+from worlddb.memory.memory_marks import PINNED, Marks, Ttl
 from worlddb.memory.reads import MemoryReader
-from worlddb.memory.results import MemoryPage, Remembered, Retired, ScopePage, Written
+from worlddb.memory.results import (
+    MemoryPage,
+    PromptContext,
+    Remembered,
+    Retired,
+    ScopePage,
+    Written,
+)
 from worlddb.memory.scope_view import CallerScopes
 from worlddb.memory.scoped_graph import ScopedGraph
 from worlddb.memory.writes import MemoryWriter
@@ -30,6 +38,7 @@ from worlddb.world_db import WorldDB
 if TYPE_CHECKING:
     from worlddb.consolidate.background_consolidator import Background
     from worlddb.files.files import Files
+    from worlddb.ingest.pending_reader import PendingReader
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
 
@@ -44,7 +53,8 @@ class Memory(ScopedGraph):
     `extractor` reads texts ("rules", "verbatim" or your own); `recluster` says when the
     neighbourhood of what is new is resolved once more; `supersede` whether a memory ends the facts
     that it surely replaces; `actor` signs the commits. With `consolidate_every_s` the store is
-    consolidated in the background that often, until `close`; `background` tells how that went.
+    consolidated in the background that often, until `close`; `background` tells how that went. Long
+    texts that wait are read in the background, too (`read_pending`).
 
     Raises:
         InvalidInputError: a scope is badly named, or an option is wrong.
@@ -86,6 +96,7 @@ class Memory(ScopedGraph):
             )
         )
         self.background: Background | None = None
+        self._pending: PendingReader | None = None
         if consolidate_every_s is not None:
             self._start(consolidate_every_s)
 
@@ -96,9 +107,22 @@ class Memory(ScopedGraph):
         try:
             self.background = Background(self.db, every_s=every_s)
             self.background.start()
+            self.read_pending()
         except BaseException:
             self.close()
             raise
+
+    def read_pending(self) -> None:
+        """Read texts that were too long for their write, in the background, until `close`.
+
+        Servers do so. It works one text at a time and a tenth of the time, and closing does not
+        wait for it. What waits for a language model is left to `db.extract_pending`.
+        """
+        from worlddb.ingest.pending_reader import PendingReader
+
+        if self._pending is None and self.db.why_read_only is None:
+            self._pending = PendingReader(self.db.engine.ingestion)
+            self._pending.start()
 
     def _use(self, writer: MemoryWriter) -> None:
         """Write as this writer does, and read and end memories in its scopes."""
@@ -145,6 +169,8 @@ class Memory(ScopedGraph):
         """Close the store, unless it was given open. Calling it twice does nothing."""
         if self.background is not None:
             self.background.stop()
+        if self._pending is not None:
+            self._pending.stop()
         if self._owns:
             self.db.close()
 
@@ -172,6 +198,10 @@ class Memory(ScopedGraph):
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        pin: bool = False,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
         names: str | Sequence[str] | None = None,
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
@@ -185,6 +215,10 @@ class Memory(ScopedGraph):
 
         `names` are the entities that the text is about, such as `["Sarah Chen"]`; `aliases` are
         other names of entities in it, such as `{"Sarah Chen": ["SC"]}`, or a list for one name.
+
+        `tags` are words to filter by. A pinned memory (`pin`) is given first by `context`. After
+        `expires_at`, or `ttl` from now ("30d", "12h", seconds), it is neither listed nor recalled;
+        a question as of an earlier time still finds it.
 
         The memory lives in the first scope (user before agent, app and run) and is a member of the
         others. What is known already is not written twice: the memory that says so gets the
@@ -201,7 +235,13 @@ class Memory(ScopedGraph):
             either(text, messages),
             at=at,
             source=source,
-            metadata=metadata,
+            marks={
+                "metadata": metadata,
+                "tags": tags,
+                "pin": pin,
+                "expires_at": expires_at,
+                "ttl": ttl,
+            },
             names=names,
             aliases=aliases,
             idempotency_key=idempotency_key,
@@ -217,12 +257,16 @@ class Memory(ScopedGraph):
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
         extractor: Extractor | str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written:
         """Replace a memory: a new memory supersedes the old one, in the same scopes.
 
-        The old one ends when the new one begins (now, or `at`), and can still be read.
+        The old one ends when the new one begins (now, or `at`), and can still be read. The new one
+        keeps its metadata, tags, pin and end, unless others are given.
 
         Raises:
             InvalidInputError: not one id, no text, or `at` is before it began.
@@ -236,10 +280,32 @@ class Memory(ScopedGraph):
             text,
             at=at,
             source=source,
-            metadata=metadata,
+            marks={"metadata": metadata, "tags": tags, "expires_at": expires_at, "ttl": ttl},
             extractor=extractor,
             scope=scope,
         )
+
+    def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered:
+        """Pin a memory: `context` gives it first, whatever the question.
+
+        Raises:
+            InvalidInputError: not an id, or the start of several.
+            NotFoundError: there is no such memory here.
+            ConflictError: it has ended, or the store is busy.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError: the store cannot be written.
+        """
+        self._writer.mark(id, Marks(metadata={PINNED: True}, expires=None), scope)
+        return self.read(id, **scope)
+
+    def unpin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered:
+        """Take the pin from a memory; it stays remembered.
+
+        Raises:
+            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as `pin`.
+        """
+        self._writer.mark(id, Marks(metadata={PINNED: False}, expires=None), scope)
+        return self.read(id, **scope)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -253,6 +319,7 @@ class Memory(ScopedGraph):
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
@@ -266,8 +333,11 @@ class Memory(ScopedGraph):
 
         A hit is inside every kind of scope that is given, and inside any of several values of one.
         `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
-        is asked, for words like "last week". With `summaries="first"` a summary takes the place of
-        the details it was derived from, and summaries come before the rest.
+        is asked, for words like "last week". `where` is a filter that holds before anything is
+        ranked: `{"project": "x", "priority": {"$gte": 2}}`, with `$eq $ne $in $nin $gt $gte $lt
+        $lte $exists $contains $and $or $not`, over metadata keys, tags, type, source, speaker and
+        the times valid_from, valid_to and known_from. With `summaries="first"` a summary takes the
+        place of the details it was derived from, and summaries come before the rest.
 
         Raises:
             InvalidInputError: an empty or huge question, or an argument is wrong.
@@ -282,6 +352,7 @@ class Memory(ScopedGraph):
             as_of=as_of,
             known_at=known_at,
             types=types,
+            where=where or None,
             include_retired=include_retired,
             at=at,
             summaries=summaries,
@@ -298,11 +369,13 @@ class Memory(ScopedGraph):
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> MemoryPage:
         """Return the memories directly in a scope, the latest first, a page at a time.
 
-        With `types`, only memories of these types, such as Memory or Session.
+        With `types`, only memories of these types, such as Memory or Session; with `where`, only
+        those that the filter is true of, as in `recall`.
 
         Raises:
             InvalidInputError: an argument is wrong, or no page begins at that cursor.
@@ -315,6 +388,7 @@ class Memory(ScopedGraph):
             as_of=as_of,
             known_at=known_at,
             types=types,
+            where=where or None,
             scope=scope,
         )
 
@@ -336,6 +410,41 @@ class Memory(ScopedGraph):
             RejectedError: the scope is outside the bounds of this memory.
         """
         return self._reader.read(id, as_of=as_of, known_at=known_at, scope=scope)
+
+    def context(
+        self,
+        query: str | None = None,
+        *,
+        max_tokens: int = 1_000,
+        k: int = 10,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        where: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> PromptContext:
+        """Return what is remembered as ready text for a prompt, of at most `max_tokens` tokens.
+
+        First what is pinned, then memories with the tag `instruction`, then what is known about
+        the user, then the hits of the question, or the latest memories without one. The text has
+        dates and ids and says that it is data; its budget counts everything that is in it.
+
+        Raises:
+            InvalidInputError: an argument is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+            ProviderError: the embedder failed or is missing.
+        """
+        from worlddb.memory.prompt_context import prompt_context
+
+        return prompt_context(
+            self._reader,
+            query,
+            max_tokens=max_tokens,
+            k=k,
+            as_of=as_of,
+            known_at=known_at,
+            where=where,
+            scope=scope,
+        )
 
     def list_scopes(
         self,
@@ -403,20 +512,22 @@ class Memory(ScopedGraph):
     def retire_all(
         self,
         *,
+        where: Mapping[str, Any] | None = None,
         confirm: str | bool | None = None,
         at: Instant | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Retired:
         """End every memory in a scope, as `retire` does; the scope stays.
 
-        `confirm`, if given, has to be True or the scope's value.
+        With `where`, only the memories that the filter is true of, as in `recall`. `confirm`, if
+        given, has to be True or the scope's value.
 
         Raises:
             InvalidInputError: no scope is named, or another scope is confirmed.
             RejectedError: the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
         """
-        return self._ender.retire_all(confirm=confirm, at=at, scope=scope)
+        return self._ender.retire_all(where=where, confirm=confirm, at=at, scope=scope)
 
     def purge_scope(
         self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]

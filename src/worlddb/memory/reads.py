@@ -12,6 +12,7 @@ from worlddb.memory.results import MemoryPage, Remembered, Scope, ScopePage
 from worlddb.memory.scope_view import (
     SESSION,
     CallerScopes,
+    filtered_view,
     find_memory,
     page,
     present_rows,
@@ -20,6 +21,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.memory.summary_order import summaries_first
 from worlddb.model.address import Id
+from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
 from worlddb.model.records import KINDS, SCOPE, AsOf, Node, ScopeKind, ScopeName, scope_named
 from worlddb.model.visible_text import said_by
@@ -60,6 +62,7 @@ class MemoryReader:
         as_of: Instant | None,
         known_at: Instant | None,
         types: Sequence[str] | None,
+        where: Mapping[str, Any] | None,
         include_retired: bool,
         at: Instant | None,
         summaries: Literal["first"] | None,
@@ -71,6 +74,8 @@ class MemoryReader:
 
         if isinstance(query, str) and not query.strip() and names is None:
             raise InvalidInputError("query: give a question of at least one word, or names")
+        if where is not None:
+            condition_of(where)
         if summaries not in (None, "first"):
             raise InvalidInputError(f"summaries {summaries!r:.40}: use 'first' or leave it out")
         groups = self.scopes.groups(scope)
@@ -90,12 +95,13 @@ class MemoryReader:
                 scope=worlds[0],
                 within=worlds[1:],
                 settings=settings,
+                where=where,
                 include_superseded=include_retired,
                 **options,
             )
             if summaries == "first":
                 with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
-                    found = summaries_first(found, view, max_tokens)
+                    found = summaries_first(found, self._filtered(view, where), max_tokens)
             return self._without_strangers(found, known_at)
         # No memory was written for that scope yet. A wrong argument is an error all the same.
         question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
@@ -129,6 +135,7 @@ class MemoryReader:
         as_of: Instant | None,
         known_at: Instant | None,
         types: Sequence[str] | None,
+        where: Mapping[str, Any] | None,
         scope: Mapping[str, Any],
     ) -> MemoryPage:
         """Return a page of memories; see `Memory.list`."""
@@ -138,13 +145,18 @@ class MemoryReader:
         with self.scopes.viewing(
             groups, as_of=as_of, known_at=known_at, ended=include_retired
         ) as view:
-            rows = page(view, self._place(view, cursor), limit + 1, chosen)
+            place = self._place(view, cursor)
+            rows = page(self._filtered(view, where), place, limit + 1, chosen)
             shown = rows[:limit]
             memories = self._remembered(view, shown, TURNS_LISTED)
         more = len(rows) > limit
         return MemoryPage(
             memories=memories, next_cursor=str(memories[-1].id) if more and memories else None
         )
+
+    def _filtered(self, view: View, where: Mapping[str, Any] | None) -> View:
+        """Return a view of what a filter leaves."""
+        return filtered_view(self.db.engine, view, where)
 
     def read(
         self,

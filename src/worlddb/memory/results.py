@@ -116,6 +116,30 @@ class MemoryPage(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromptContext(Plain):
+    """What is remembered as text for a prompt; empty if nothing is.
+
+    `tokens` is what the text takes, rather too many than too few. `ids` are the memories in it, in
+    their order, `pinned` those that were pinned; `left_out` counts those that did not fit.
+    """
+
+    text: str
+    tokens: int
+    ids: tuple[Id, ...] = ()
+    pinned: tuple[Id, ...] = ()
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __contains__(self, part: str) -> bool:
+        return part in self.text
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scope(Plain):
     """A registered identity: whose memory it is."""
 

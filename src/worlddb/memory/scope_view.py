@@ -12,9 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from worlddb.engine import Engine
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.ingest.idempotency import KEY
 from worlddb.model.address import EMPTY, ID_BYTES, Id, parse_prefix
+from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.records import (
     KINDS,
@@ -179,6 +181,7 @@ def _by_kind(groups: Groups) -> dict[str, tuple[ScopeName, ...]]:
 
 SESSION = "Session"
 LIKE_MAX = 1_000  # Ids that share a prefix; with more the prefix is too short anyway.
+FEW_MAX = 4_096  # Rows that a filter may leave to be looked at at once instead of page by page.
 CHUNK = 500  # Rows read at once while a page is filled; a page is seldom longer.
 SHOWN = 3  # Ids that an error names: enough to see which digits are missing.
 
@@ -282,6 +285,17 @@ def _candidates(reader: Reader, given: bytes | str) -> list[Id]:
     return reader.ids_like("nodes", prefix, LIKE_MAX)
 
 
+def filtered_view(engine: Engine, view: View, where: Mapping[str, Any] | None) -> View:
+    """Return a view of what a filter leaves of it.
+
+    Raises:
+        InvalidInputError: the filter is wrong.
+    """
+    if where is not None:
+        view.where = engine.search.row_filter(view.reader, condition_of(where), view.moment.known)
+    return view
+
+
 def page(
     view: View, before: int | None, most: int, types: Sequence[str] | None = None
 ) -> list[int]:
@@ -294,9 +308,12 @@ def page(
     reader, moment = view.reader, view.moment
     last = reader.head().nodes + 1 if before is None else before
     found: list[int] = []
-    worlds = _smallest(view, last)
+    few = None if view.where is None else view.where.few(FEW_MAX)
+    worlds = _smallest(view, last) if few is None else view.worlds
+    left = None if few is None else _directly_in(view, few, last)
     while len(found) < most:
-        rows = _placed(view, worlds, last, CHUNK)
+        rows = _placed(view, worlds, last, CHUNK) if left is None else left
+        left = None if left is None else []
         if not rows:
             break
         last = rows[-1]
@@ -309,6 +326,13 @@ def page(
         derived = reader.edges_at(memories, "out", ("derived_from",), moment.known)
         found += sorted(set(memories) - {item.source for item in derived}, reverse=True)
     return found[:most]
+
+
+def _directly_in(view: View, rows: Iterable[int], before: int) -> list[int]:
+    """Return those of some rows below `before` that are directly in the worlds, latest first."""
+    worlds = set(view.worlds)
+    holders = _holders(view.reader, (row for row in rows if row < before), view.moment)
+    return sorted((row for row, held in holders.items() if held & worlds), reverse=True)
 
 
 def _smallest(view: View, before: int) -> Sequence[int]:

@@ -14,6 +14,7 @@ from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
 from worlddb.ingest.ingestion import ended_by
 from worlddb.ingest.plan import Outcome, Target, WriteRequest
 from worlddb.ingest.stated_names import Aliases, stated_names
+from worlddb.memory.memory_marks import Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     SESSION,
@@ -110,7 +111,7 @@ class MemoryWriter:
         *,
         at: Instant | None,
         source: str | Sequence[str] | None,
-        metadata: Mapping[str, Any] | None,
+        marks: Mapping[str, Any],
         names: str | Sequence[str] | None,
         aliases: Aliases | None,
         idempotency_key: str | None,
@@ -119,7 +120,8 @@ class MemoryWriter:
     ) -> Written:
         """Remember messages; see `Memory.write`."""
         scopes = tuple(name for group in self.scopes.written(scope) for name in group)
-        encode_metadata(metadata, self.engine.limits)
+        given = marks_of(now=self.engine.clock(), **marks)
+        encode_metadata(given.metadata, self.engine.limits)
         stated = stated_names(names, aliases)
         destination = ScopeDestination(
             scopes,
@@ -139,7 +141,7 @@ class MemoryWriter:
         draft, waiting = ingestion.draft(
             messages, at, self.extractor if extractor is None else extractor, last
         )
-        draft = stated.added_to(draft)
+        draft = given.ending(stated.added_to(draft))
         request = WriteRequest(
             draft=draft,
             memory=draft.nodes[0].key,
@@ -147,7 +149,7 @@ class MemoryWriter:
             target=target,
             actor=self.actor,
             source=source,
-            metadata=metadata,
+            metadata=given.metadata,
             waiting=waiting,
             supersede=self.supersede,
         )
@@ -160,7 +162,7 @@ class MemoryWriter:
         *,
         at: Instant | None,
         source: str | Sequence[str] | None,
-        metadata: Mapping[str, Any] | None,
+        marks: Mapping[str, Any],
         extractor: Extractor | str | None,
         scope: Mapping[str, Any],
     ) -> Written:
@@ -168,7 +170,8 @@ class MemoryWriter:
         if not isinstance(text, str):
             raise InvalidInputError(f"text: give text, not {type(text).__name__}")
         messages_of(text)  # An empty text is refused, as by `write`.
-        encode_metadata(metadata, self.engine.limits)
+        given = marks_of(now=self.engine.clock(), **marks)
+        encode_metadata(given.metadata, self.engine.limits)
         reach = self.scopes.reach(scope)
         with self.scopes.viewing(reach, ended=True) as view:
             row, old = find_memory(view, id)
@@ -176,14 +179,17 @@ class MemoryWriter:
             target = destination.locate(view.reader)
             names = scopes_of(view.reader, [row], view.moment)[row]
             last = view.reader.head().time
-        if same_text(text, old.content):
-            return self._written(old.id, names)
+        if same_text(text, old.content) and not self._outlasts(given, old):
+            return self._marked(old, names, given)
         speaker = old.name if old.type == "Turn" else "user"
         draft, waiting = self.engine.ingestion.draft(
             [Message(text=text, speaker=speaker)],
             self._beginning(old, at, last),
             self.extractor if extractor is None else extractor,
         )
+        if given.expires is None and old.valid_to is not None:
+            given = replace(given, expires=to_micros(old.valid_to, "valid_to"))
+        draft = given.ending(draft)
         parent = None if target.anchors[AROUND] == target.home else AROUND
         first = replace(draft.nodes[0], type=old.type, name=old.name, parent=parent)
         request = WriteRequest(
@@ -193,12 +199,34 @@ class MemoryWriter:
             target=target,
             actor=self.actor,
             source=source,
-            metadata={**old.metadata, **(metadata or {})},
+            metadata={**old.metadata, **(given.metadata or {})},
             waiting=waiting,
             supersede=self.supersede,
             replaces=old.id,
         )
         return self._commit(request, names)
+
+    def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
+        """Mark a memory; see `Memory.pin`."""
+        with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
+            row, old = find_memory(view, id)
+            _refuse_ended(view, row, old, whole=True)
+        self._marked(old, (), marks)
+
+    def _outlasts(self, given: Marks, old: Node) -> bool:
+        """Return whether a memory shall be true for longer than it is."""
+        if given.expires is None or old.valid_to is None:
+            return False
+        return given.expires > to_micros(old.valid_to, "valid_to")
+
+    def _marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
+        """Give a memory that stays as it is its marks; its end may only come earlier."""
+        with self.engine.ingestion.transact(self.actor) as tx:
+            if given.metadata:
+                tx.add_metadata(old.id, given.metadata)
+            if given.expires is not None:
+                tx.retire(old.id, at=from_micros(given.expires))
+        return self._written(old.id, names, commit=tx.commit)
 
     def _commit(self, request: WriteRequest, names: Sequence[ScopeName]) -> Written:
         ingestion = self.engine.ingestion
@@ -320,13 +348,13 @@ def _homes(view: View, row: int) -> tuple[Id, Id, list[Id]]:
     return Id(above.id), Id(around.id), others
 
 
-def _refuse_ended(view: View, row: int, node: Node) -> None:
-    """Refuse to amend what has ended, or what is more than one text.
+def _refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
+    """Refuse to amend what has ended, or what is more than one text; with `whole`, it may be.
 
     Raises:
         ConflictError: the memory has ended, or it is a session.
     """
-    if node.type == SESSION:
+    if node.type == SESSION and not whole:
         raise ConflictError(f"{node.id.short} is a whole session; amend one of its turns")
     if view.moment.holds(node):
         return

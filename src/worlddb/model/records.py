@@ -29,7 +29,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from blake3 import blake3
 
@@ -37,6 +37,9 @@ from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id, encode_field, node_address, pack_int
 from worlddb.model.inputs import Instant, encode_text, from_micros
 from worlddb.model.visible_text import said_by, visible
+
+if TYPE_CHECKING:
+    from worlddb.model.conditions import Condition
 
 Direction = Literal["out", "in", "both"]
 ProposalStatus = Literal["pending", "accepted", "rejected", "withdrawn"]
@@ -289,7 +292,7 @@ class Op:
     id: Id | None = None
     start: Instant | None = None
     end: Instant | None = None
-    where: tuple[tuple[str, Any], ...] = ()
+    where: Condition | None = None
     as_of: AsOf = NOW
     on: bool = True
     count: int = 0

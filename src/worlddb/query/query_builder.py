@@ -16,6 +16,7 @@ from typing import Any, get_args
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.index.search import Search
 from worlddb.model.address import ID_BYTES, Id, parse_prefix
+from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
     check_direction,
@@ -30,7 +31,6 @@ from worlddb.query.pipeline import SETTINGS, Bounds, Execution, execute, settled
 from worlddb.query.start_set import WIDE_MAX
 from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader, Store
-from worlddb.view.node_filters import check_where
 from worlddb.view.visibility import find, inside, moment_of
 
 HOPS_MAX = 100
@@ -134,7 +134,7 @@ def _step(op: Op) -> str:
         "traverse": f"traverse {', '.join(op.types)} {op.direction}, up to {op.hops} hops",
         "filter_type": f"keep {', '.join(op.types)}",
         "filter_time": f"keep what is valid in [{op.start or '…'}, {op.end or '…'})",
-        "where": f"keep where {', '.join(f'{key} is {value!r:.40}' for key, value in op.where)}",
+        "where": f"keep where {op.where}",
         "in_world": f"look inside world {other} from here on",
         "as_of": f"look at what was true at {op.as_of.valid or 'now'}, "
         f"known at {op.as_of.known or 'now'}, from here on",
@@ -280,17 +280,18 @@ class QueryBuilder:
         return self._then(Op(kind="filter_time", start=start, end=end))
 
     def where(self, metadata: Mapping[str, Any] | None = None, **keys: Any) -> QueryBuilder:
-        """Keep nodes whose metadata has these values: `where(status="open", tag=["a", "b"])`.
+        """Keep nodes that a filter is true of: `where(status="open", tag=["a", "b"])`.
 
-        A list of values means any of them; a list in the metadata has each of its values. None
-        means that the key is not there.
+        A key is a metadata key, or type, source, speaker, valid_from, valid_to or known_from. A
+        list of values means any of them; a list in the metadata has each of its values. None means
+        that the key is not there. Operators: `where({"priority": {"$gte": 2}})`.
 
         Raises:
-            InvalidInputError: no key, or a value that is no text, number, truth value or list.
+            InvalidInputError: no key, an unknown operator, or a value that cannot be compared.
         """
         if metadata is not None and not isinstance(metadata, Mapping):
             raise InvalidInputError(f"where: give a mapping of metadata, not {metadata!r:.100}")
-        return self._then(Op(kind="where", where=check_where({**(metadata or {}), **keys})))
+        return self._then(Op(kind="where", where=condition_of({**(metadata or {}), **keys})))
 
     def where_connected(self, type: str, direction: Direction, id: bytes | str) -> QueryBuilder:
         """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node.

@@ -54,8 +54,7 @@ def find_rows(
         if interior is None:
             if most is None and text is not None and match == "any":
                 wide = search.wide()
-                said = asked(text, wide.languages(reader))
-                every = wide.every(reader, said, view.keep, WIDE_MAX)
+                every = wide.every(view, asked(text, wide.languages(reader)), WIDE_MAX)
                 if every is not None:
                     return StartSet([row for row, _ in every])
             wanted = min(WIDE_MAX if most is None else most, nodes)
@@ -124,12 +123,12 @@ def _wide(
         wanted = checked_vector(search, vector)
         return wide.nearest(reader, search.vectors(), wanted, keep, most)
     if match != "any":
-        found = wide.strict(reader, words(text), match == "phrase", keep, most)
+        found = wide.strict(view, words(text), match == "phrase", most)
         for code in sorted(wide.languages(reader)):
-            found += wide.strict(reader, words(text, code), match == "phrase", keep, most)
+            found += wide.strict(view, words(text, code), match == "phrase", most)
         best = dict(sorted(found, key=lambda item: item[1]))  # of two scores the better one
         return [(row, best[row]) for row in dict.fromkeys(row for row, _ in found)][:most]
-    return wide.text(reader, asked(text, wide.languages(reader)), keep, most)
+    return wide.text(view, asked(text, wide.languages(reader)), most)
 
 
 def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:

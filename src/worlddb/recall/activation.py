@@ -133,7 +133,7 @@ class Spreading:
             rows = self._subjects(owner or asker)
             if owner and not rows:
                 firsts = self._names.first_named(folded(" ".join(said_words(owner))))
-                rows = one_person(self._reader, firsts, self._moment, self._classes)
+                rows = one_person(self._names, self._reader, firsts, self._moment, self._classes)
             if not rows:
                 continue
             same = self._class_of(rows)
@@ -267,7 +267,8 @@ class Spreading:
         """Return nodes with those accepted as the same, as far as they are inside."""
         if not self._classes:
             return set(rows)
-        return self._names.inside(accepted_class(self._reader, rows, self._moment))
+        inside = self._names.inside
+        return inside(accepted_class(self._reader, rows, self._moment, inside=inside))
 
     def _texts_of_each(self, entities: Iterable[int]) -> dict[int, Mapping[int, GraphStep]]:
         """Return the texts about each entity's class, with the last step to each text."""
@@ -325,12 +326,17 @@ class Spreading:
         targets = sorted(rows)
         numbers: Sequence[int] = ()
         if moment.known is None:
-            numbers = reader.sweep.saying(targets, REFERENCES[0], said)
+            numbers = self._from_inside(reader.sweep.saying(targets, REFERENCES[0], said))
             found = reader.edges(numbers) if len(numbers) <= SCALARS.references_max else None
         else:
             found = reader.edges_at(targets, "in", REFERENCES, moment.known)
-            if said == ABOUT_METADATA:
-                found = [item for item in found if item.edge.metadata.get(ROLE) == ABOUT]
+            inside = self._names.inside({item.source for item in found})
+            found = [
+                item
+                for item in found
+                if item.source in inside
+                and (said != ABOUT_METADATA or item.edge.metadata.get(ROLE) == ABOUT)
+            ]
             found = found if len(found) <= SCALARS.references_max or self._newest else None
         if found is None and self._newest:
             found = reader.edges(numbers[-SCALARS.references_max :])
@@ -338,6 +344,23 @@ class Spreading:
             each = targets if len(targets) > 1 else []
             return [item for one in each for item in self._arriving({one}, said)]
         return [item for item in found if moment.holds(item.edge)]
+
+    def _from_inside(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Return edges that come from inside the view, the newest, one more than are read.
+
+        What others refer to a node must not make it a hub for who cannot see them.
+        """
+        most = SCALARS.references_max + 1
+        if len(numbers) < most:
+            return numbers
+        kept: list[int] = []
+        for end in range(len(numbers), 0, -most):
+            found = self._reader.edges(numbers[max(0, end - most) : end])
+            inside = self._names.inside({item.source for item in found})
+            kept[:0] = [item.row for item in found if item.source in inside]
+            if len(kept) >= most:
+                break
+        return kept[-most:]
 
 
 class GraphLane:

@@ -25,7 +25,7 @@ from worlddb.index.name_index import (
     said_words,
     unqualified,
 )
-from worlddb.index.store_search import CANDIDATES_MAX
+from worlddb.index.store_search import CANDIDATES_MAX, is_whole
 from worlddb.language.text_tokens import STOP, folded, words
 from worlddb.model.records import NOT_NAMED
 from worlddb.store.interface import Reader
@@ -116,7 +116,7 @@ def question_names(
     found = [(span.first, rows) for span, rows in said]
     for number, first in said_firsts(question).items():
         if number not in taken:
-            rows = one_person(reader, names.first_named(first), moment, classes)
+            rows = one_person(names, reader, names.first_named(first), moment, classes)
             found += [(number, rows)] if rows else []
             taken |= {number} if rows else set()
     for number, key in unknown_names(question, taken):
@@ -136,7 +136,7 @@ def named_rows(
     key = name_key(name)
     if rows := names.bearers_of([key]).get(key):
         return set(rows)
-    return one_person(reader, names.first_named(key), moment, classes) or set().union(
+    return one_person(names, reader, names.first_named(key), moment, classes) or set().union(
         *names.like(key).values()
     )
 
@@ -174,7 +174,9 @@ def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
     return names[:UNKNOWN_NAMES_MAX]
 
 
-def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: bool) -> set[int]:
+def one_person(
+    names: KnownNames, reader: Reader, rows: Iterable[int], moment: Moment, classes: bool
+) -> set[int]:
     """Return the nodes that bear a first name if at the moment they are one person, else none."""
     bearers = set(rows)
     if not bearers or len(bearers) > BEARERS_MAX:
@@ -182,7 +184,9 @@ def one_person(reader: Reader, rows: Iterable[int], moment: Moment, classes: boo
     found = reader.nodes(bearers, moment.known).items()
     bearers = {row for row, node in found if moment.holds(node)}
     if len(bearers) > 1:
-        same = accepted_class(reader, {min(bearers)}, moment) if classes else set()
+        if not classes:
+            return set()
+        same = accepted_class(reader, {min(bearers)}, moment, inside=names.inside)
         return bearers if bearers <= same else set()
     return bearers
 
@@ -240,7 +244,18 @@ class StoreNames:
     def __init__(self, view: View, counts: Callable[[Sequence[str]], Mapping[str, int]]) -> None:
         self._view = view
         self._reader = view.reader
+        self._is_whole = is_whole(view)
         self._counts = counts  # how many nodes contain each word
+
+    def _named(self, said: Sequence[str]) -> list[int]:
+        """Return the nodes whose names have the words as a phrase; none if that is too common.
+
+        Inside a world it does not matter how common the words are outside of it.
+        """
+        counts = self._counts(said) if said and self._is_whole else dict.fromkeys(said, 1)
+        if not said or not 0 < min(counts[word] for word in said) <= CANDIDATES_MAX:
+            return []
+        return self._reader.texts.named(" ".join(said))
 
     def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
         """Return the nodes of each key that is a name.
@@ -256,13 +271,15 @@ class StoreNames:
             for world in worlds
             for kind in ("=", "n:", "o:")
         ]
-        filed = self._reader.lookups.find(numbers, BEARERS_MAX)
+        # Among all names, those of others must not take the places of the caller's own.
+        most = BEARERS_MAX if self._is_whole else self._reader.head().nodes
+        filed = self._reader.lookups.find(numbers, most)
         rows = {row for found in filed.values() for row in found} | self._unfiled(sorted(wanted))
         known: dict[str, set[int]] = {}
         for row, name in self._names(self._view.keep_world(rows)):
             for key in {name_key(name), name_key(unqualified(name))} & wanted:
                 known.setdefault(key, set()).add(row)
-        return known
+        return {key: rows for key, rows in known.items() if len(rows) <= BEARERS_MAX}
 
     def _unfiled(self, keys: Sequence[str]) -> set[int]:
         """Return nodes that the name index has not reached and that may have one of the names.
@@ -280,12 +297,7 @@ class StoreNames:
             return rows | set(range(nodes + 1, head.nodes + 1))
         if len(keys) > SEARCHED_KEYS_MAX:
             return rows
-        counts = self._counts(list(dict.fromkeys(word for key in keys for word in words(key))))
-        for key in keys:
-            said = words(key)
-            if said and 0 < min(counts.get(word, 0) for word in said) <= CANDIDATES_MAX:
-                rows.update(reader.texts.named(" ".join(said)))
-        return rows
+        return rows.union(*(self._named(words(key)) for key in keys))
 
     def _names(self, rows: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Yield the names and aliases of nodes, as known at the moment."""
@@ -300,15 +312,9 @@ class StoreNames:
 
     def first_named(self, first: str) -> Iterable[int]:
         """Return the nodes with a first name, and more names than that."""
-        said = words(first)
-        counts = self._counts(said)
-        if not said or not 0 < min(counts[word] for word in said) <= CANDIDATES_MAX:
-            return ()
-        rows = self._reader.texts.named(" ".join(said))
+        rows = sorted(self._view.keep_world(self._named(words(first))))
         bodies = self._reader.bodies(rows, self._view.moment.known)
-        return self._view.keep_world(
-            body.row for body in bodies if first_name(body.type, body.name) == first
-        )
+        return [body.row for body in bodies if first_name(body.type, body.name) == first]
 
     def like(self, key: str) -> Mapping[str, set[int]]:
         """Return names that are like a key, misspelled or longer, each with its nodes.
@@ -316,10 +322,7 @@ class StoreNames:
         The text index finds nodes that have one of the words; a name of one word that is misspelled
         is not found.
         """
-        rows: set[int] = set()
-        for word, count in self._counts(words(key)).items():
-            if 0 < count <= CANDIDATES_MAX:
-                rows.update(self._reader.texts.named(word))
+        rows = {row for word in dict.fromkeys(words(key)) for row in self._named([word])}
         known: dict[str, set[int]] = {}
         for row, name in self._names(self._view.keep_world(rows)):
             known.setdefault(name_key(name), set()).add(row)

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
+from worlddb.index.bm25 import Bm25
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
@@ -41,8 +42,9 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
 from worlddb.language.ranking_features import question_parts, weights_of
-from worlddb.language.text_tokens import asked
+from worlddb.language.text_tokens import asked, node_words
 from worlddb.language.year_spans import asked_years
+from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
     check_names,
@@ -82,6 +84,8 @@ Vector = NDArray[np.float32]
 LANES = ("text", "vector", "graph")
 QUESTION_BYTES_MAX = 1 << 16
 """Long enough for a pasted page; every word of a question costs time."""
+FEW_TEXTS_MAX = 1_200  # So many texts are scored one by one in the time of a search by words.
+FEW_VECTORS_MAX = 8_192  # So many vectors are read and compared in the time of a deep search.
 SKIPPED_TIMES = 4
 """With a budget of tokens, hits that do not fit are skipped: so many times `k` are looked at."""
 
@@ -227,7 +231,8 @@ class Recaller:
                 parts=parts,
                 ways={} if found.graph is None else found.graph.ways,
             )
-            if vector is not None and self.question.settings.worlds and view.types is None:
+            is_plain = view.types is None and view.where is None
+            if vector is not None and self.question.settings.worlds and is_plain:
                 ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector, view)
         return self._answered(ranking)
 
@@ -362,6 +367,8 @@ class Recaller:
                 rows_inside = np.fromiter(kept, np.int64, len(kept))
             within &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
         seen &= within
+        if view.where is not None:
+            seen &= view.where.mask(np.frombuffer(interior.rows, dtype=np.int64))
         if view.chosen is not None:
             kept = view.chosen({interior.rows[at] for at in np.flatnonzero(seen).tolist()})
             seen[:] = False
@@ -405,10 +412,19 @@ class Recaller:
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
             said = asked(text, wide.languages(self.reader))
-            found["text"] = dict(wide.text(self.reader, said, view.keep, depth))
+            few = self._few(FEW_TEXTS_MAX)
+            if few is None:
+                found["text"] = dict(wide.text(view, said, depth))
+            else:
+                found["text"] = _best_of(wide.scored(view, few, said), depth)
         if vector is not None:
-            nearest = wide.nearest(self.reader, self.search.vectors(), vector, view.keep, depth)
-            found["vector"] = dict(nearest)
+            few = self._few(FEW_VECTORS_MAX)
+            vectors = self.search.vectors()
+            if few is None:
+                found["vector"] = dict(wide.nearest(self.reader, vectors, vector, view.keep, depth))
+            else:
+                cosines = np.vecdot(vectors.load(self.reader, few), vector).tolist()
+                found["vector"] = _best_of(dict(zip(few, cosines, strict=True)), depth)
         graph = None
         if settings.weights.get("graph"):
             graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
@@ -420,7 +436,7 @@ class Recaller:
         rows = sorted({row for lane in found.values() for row in lane})
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
-            found["text"] |= wide.scored(self.reader, left, said)
+            found["text"] |= wide.scored(view, left, said)
         if graph is not None:
             graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
@@ -463,10 +479,17 @@ class Recaller:
         return replace(found, lanes=lanes, closely=None)
 
     def _wide_coverage(self, bodies: Sequence[BodyRow]) -> Scores:
-        """Return which share of the question's words each candidate has."""
-        wide = self.search.wide()
-        said = asked(self.question.text, wide.languages(self.reader))
-        return wide.coverage(self.reader, bodies, weights_of(said, SCALARS.frame_weight))
+        """Return which share of the question's words each candidate has; rare is rare among them."""
+        index = Bm25()
+        for body in bodies:
+            index.add(node_words(body.name, body.content))
+        said = asked(self.question.text, self.search.wide().languages(self.reader))
+        return index.coverage(weights_of(said, SCALARS.frame_weight))
+
+    def _few(self, most: int) -> list[int] | None:
+        """Return all that can be found, if a filter leaves at most so many; else None."""
+        rows = None if self.view.where is None else self.view.where.few(most)
+        return None if rows is None else sorted(self.view.keep(rows))
 
     def _best(self, scored: Mapping[int, float]) -> list[int]:
         """Return rows in the order in which a lane ranks them."""
@@ -482,6 +505,12 @@ class Recaller:
         spreading = Spreading(names, self.reader, self.moment, classes)
         said = self.question.text, self.question.names
         return GraphLane(spreading, *said, weighing.asker, weighing.graph)
+
+
+def _best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
+    """Return the best of some rows that have a score above 0, ties in the order of writing."""
+    order = sorted((row for row in scored if scored[row] > 0), key=lambda row: (-scored[row], row))
+    return {row: scored[row] for row in order[:most]}
 
 
 def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
@@ -523,10 +552,12 @@ def recall(
     within: Sequence[Worlds],
     settings: RecallSettings | None,
     types: Sequence[str] | None,
+    where: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Recall:
     """Answer a question; see `WorldDB.recall`."""
     chosen = None if types is None else check_words(types, "types")
+    condition = None if where is None else condition_of(where)
     settings = DEFAULT_SETTINGS if settings is None else settings
     question = question_of(text, types=chosen, settings=settings, **options)
     if question.is_names:
@@ -544,6 +575,8 @@ def recall(
             question.text, question.types, question.as_of, question.include_ended, question.k
         )
         query, view = seen_question(reader, registry, asked_for, worlds, groups, now)
+        if condition is not None:
+            view.where = search.row_filter(reader, condition, view.moment.known)
         if query.text != question.text and vector is not None:
             vector, tokens = search.vectors().ask(query.text or ""), None
         k = question.k if query.limit is None else min(question.k, query.limit)

@@ -2,26 +2,41 @@
 
 filter_type   type names → their subtypes and instances, where the ontology says so
 filter_time   valid at some time of a span
-where         metadata: equal, one of several, or among a list
+where         a condition on metadata, type, source or time (`model.conditions`)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from worlddb.errors import InvalidInputError, ProviderError
+from worlddb.errors import ProviderError
+from worlddb.model.conditions import matches
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Node, Op, Query
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment, inside
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 INSTANCES, SUBTYPES = "instance_of", "subtype_of"
-Where = tuple[tuple[str, Any], ...]
-WHERE_KEYS_MAX = 100
-"""More conditions than anybody writes by hand; each costs a comparison per node."""
+
+
+class RowJudge(Protocol):
+    """A filter over the rows of one snapshot; `index.field_index` makes it."""
+
+    def mask(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return of which rows the filter is true."""
+
+    def keep(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows that the filter is true of."""
+
+    def few(self, most: int) -> list[int] | None:
+        """Return all rows that the filter is true of; None if they may be more than `most`."""
 
 
 class WidenedTypes(NamedTuple):
@@ -91,49 +106,6 @@ def _types_seen(
     return kept | {row for row, home in homes.items() if home in around}
 
 
-def check_where(where: Mapping[str, Any]) -> Where:
-    """Return conditions on metadata as they are compared.
-
-    Raises:
-        InvalidInputError: no mapping from keys to JSON values, or an empty one.
-    """
-    if not isinstance(where, Mapping) or not 0 < len(where) <= WHERE_KEYS_MAX:
-        raise InvalidInputError(
-            f"where: give 1 to {WHERE_KEYS_MAX} metadata keys with their values, not {where!r:.100}"
-        )
-    for key, value in where.items():
-        if not isinstance(key, str) or not _is_plain(value):
-            raise InvalidInputError(
-                f"where: {key!r:.40} needs text, a number, true, false, null or a list of these"
-            )
-    return tuple((key, tuple(v) if isinstance(v, list) else v) for key, v in where.items())
-
-
-def _is_plain(value: Any, deep: bool = True) -> bool:
-    if deep and isinstance(value, list | tuple):
-        return all(_is_plain(one, deep=False) for one in value)
-    return value is None or isinstance(value, str | bool | int | float)
-
-
-def metadata_matches(metadata: Mapping[str, Any], where: Where) -> bool:
-    """Return whether metadata has every given value; None means that the key is not there.
-
-    A list in the metadata has each of its values; a list of wanted values means any of them.
-    """
-    for key, wanted in where:
-        there = metadata.get(key)
-        values = there if isinstance(there, list | tuple) else (there,)
-        choices = wanted if isinstance(wanted, tuple) else (wanted,)
-        if not any(_same(one, choice) for one in values for choice in choices):
-            return False
-    return True
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are equal; true is not 1."""
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
 def overlaps(node: Node, start: datetime | None, end: datetime | None) -> bool:
     """Return whether a node is valid at some time in `[start, end)`."""
     if node.valid_to is not None and (
@@ -165,5 +137,6 @@ def filtered(
         end = None if op.end is None else from_micros(to_micros(op.end, "end"))
         return {row for row, node in nodes.items() if overlaps(node, start, end)}
     if op.kind == "where":
-        return {row for row, node in nodes.items() if metadata_matches(node.metadata, op.where)}
+        wanted = op.where
+        return {row for row, node in nodes.items() if wanted is None or matches(node, wanted)}
     raise ProviderError(f"{op.kind}: a rewrite may add filter_type, filter_time and where here")

@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from worlddb.errors import InvalidInputError, NotFoundError, ProviderError, WorldDBError
 from worlddb.model.address import ID_BYTES, ROOT_ID, Id, parse_prefix
@@ -45,6 +45,9 @@ from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registration, Registry
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, ConflictRow, ProposalRow
+
+if TYPE_CHECKING:
+    from worlddb.view.node_filters import RowJudge
 
 BEFORE_EVERYTHING = -1
 """The commit number of a known time before the first commit: nothing was known."""
@@ -210,7 +213,7 @@ class View:
     have ended are seen. With `within`, a node must also be inside one world of each of those
     groups. `types` leaves the nodes of these types and `instances` alone, `chosen` what it returns,
     `answers` those that have something to say; a node that is only a name is an answer where its
-    type is asked for.
+    type is asked for. `where` is a filter of what may be found; names that lead there pass it by.
     """
 
     def __init__(
@@ -226,8 +229,10 @@ class View:
         chosen: Callable[[set[int]], set[int]] | None = None,
         answers: bool = False,
         within: Sequence[Sequence[int]] = (),
+        where: RowJudge | None = None,
     ) -> None:
         self.reader = reader
+        self.where = where
         self.moment = moment
         self.worlds = worlds
         self.members = members
@@ -253,6 +258,7 @@ class View:
             chosen=self.chosen,
             answers=self.answers,
             within=groups,
+            where=self.where,
         )
 
     def keep_world(self, rows: Iterable[int]) -> set[int]:
@@ -271,6 +277,8 @@ class View:
 
     def keep(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that can be seen."""
+        if self.where is not None:
+            rows = self.where.keep(rows)
         return self.keep_time(self.keep_world(rows))
 
     def keep_time_of(self, rows: Iterable[int]) -> set[int]:
@@ -481,18 +489,23 @@ def edges(
 
 
 def accepted_class(
-    reader: Reader, rows: Iterable[int], moment: Moment, without: int | None = None
+    reader: Reader,
+    rows: Iterable[int],
+    moment: Moment,
+    without: int | None = None,
+    inside: Callable[[set[int]], set[int]] | None = None,
 ) -> set[int]:
     """Return `rows` and everything that was accepted as the same as one of them, transitively.
 
-    The merge that the edge with the row `without` proposes does not count.
+    The merge that the edge with the row `without` proposes does not count. What is not `inside`
+    neither counts nor leads on.
     """
     seen = set(rows)
     frontier = set(seen)
     while frontier:
         found = reader.proposals("accepted", frontier, moment.known)
         ends = {row for item in found if item.edge != without for row in (item.low, item.high)}
-        frontier = ends - seen
+        frontier = ends - seen if inside is None else inside(ends - seen)
         seen |= frontier
     return seen
 

@@ -182,6 +182,11 @@ class Process:
         port = int(self.told["url"].rpartition(":")[2]) if told else 0
         self.site = Site("127.0.0.1", port)
 
+    def memory_mb(self) -> int:
+        """Return how much memory the process has in use."""
+        about = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(about.partition("VmRSS:")[2].split()[0]) >> 10
+
     def is_open(self) -> bool:
         """Return whether new callers are still let in."""
         try:

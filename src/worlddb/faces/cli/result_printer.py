@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from worlddb.memory.results import (
         ConflictPage,
         MemoryPage,
+        PromptContext,
         Remembered,
         Retired,
         ScopePage,
@@ -69,6 +70,16 @@ def print_written(done: Written, as_json: bool, _: str = "") -> None:
             ("root_state", str(done.root_state)),
         ]
     )
+
+
+def print_context(found: PromptContext, as_json: bool, empty: str = "") -> None:
+    """Print the text for a prompt, and nothing else."""
+    if as_json:
+        print_json(found.to_dict())
+    elif found:
+        print(found.text)
+    else:
+        print_hint(empty)
 
 
 def print_retired(done: Sequence[Retired], as_json: bool) -> None:
@@ -226,6 +237,7 @@ PRINTERS: dict[str, Callable[[Any, bool, str], None]] = {
     "Subgraph": print_subgraph,
     "Edge": print_edge,
     "Undone": print_undone,
+    "PromptContext": print_context,
     "ConflictPage": print_conflicts,
     "Identity": print_identity,
 }

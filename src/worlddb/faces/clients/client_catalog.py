@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,8 +15,11 @@ from worlddb.errors import InvalidInputError
 
 SERVER = "worlddb"  # The name of our entry in a client's settings.
 TOKEN_VARIABLE = "WORLDDB_TOKEN"
-OURS = ("type", "command", "args", "env", "url", "headers", "http_headers", "bearer_token_env_var")
+OURS = {"type", "command", "args", "env", "url", "headers", "http_headers"}
+OURS |= {"bearer_token_env_var", "cmd", "envs", "environment", "uri", "serverUrl", "httpUrl"}
 """The keys of an entry that we write; all others are the user's own."""
+ENVIRONMENTS = ("env", "envs", "environment")
+GOOSE_TIMEOUT_S = 300  # Goose's own default, which it wants to have in the file.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +28,10 @@ class McpClient:
 
     `folders` are the folders of its settings file by platform, "~" and variables unexpanded;
     `project` is its file in the folder of a project. `key` is the table of servers in the file.
-    `typed` entries say "type": "stdio" or "http". `variable` is how its settings name a variable of
-    the environment; Codex has a key for a token's variable instead.
+    `types` are what its entries call a server that it starts and one that runs. `variable` is how
+    its settings name a variable of the environment (None: they do not); Codex has a key for a
+    token's variable instead. `names` are its own names of "command", "env" and "url"; `more` is
+    what its entries need besides; `one_command` has the arguments in one list with the command.
     """
 
     name: str
@@ -35,11 +40,14 @@ class McpClient:
     folders: dict[str, str]
     project: str | None
     key: str
-    format: Literal["json", "toml"] = "json"
-    typed: bool = False
+    format: Literal["json", "toml", "yaml"] = "json"
+    types: tuple[str, str] | None = None
     speaks_http: bool = True
     home_variable: str | None = None
-    variable: str = "${{env:{name}}}"
+    variable: str | None = "${{env:{name}}}"
+    names: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+    one_command: bool = False
 
     def path(self, *, in_project: bool = False) -> str:
         """Return the path of its settings file, whether it exists or not.
@@ -53,6 +61,24 @@ class McpClient:
             return os.path.abspath(self.project)
         home = os.environ.get(self.home_variable) if self.home_variable else None
         return os.path.join(home or _expanded(self.folders), self.file)
+
+    def shaped(self, plain: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an entry in this client's own form: `command`, `args`, `env`, `url`, `headers`."""
+        entry = dict(plain)
+        if self.one_command and "command" in entry:
+            entry["command"] = [entry["command"], *entry.pop("args")]
+        named = {self.names.get(key, key): value for key, value in entry.items()}
+        kind = {"type": self.types["url" in plain]} if self.types else {}
+        return {**kind, **named, **self.more}
+
+    def plain(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an entry of this client's form with the names that most clients have."""
+        own = {name: key for key, name in self.names.items()}
+        found = {own.get(key, key): value for key, value in entry.items()}
+        command = found.get("command")
+        if self.one_command and isinstance(command, list) and command:
+            found |= {"command": command[0], "args": command[1:]}
+        return found
 
 
 def _expanded(folders: dict[str, str]) -> str:
@@ -86,7 +112,7 @@ CLIENTS: dict[str, McpClient] = {
             folders={"linux": "~"},
             project=".mcp.json",
             key="mcpServers",
-            typed=True,
+            types=("stdio", "http"),
             home_variable="CLAUDE_CONFIG_DIR",
             variable="${{{name}}}",
         ),
@@ -109,7 +135,7 @@ CLIENTS: dict[str, McpClient] = {
             },
             project=".vscode/mcp.json",
             key="servers",
-            typed=True,
+            types=("stdio", "http"),
         ),
         McpClient(
             name="codex",
@@ -120,6 +146,83 @@ CLIENTS: dict[str, McpClient] = {
             key="mcp_servers",
             format="toml",
             home_variable="CODEX_HOME",
+        ),
+        McpClient(
+            name="windsurf",
+            title="Windsurf",
+            file="mcp_config.json",
+            folders={"linux": "~/.codeium/windsurf"},
+            project=None,
+            key="mcpServers",
+            names={"url": "serverUrl"},
+        ),
+        McpClient(
+            name="zed",
+            title="Zed",
+            file="settings.json",
+            folders={"linux": "~/.config/zed", "win32": "%APPDATA%/Zed"},
+            project=".zed/settings.json",
+            key="context_servers",
+            variable=None,
+        ),
+        McpClient(
+            name="gemini",
+            title="Gemini CLI",
+            file="settings.json",
+            folders={"linux": "~/.gemini"},
+            project=".gemini/settings.json",
+            key="mcpServers",
+            variable="${{{name}}}",
+            names={"url": "httpUrl"},
+        ),
+        McpClient(
+            name="copilot",
+            title="Copilot CLI",
+            file="mcp-config.json",
+            folders={"linux": "~/.copilot"},
+            project=None,
+            key="mcpServers",
+            types=("local", "http"),
+            home_variable="COPILOT_HOME",
+            more={"tools": ["*"]},
+        ),
+        McpClient(
+            name="opencode",
+            title="opencode",
+            file="opencode.json",
+            folders={"linux": "~/.config/opencode"},
+            project="opencode.json",
+            key="mcp",
+            types=("local", "remote"),
+            variable="{{env:{name}}}",
+            names={"env": "environment"},
+            more={"enabled": True},
+            one_command=True,
+        ),
+        McpClient(
+            name="cline",
+            title="Cline",
+            file="saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            folders={
+                "linux": "~/.config/Code/User/globalStorage",
+                "darwin": "~/Library/Application Support/Code/User/globalStorage",
+                "win32": "%APPDATA%/Code/User/globalStorage",
+            },
+            project=None,
+            key="mcpServers",
+            types=("stdio", "streamableHttp"),
+        ),
+        McpClient(
+            name="goose",
+            title="Goose",
+            file="config.yaml",
+            folders={"linux": "~/.config/goose", "win32": "%APPDATA%/Block/goose/config"},
+            project=None,
+            key="extensions",
+            format="yaml",
+            types=("stdio", "streamable_http"),
+            names={"command": "cmd", "env": "envs", "url": "uri"},
+            more={"name": SERVER, "enabled": True, "timeout": GOOSE_TIMEOUT_S},
         ),
     )
 }
@@ -157,9 +260,8 @@ def stdio_entry(
     client: McpClient, command: Sequence[str], env: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the entry for a server that the client starts."""
-    entry: dict[str, Any] = {"type": "stdio"} if client.typed else {}
-    entry |= {"command": command[0], "args": [*command[1:], "mcp"]}
-    return entry | ({"env": dict(env)} if env else {})
+    entry: dict[str, Any] = {"command": command[0], "args": [*command[1:], "mcp"]}
+    return client.shaped(entry | ({"env": dict(env)} if env else {}))
 
 
 def http_entry(
@@ -184,17 +286,23 @@ def http_entry(
             f"--http: {url!r:.100} is not an address; give one like http://127.0.0.1:8765"
         )
     whole = url if parts.path.strip("/") else f"{url.rstrip('/')}/mcp"
-    entry: dict[str, Any] = {"type": "http"} if client.typed else {}
-    entry |= {"url": whole}
+    entry: dict[str, Any] = {"url": whole}
     if token is not None:
         if not token.isascii() or not token.isprintable() or " " in token:
             raise InvalidInputError("--token: contains characters that HTTP headers do not allow")
         if in_project and client.format == "toml":
             return entry | {"bearer_token_env_var": TOKEN_VARIABLE}
-        told = client.variable.format(name=TOKEN_VARIABLE) if in_project else token
+        told = token
+        if in_project:
+            if client.variable is None:
+                raise InvalidInputError(
+                    f"{client.title} reads no variable in its settings, and a project's settings "
+                    "are no place for a token; leave --project out"
+                )
+            told = client.variable.format(name=TOKEN_VARIABLE)
         headers = "http_headers" if client.format == "toml" else "headers"
         entry |= {headers: {"Authorization": f"Bearer {told}"}}
-    return entry
+    return client.shaped(entry)
 
 
 def _is_near(url: str) -> bool:
@@ -211,6 +319,8 @@ def merged_entry(old: Any, new: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(old, dict):
         return dict(new)
     entry = dict(new)
-    if "command" in new and isinstance(old.get("env"), dict):
-        entry["env"] = {**old["env"], **new.get("env", {})}
+    for key in ENVIRONMENTS:
+        if "command" in new or "cmd" in new:
+            if isinstance(old.get(key), dict):
+                entry[key] = {**old[key], **new.get(key, {})}
     return entry | {key: value for key, value in old.items() if key not in OURS}

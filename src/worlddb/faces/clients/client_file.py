@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -18,7 +19,8 @@ from typing import Any
 from worlddb.errors import ConflictError, FormatError, StorageError
 from worlddb.faces.cli.command_files import landing
 from worlddb.faces.clients.client_catalog import SERVER, McpClient, merged_entry
-from worlddb.faces.clients.jsonc_text import parse_json, set_json
+from worlddb.faces.clients.jsonc_text import parse_json, remove_json, set_json
+from worlddb.faces.clients.yaml_lines import parse_yaml, remove_yaml, set_yaml
 
 BOM = "\ufeff"
 NEW_FILE_MODE = 0o600  # The entry may hold a token.
@@ -26,12 +28,11 @@ NEW_FILE_MODE = 0o600  # The entry may hold a token.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientEdit:
-    """A client's file before the edit (None if it does not exist) and after it."""
+    """A client's file before the edit and after it; None stands for no file."""
 
-    client: McpClient
     path: str
     before: bytes | None
-    after: bytes
+    after: bytes | None
     entry: Mapping[str, Any]
 
     @property
@@ -42,7 +43,7 @@ class ClientEdit:
     def diff(self) -> str:
         """Return the change as a unified diff."""
         before = (self.before or b"").decode().splitlines(keepends=True)
-        after = self.after.decode().splitlines(keepends=True)
+        after = (self.after or b"").decode().splitlines(keepends=True)
         lines = difflib.unified_diff(before, after, self.path, self.path)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
@@ -63,24 +64,57 @@ def edit_for(client: McpClient, path: str, entry: Mapping[str, Any]) -> ClientEd
         FormatError: the file cannot be parsed, or our entry cannot be set without another change.
         StorageError: the file cannot be read.
     """
-    before = _read(path)
-    text = "" if before is None else _decoded(path, before)
-    mark, text = text[: len(BOM) * text.startswith(BOM)], text.removeprefix(BOM)
-    data = _parsed(client, text, path)
+    before, mark, text, data = _opened(client, path)
     servers = data.get(client.key, {})
     if not isinstance(servers, dict):
         raise FormatError(f"{path}: {client.key!r} is not a table of servers; correct it by hand")
     entry = merged_entry(servers.get(SERVER), entry)
     if servers.get(SERVER) == entry:
-        return ClientEdit(client=client, path=path, before=before, after=before or b"", entry=entry)
+        return ClientEdit(path=path, before=before, after=before or b"", entry=entry)
     place = (client.key, SERVER)
-    setter = set_json if client.format == "json" else set_toml
-    after = setter(text, place, entry)
-    expected = {**data, client.key: {**servers, SERVER: entry}}
-    _verify(client, path, after, expected)
-    return ClientEdit(
-        client=client, path=path, before=before, after=(mark + after).encode(), entry=entry
-    )
+    after = EDITORS[client.format][0](text, place, entry)
+    _verify(client, path, after, {**data, client.key: {**servers, SERVER: entry}}, "add")
+    return ClientEdit(path=path, before=before, after=(mark + after).encode(), entry=entry)
+
+
+def removal_from(client: McpClient, path: str) -> ClientEdit | None:
+    """Return the edit that takes our entry out of a client's file; None if it is not there.
+
+    Raises:
+        FormatError: the file cannot be parsed, or cannot be edited without another change.
+        StorageError: the file cannot be read.
+    """
+    before, mark, text, data = _opened(client, path)
+    servers = data.get(client.key)
+    if not isinstance(servers, dict) or SERVER not in servers:
+        return None
+    place = (client.key, SERVER)
+    after = EDITORS[client.format][1](text, place)
+    rest = {name: entry for name, entry in servers.items() if name != SERVER}
+    expected = {**data, client.key: rest}
+    _verify(client, path, after, expected, "remove")
+    return ClientEdit(path=path, before=before, after=left_over(mark, after), entry=servers[SERVER])
+
+
+def left_over(mark: str, text: str) -> bytes | None:
+    """Return the bytes of a file after a removal; None if nothing is left in it."""
+    return (mark + text).encode() if text.strip() not in ("", "{}") else None
+
+
+def text_file(path: str) -> tuple[bytes | None, str, str]:
+    """Return a file: its bytes, its byte order mark and its text; no file has no text.
+
+    Raises:
+        FormatError: it is not UTF-8.
+    """
+    before = _read(path)
+    text = "" if before is None else _decoded(path, before)
+    return before, text[: len(BOM) * text.startswith(BOM)], text.removeprefix(BOM)
+
+
+def _opened(client: McpClient, path: str) -> tuple[bytes | None, str, str, dict[str, Any]]:
+    before, mark, text = text_file(path)
+    return before, mark, text, _parsed(client, text, path)
 
 
 def apply_edit(edit: ClientEdit, *, now: datetime | None = None) -> str | None:
@@ -92,6 +126,9 @@ def apply_edit(edit: ClientEdit, *, now: datetime | None = None) -> str | None:
     """
     os.makedirs(os.path.dirname(edit.path), exist_ok=True)
     backup = None if edit.before is None else _back_up(edit.path, now or datetime.now(UTC))
+    if edit.after is None:
+        os.unlink(edit.path)
+        return backup
     with landing(edit.path, replace=True) as temporary:
         mode = NEW_FILE_MODE if edit.before is None else stat.S_IMODE(os.stat(edit.path).st_mode)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -132,22 +169,26 @@ def _decoded(path: str, data: bytes) -> str:
 
 def _parsed(client: McpClient, text: str, path: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = parse_json(text) if client.format == "json" else parse_toml(text)
+        found: dict[str, Any] = EDITORS[client.format][2](text)
     except FormatError as error:
         raise FormatError(f"{path}: cannot be parsed, so the file is unchanged: {error}") from None
     return found
 
 
-def _verify(client: McpClient, path: str, after: str, expected: Mapping[str, Any]) -> None:
-    """Check that the data of an edited text is as expected."""
+def _verify(
+    client: McpClient, path: str, after: str, expected: Mapping[str, Any], what: str
+) -> None:
+    """Check that the data of an edited text is as expected; an empty table may be gone."""
     try:
         found = _parsed(client, after, path)
     except FormatError:
         found = {}
+    if not expected[client.key]:
+        found = {**found, client.key: found.get(client.key, {})}
     if _canonical(found) != _canonical(expected):
         raise FormatError(
             f"{path}: cannot be edited without another change, so the file is unchanged; "
-            f"add the entry {client.key}.{SERVER} by hand"
+            f"{what} the entry {client.key}.{SERVER} by hand"
         )
 
 
@@ -202,6 +243,34 @@ def set_toml(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     return after
 
 
+def remove_toml(text: str, path: Sequence[str]) -> str:
+    """Return `text` without the table at `path`, which has two keys, and the tables inside of it.
+
+    The blank lines before it go with it. Blank lines and comments at its end belong to what
+    follows, and stay.
+    """
+    names = r"\s*\.\s*".join(rf"[\"']?{re.escape(name)}[\"']?" for name in path)
+    ours = re.compile(rf"\s*\[\s*{names}\s*(?:\.[^\]]*)?\]")
+    kept: list[str] = []
+    trailing: list[str] = []
+    inside = False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            was_inside, inside = inside, bool(ours.match(line))
+            if was_inside and inside:
+                trailing = [one for one in trailing if one.strip()]
+            elif inside:
+                while kept and not kept[-1].strip():
+                    kept.pop()
+            kept += trailing
+            trailing = []
+        if not inside:
+            kept.append(line)
+        elif not line.strip() or line.lstrip().startswith("#"):
+            trailing.append(line)
+    return "".join(kept + trailing) if any(line.strip() for line in kept + trailing) else ""
+
+
 def _trailing_trivia(table: Any) -> list[Any]:
     """Return the blank lines and comments at the end of a table of tomlkit."""
     from tomlkit.items import Table
@@ -220,3 +289,11 @@ def _last_table(table: Any) -> Any:
         if key is not None:
             return _last_table(item) if isinstance(item, Table) else table
     return table
+
+
+EDITORS: dict[str, tuple[Callable[..., str], Callable[..., str], Callable[[str], Any]]] = {
+    "json": (set_json, remove_json, parse_json),
+    "toml": (set_toml, remove_toml, parse_toml),
+    "yaml": (set_yaml, remove_yaml, parse_yaml),
+}
+"""How each format is edited: an entry set, an entry removed, the text parsed."""

@@ -1,4 +1,4 @@
-"""JSONC text: set one entry in a JSON file with comments and keep every other byte.
+"""JSONC text: set or remove one entry in a JSON file with comments and keep every other byte.
 
 Clients allow comments and trailing commas in their settings. An edit is one or two insertions or
 one replacement in the text itself, so layout and comments survive. The editor is ours: Python's
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,14 +24,28 @@ _PLAIN = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 
 @dataclass(slots=True)
 class _Value:
-    """A value and its place; an object has its members, and whether a comma follows the last."""
+    """A value and its place. An object and an array have children, and perhaps a last comma.
+
+    `starts` are the places where the children start: an object's at their keys.
+    """
 
     start: int
     end: int
     data: Any
     members: dict[str, _Value] = field(default_factory=dict)
-    key_starts: list[int] = field(default_factory=list)
+    children: list[_Value] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
     comma: bool = False
+
+    def child(self, step: str | int) -> _Value | None:
+        """Return the member of a key, or the element of a number."""
+        if isinstance(step, str):
+            return self.members.get(step)
+        return self.children[step] if isinstance(self.data, list) else None
+
+    def place(self, step: str | int) -> int:
+        """Return the number of a child."""
+        return list(self.members).index(step) if isinstance(step, str) else step
 
 
 class _JsoncReader:
@@ -70,8 +84,10 @@ class _JsoncReader:
         made = _Value(self.at, 0, [])
         self.at += 1
         while self.space() != "]":
-            made.data.append(self.value(depth + 1).data)
-            self._comma("]")
+            made.starts.append(self.at)
+            made.children.append(self.value(depth + 1))
+            made.data.append(made.children[-1].data)
+            made.comma = self._comma("]")
         self.at += 1
         made.end = self.at
         return made
@@ -93,7 +109,8 @@ class _JsoncReader:
             self.at += 1
             made.members[key] = self.value(depth + 1)
             made.data[key] = made.members[key].data
-            made.key_starts.append(key_start)
+            made.children.append(made.members[key])
+            made.starts.append(key_start)
             made.comma = self._comma("}")
         self.at += 1
         made.end = self.at
@@ -129,7 +146,7 @@ def _parse(text: str) -> _Value:
     return whole
 
 
-def set_json(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+def set_json(text: str, path: Sequence[str], entry: Any) -> str:
     """Return `text` with `entry` at `path`; missing objects on the path are created.
 
     Raises:
@@ -157,35 +174,108 @@ def set_json(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     return _inserted(text, holder, path[place], value, unit, newline)
 
 
-def _inserted(text: str, holder: _Value, key: str, value: Any, unit: str, newline: str) -> str:
-    """Return the text with a new member at the end of an object."""
+def append_json(text: str, path: Sequence[str], item: Any) -> str:
+    """Return `text` with `item` at the end of the array at `path`, which is created if missing.
+
+    Raises:
+        FormatError: the text is not a JSON object, or something else is at `path`.
+    """
+    whole = _parse(text)
+    holder: _Value | None = whole
+    for step in path:
+        holder = holder.child(step) if holder is not None else None
+    if holder is None:
+        return set_json(text, path, [item])
+    if not isinstance(holder.data, list):
+        raise FormatError(f"{path[-1]!r} is not a JSON array")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return _inserted(text, holder, None, item, _indent(text, whole) or "  ", newline)
+
+
+def remove_json(text: str, path: Sequence[str | int]) -> str:
+    """Return `text` without what is at `path`, and without what is empty then on the way to it.
+
+    What `set_json` or `append_json` put there goes without a trace.
+
+    Raises:
+        FormatError: the text is not a JSON object, or nothing is at `path`.
+    """
+    way = [_parse(text)]
+    for step in path:
+        below = way[-1].child(step)
+        if below is None:
+            raise FormatError(f"{step!r} is not there")
+        way.append(below)
+    depth = len(path) - 1
+    while depth > 0 and not _beside(text, way[depth], way[depth].place(path[depth])):
+        depth -= 1
+    holder, place = way[depth], way[depth].place(path[depth])
+    start, end = holder.starts[place], holder.children[place].end
+    if len(holder.children) == 1:
+        comment = text[holder.start + 1 : start].rstrip()
+        tail = text[end : holder.end - 1].replace(",", "", 1)
+        return (
+            text[: holder.start + 1]
+            + (comment + tail if comment else tail.strip())
+            + text[holder.end - 1 :]
+        )
+    is_last = place == len(holder.children) - 1
+    if is_last and not holder.comma:
+        comma = _comma_after(text, holder.children[place - 1].end)
+        text = text[:comma] + text[comma + 1 :]
+        start, end = start - 1, end - 1
+    else:
+        end = _comma_after(text, end) + 1
+    before, after = text[:start], text[end:]
+    if is_last or "\n" in before[len(before.rstrip()) :]:
+        before = before.rstrip()
+        line, next_mark = before[before.rfind("\n") + 1 :], after.lstrip(" \t")[:1]
+        return before + ("\n" if "//" in line and not next_mark.isspace() else "") + after
+    return before + after.lstrip(" \t")
+
+
+def _beside(text: str, holder: _Value, place: int) -> bool:
+    """Return whether an object or array has anything, comments included, beside one child."""
+    around = text[holder.start + 1 : holder.starts[place]]
+    around += text[holder.children[place].end : holder.end - 1]
+    return bool(around.strip(" \t\r\n,"))
+
+
+def _comma_after(text: str, at: int) -> int:
+    """Return the place of the comma that follows a value, perhaps after a comment."""
+    found = _SPACE.match(text, at)
+    return text.index(",", found.end() if found else at)
+
+
+def _inserted(
+    text: str, holder: _Value, key: str | None, value: Any, unit: str, newline: str
+) -> str:
+    """Return the text with a new member at the end of an object, or element of an array."""
     closing = holder.end - 1
     inside = _indent(text, holder)
-    if holder.members and inside is None:
+    named = "" if key is None else f"{json.dumps(key)}: "
+    comma, after = ("", ",") if holder.comma else (",", "")
+    if holder.children and inside is None:
         # The object is on one line and stays there.
-        last = list(holder.members.values())[-1].end
-        comma = "" if holder.comma else ","
-        added = f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        last = holder.children[-1].end
+        added = f" {named}{json.dumps(value, ensure_ascii=False)}{after}"
         kept = text[last:closing].rstrip(" \t")
         if "//" in kept or newline in kept:
             added = newline + added
-        return text[:last] + comma + kept + added + text[closing:]
+        return text[:last] + comma + kept + added + text[last + len(kept) :]
     around = _line_indent(text, holder.start)
     deeper = inside if inside is not None else around + unit
-    member = f"{json.dumps(key)}: {_dumped(value, deeper, unit)}".replace("\n", newline)
-    if not holder.members:
+    member = f"{named}{_dumped(value, deeper, unit)}{after}".replace("\n", newline)
+    if not holder.children:
         kept = text[holder.start + 1 : closing].rstrip()
         body = f"{kept}{newline}{deeper}{member}{newline}{around}"
         return text[: holder.start + 1] + body + text[closing:]
-    last = list(holder.members.values())[-1].end
+    last = holder.children[-1].end
     kept = text[last:closing].rstrip()
-    comma = "" if holder.comma else ","
-    tail = text[last + len(kept) : closing]
-    return text[:last] + comma + kept + newline + deeper + member + tail + text[closing:]
+    return text[:last] + comma + kept + newline + deeper + member + text[last + len(kept) :]
 
 
-def _nested(path: Sequence[str], entry: Mapping[str, Any]) -> Any:
-    value: Any = dict(entry)
+def _nested(path: Sequence[str], value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
@@ -199,9 +289,9 @@ def _dumped(value: Any, around: str, unit: str) -> str:
 
 def _indent(text: str, holder: _Value) -> str | None:
     """Return the indentation of an object's members; None if they are on the line of its brace."""
-    if not holder.key_starts:
+    if not holder.starts:
         return None
-    first = holder.key_starts[0]
+    first = holder.starts[0]
     if "\n" not in text[holder.start : first]:
         return None
     return _line_indent(text, first)

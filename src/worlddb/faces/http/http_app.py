@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -25,6 +24,7 @@ from worlddb.faces.http.access_tokens import Access
 from worlddb.faces.http.auth_middleware import AuthMiddleware, CallerGate, caller_key, memory_for
 from worlddb.faces.http.explorer import explorer_routes
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
+from worlddb.faces.http.mcp_sessions import McpSessions
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
 from worlddb.faces.http.rest_routes import rest_routes
@@ -58,25 +58,16 @@ def make_app(
     gate = CallerGate(access, memory, metrics)
     threads = Threads(patience_s=patience_s, asks_a_model=memory.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads), graph=graph_tools)
-    tools = server.streamable_http_app(
-        streamable_http_path="/mcp",
-        stateless_http=True,
-        json_response=True,
-        max_request_body_size=body_bytes_max,
-        # AuthMiddleware has checked Host and Origin, for all routes alike.
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-    )
+    mcp = McpSessions(server, body_bytes_max=body_bytes_max)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with server.session_manager.run():
+        async with mcp.run():
             yield
 
-    mcp = next(route for route in tools.routes if isinstance(route, Route))
     app = Starlette(
         routes=[
-            # Without sessions there is no stream to open by GET and nothing to end by DELETE.
-            Route("/mcp", mcp.endpoint, methods=["POST"]),
+            Route("/mcp", mcp, methods=["POST", "GET", "DELETE"]),
             *rest_routes(threads),
             *explorer_routes(),
             Route("/health", _health(memory), methods=["GET"]),
@@ -93,16 +84,25 @@ def make_app(
     )
     # A redirect would send a token to wherever the Host header says.
     app.router.redirect_slashes = False
-    app.state.end_subscriptions = server.open_subscriptions.end
-    app.state.let_in = _let_in(gate, server.open_subscriptions)
+    app.state.end_subscriptions = _end(server.open_subscriptions, mcp)
+    app.state.let_in = _let_in(gate, app.state.end_subscriptions)
+    app.state.mcp_server = server
     return app
 
 
-def _let_in(gate: CallerGate, subscriptions: OpenSubscriptions) -> Callable[[Access], None]:
+def _end(subscriptions: OpenSubscriptions, mcp: McpSessions) -> Callable[[], None]:
+    def end() -> None:
+        subscriptions.end()
+        mcp.end_streams()
+
+    return end
+
+
+def _let_in(gate: CallerGate, end_subscriptions: Callable[[], None]) -> Callable[[Access], None]:
     def let_in(access: Access) -> None:
         gate.let_in(access)
         # A subscription lasts: it could outlive its token. Whoever may, subscribes anew.
-        subscriptions.end()
+        end_subscriptions()
 
     return let_in
 

@@ -22,6 +22,7 @@ from worlddb import __version__
 from worlddb.consolidate.background_consolidator import Background
 from worlddb.errors import StorageError, WorldDBError
 from worlddb.faces.config import Settings, open_memory
+from worlddb.faces.hooks.memory_door import leave_address, remove_address
 from worlddb.faces.http.access_tokens import (
     SHORT_TOKEN_CHARS,
     Access,
@@ -36,6 +37,7 @@ from worlddb.faces.http.connection_guard import (
 )
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.request_middleware import HEAD_BYTES_MAX
+from worlddb.faces.user_paths import IN_MEMORY
 from worlddb.memory.memory import Memory
 
 BACKLOG = 2_048  # uvicorn's own default.
@@ -148,6 +150,9 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
         warming = threading.Thread(target=_warm, args=(memory,), name="worlddb-warming")
 
         def listening() -> None:
+            if settings.path != IN_MEMORY:
+                leave_address(settings.path, url, needs_token=bool(access.tokens))
+                closing.callback(remove_address, settings.path)
             announce(url)
             warming.start()
             closing.callback(warming.join)
@@ -219,6 +224,7 @@ def _leave() -> None:
 
 def _warm(memory: Memory) -> None:
     try:
+        memory.read_pending()
         memory.warm()
     except WorldDBError as error:
         # A recall that needs it will report the error to its caller.

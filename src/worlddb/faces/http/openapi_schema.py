@@ -160,10 +160,17 @@ def _query(model: type[BaseModel]) -> list[dict[str, Any]]:
             "name": name,
             "in": "query",
             "required": name in schema.get("required", ()),
-            "schema": _plain_property(held),
+            **_written(_plain_property(held)),
         }
         for name, held in schema["properties"].items()
     ]
+
+
+def _written(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return how a query parameter is written: an object as JSON."""
+    if schema.get("type") == "object":
+        return {"content": {"application/json": {"schema": schema}}}
+    return {"schema": schema}
 
 
 def _answer(meaning: str, model: type[BaseModel]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from worlddb.faces.call_models import arguments_model
 from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.http.auth_middleware import caller_key, memory_for
 from worlddb.faces.http.http_problems import HttpError
-from worlddb.faces.http.thread_limits import Threads, work_of
+from worlddb.faces.http.thread_limits import LONG_TEXT_BYTES, Threads, work_of
 
 KEY_HEADER = "idempotency-key"
 REST_CALLS = tuple(call for call in CALLS if call.path)
@@ -49,22 +49,24 @@ def rest_routes(threads: Threads) -> list[Route]:
 
 def _endpoint(call: Call, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        arguments = await _arguments(call, request) | request.path_params
-        memory = memory_for()
+        sent, memory = await request.body(), memory_for()
+        # A long body is read in the caller's own turn: many of them must not hold up the others.
+        is_long = len(sent) > LONG_TEXT_BYTES
+        early = None if is_long else _arguments(call, request, sent)
 
         def run() -> bytes:
+            arguments = _arguments(call, request, sent) if early is None else early
             # The JSON is made on this thread, too: a long answer must not hold up other callers.
-            result = getattr(memory, call.name)(**arguments)
+            result = getattr(memory, call.name)(**arguments, **request.path_params)
             return json.dumps(result.to_dict(), ensure_ascii=False).encode()
 
-        work = work_of(call.effect, len(await request.body()))
-        body = await threads.run(run, work, caller_key())
+        body = await threads.run(run, work_of(call.effect, len(sent)), caller_key())
         return Response(body, media_type="application/json")
 
     return answer
 
 
-async def _arguments(call: Call, request: Request) -> dict[str, Any]:
+def _arguments(call: Call, request: Request, body: bytes) -> dict[str, Any]:
     """Return the arguments of a request, checked."""
     model = request_model(call)
     if call.method == "GET":
@@ -76,7 +78,7 @@ async def _arguments(call: Call, request: Request) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HttpError(415, "send JSON, with the header 'Content-Type: application/json'")
-    given = model.model_validate_json(await request.body())
+    given = model.model_validate_json(body)
     arguments = given.model_dump(exclude_unset=True)
     key = request.headers.get(KEY_HEADER)
     if key is not None and "idempotency_key" in model.model_fields:
@@ -90,10 +92,21 @@ def _query(call: Call, request: Request) -> dict[str, Any]:
     """Return the query string as a mapping; only parameters that take several may be repeated."""
     repeatable = {one.name for one in call.parameters if one.type in ("scope", "names", "texts")}
     lists = {one.name for one in call.parameters if one.type == "names"}
+    objects = {one.name for one in call.parameters if one.type == "object"}
     found: dict[str, Any] = {}
     for name in request.query_params:
         values = request.query_params.getlist(name)
         if len(values) > 1 and name not in repeatable:
             raise InvalidInputError(f"{name:.40}: is given {len(values)} times; give it once")
         found[name] = values if len(values) > 1 or name in lists else values[0]
+        if name in objects:
+            found[name] = _object(name, values[0])
     return found
+
+
+def _object(name: str, text: str) -> Any:
+    """Return an object that a query string holds as JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInputError(f'{name}: give a JSON object, such as {{"project": "x"}}') from None

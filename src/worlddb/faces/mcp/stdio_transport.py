@@ -127,7 +127,10 @@ def _leave(number: int, why: str) -> None:
 
 
 class WarmUp:
-    """Loads what the first recall needs, in the background, after the first answer."""
+    """Loads what the first recall needs and reads what waits, in the background.
+
+    It begins after the first answer.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -153,6 +156,7 @@ class WarmUp:
 
     def _warm(self) -> None:
         try:
+            self._memory.read_pending()
             self._memory.warm()
         except WorldDBError as error:
             # A recall that needs it will report the error to its caller.

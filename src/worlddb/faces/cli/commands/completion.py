@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """
     import shtab
 
-    from worlddb.faces.cli import make_parser
+    from worlddb.faces.cli.command_line import make_parser
 
     parser = make_parser()
     _mark_files(parser, shtab.FILE)

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from typing import IO, TYPE_CHECKING, BinaryIO
 
-from worlddb.errors import CorruptionError, FormatError, StorageError
+from worlddb.errors import CorruptionError, FormatError, InvalidInputError, StorageError
 from worlddb.faces.cli.command_files import landing, opened, private_opener, refuse_store
 from worlddb.faces.cli.command_options import command, flag, number, option, report
 from worlddb.faces.cli.command_store import open_to_read, open_to_write, store_path
@@ -31,6 +31,8 @@ COMMIT = '{"commit":'
     option("file", "FILE", "where to; '-' is stdout (default)", nargs="?", default=STDOUT),
     number("--after", "SEQ", "only commits above this number", default=-1),
     flag("--force", "replace FILE if it exists"),
+    option("--to", "KIND", "another format: mif (the memories of one user)", choices=("mif",)),
+    option("--user-id", "ID", "with --to: whose memories (default: $WORLDDB_SCOPE)"),
 )
 def run_export(args: argparse.Namespace) -> int:
     """Write everything as JSON Lines.
@@ -43,7 +45,10 @@ def run_export(args: argparse.Namespace) -> int:
       worlddb export memory.jsonl.gz                             # into a file that must not exist yet
       worlddb export --force memory.jsonl                        # replace the last export, all or nothing
       worlddb export --after 41 | worlddb import - --db copy.db  # update a copy
+      worlddb export --to mif memories.json                      # for other programs
     """  # noqa: E501
+    if args.to is not None:
+        return _export_mif(args)
     with open_to_read(args) as db:
         if args.file == STDOUT:
             if sys.stdout is None:
@@ -57,6 +62,27 @@ def run_export(args: argparse.Namespace) -> int:
     found = {"path": args.file, "commits": commits, "lines": lines, "bytes": size}
     text = f"exported {commits} commits in {lines} lines to {one_line(args.file)}"
     return report(args, found, text)
+
+
+def _export_mif(args: argparse.Namespace) -> int:
+    import json
+
+    from worlddb.faces.cli.command_store import open_memories
+    from worlddb.faces.importers.import_run import mif_document
+
+    scope = {"user_id": args.user_id} if args.user_id else {}
+    with open_memories(args) as memory:
+        document = mif_document(memory, scope)
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if args.file == STDOUT:
+        sys.stdout.write(text)
+        return 0
+    refuse_store(args.file, store_path(args))
+    with landing(args.file, replace=args.force) as temporary, _writing(temporary, args) as out:
+        out.write(text.encode())
+    count = len(document["memories"])
+    found = {"path": args.file, "memories": count}
+    return report(args, found, f"exported {count} memories to {one_line(args.file)}")
 
 
 @contextmanager
@@ -116,7 +142,27 @@ def _followed(lines: Iterable[str], progress: Progress) -> Iterable[str]:
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-@command("import FILE", option("file", "FILE", "the export; '-' is stdin"))
+KINDS = (
+    "claude-code",
+    "codex",
+    "chatgpt",
+    "claude",
+    "mem0",
+    "mcp-memory",
+    "basic-memory",
+    "graphiti",
+    "mif",
+)
+
+
+@command(
+    "import FILE",
+    option("file", "FILE", "the export; '-' is stdin"),
+    option("--from", "KIND", f"another program's: {', '.join(KINDS)}", choices=KINDS, dest="kind"),
+    flag("--dry-run", "with --from: count what is there, and write nothing"),
+    option("--user-id", "ID", "with --from: whose memories they become"),
+    option("--app-id", "ID", "with --from: and of which app"),
+)
 def run_import(args: argparse.Namespace) -> int:
     """Take in what 'export' wrote.
 
@@ -124,11 +170,20 @@ def run_import(args: argparse.Namespace) -> int:
     with the hash it had; one that was changed on the way ends the import, and those
     before it stay. Commits that are there already are compared and skipped, so an
     import can be repeated or continued. Compressed exports are recognised.
+    With --from, take in what another program remembers, from a file or a folder: each
+    item is written once, however often the import is repeated.
 
     Examples:
-      worlddb import memory.jsonl.gz --db new.db     # a store from an export
-      worlddb export | worlddb import - --db new.db  # a copy that shares no byte
+      worlddb import memory.jsonl.gz --db new.db                    # a store from an export
+      worlddb export | worlddb import - --db new.db                 # a copy that shares no byte
+      worlddb import --from chatgpt export.zip --dry-run            # what is in it?
+      worlddb import --from claude-code ~/.claude/projects          # all transcripts
+      worlddb import --from mem0 memories.json --user-id ada        # for this user
     """
+    if args.kind is not None:
+        return _import_from(args)
+    if args.dry_run or args.user_id or args.app_id:
+        raise InvalidInputError("import: --dry-run, --user-id and --app-id need --from KIND")
     path = store_path(args)
     seen: list[int] = []
     with (
@@ -150,6 +205,37 @@ def run_import(args: argparse.Namespace) -> int:
         f"added {added} commits to {one_line(path)}, {skipped} were there already; "
         f"now at commit {last.seq}, root state {root}",
     )
+
+
+def _import_from(args: argparse.Namespace) -> int:
+    from worlddb.faces.cli.command_store import open_memories
+    from worlddb.faces.importers.import_run import READERS, import_items
+
+    if not os.path.exists(args.file):
+        raise StorageError(f"{args.file}: does not exist")
+    items = READERS[args.kind](args.file)
+    kinds = ("user_id", "app_id")
+    scope = {kind: getattr(args, kind) for kind in kinds if getattr(args, kind) is not None}
+    if args.dry_run:
+        count = sum(1 for _ in items)
+        text = f"{count:,} items in {one_line(args.file)}; nothing was written"
+        return report(args, {"path": args.file, "items": count}, text)
+    with (
+        Progress("importing", unit="items", tells=True) as progress,
+        open_memories(args, create=True, reads=True) as memory,
+    ):
+
+        def count_item() -> None:
+            progress.done += 1
+
+        def refuse(why: str) -> None:
+            print(f"left out: {one_line(why)}", file=sys.stderr)
+
+        counts = import_items(
+            memory, args.kind, items, scope, on_item=count_item, on_refused=refuse
+        )
+    told = "{items:,} items: {created:,} remembered, {known:,} known already, {refused:,} left out"
+    return report(args, counts.to_dict(), told.format(**counts.to_dict()))
 
 
 def _lines(file: BinaryIO, name: str, progress: Progress) -> Generator[str, None, None]:

@@ -41,9 +41,12 @@ def run_retire(args: argparse.Namespace) -> int:
       worlddb retire 3f2a 77c1                         # two memories
       worlddb retire 3f2a --at 2026-01-31T00:00Z       # it was true until then
       worlddb retire --all --user-id ada --run-id r42  # all of Ada's in that run
+      worlddb retire --all --user-id ada --where '{"project": "x"}'
     """
     if bool(args.ids) == args.all:
         raise InvalidInputError("retire: give the IDs of memories, or --all with a scope")
+    if args.ids and args.where is not None:
+        raise InvalidInputError("retire: --where chooses among --all, not among IDs")
     scope: dict[str, Any] = scope_ids(args)
     if args.all and not scope:
         raise InvalidInputError(
@@ -51,9 +54,10 @@ def run_retire(args: argparse.Namespace) -> int:
         )
     with open_memories(args) as memory:
         if args.all:
-            if not confirmed(args, _question(memory, scope)):
+            given = call_arguments(RETIRE_ALL, args)
+            if not confirmed(args, _question(memory, scope, given.get("where"))):
                 return FOUND
-            done = [memory.retire_all(confirm=True, **call_arguments(RETIRE_ALL, args))]
+            done = [memory.retire_all(confirm=True, **given)]
         else:
             done = _retire(memory, args)
     print_retired(done, wants_json(args))
@@ -68,13 +72,14 @@ def _retire(memory: Memory, args: argparse.Namespace) -> list[Retired]:
     return [memory.retire(ident, **arguments) for ident in found]
 
 
-def _question(memory: Memory, scope: dict[str, Any]) -> str:
-    page = memory.list(limit=COUNTED_MAX, **scope)
+def _question(memory: Memory, scope: dict[str, Any], where: dict[str, Any] | None) -> str:
+    page = memory.list(limit=COUNTED_MAX, where=where, **scope)
     many = f"more than {COUNTED_MAX:,}" if page.next_cursor else str(len(page))
     names = ", ".join(
         f"{key.removesuffix('_id')}:{value}" for key, values in scope.items() for value in values
     )
-    return f"retire all memories of {names} ({many})"
+    which = "" if where is None else " that the filter is true of"
+    return f"retire all memories of {names}{which} ({many})"
 
 
 @command(

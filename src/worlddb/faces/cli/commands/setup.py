@@ -1,4 +1,4 @@
-"""`worlddb setup`: connect an MCP client to this memory."""
+"""`worlddb setup`: connect an MCP client to this memory, let it call hooks, or undo both."""
 
 from __future__ import annotations
 
@@ -16,14 +16,29 @@ if TYPE_CHECKING:
     from worlddb.faces.clients.client_catalog import McpClient
     from worlddb.faces.clients.client_file import ClientEdit
 
-NAMES = ("claude", "claude-code", "cursor", "vscode", "codex")
+NAMES = (
+    "claude",
+    "claude-code",
+    "cursor",
+    "vscode",
+    "codex",
+    "windsurf",
+    "zed",
+    "gemini",
+    "copilot",
+    "opencode",
+    "cline",
+    "goose",
+)
 CARRIED = ("path", "user_id", "embedder", "models_dir")
 """Settings that are written into the entry when they come from this shell; never secrets."""
 
 
 @command(
     "setup CLIENT",
-    option("client", "CLIENT", ", ".join(NAMES), choices=NAMES),
+    option("client", "CLIENT", ", ".join(NAMES), choices=NAMES, nargs="?"),
+    flag("--hooks", "let the client capture and inject by hooks; see docs/hooks.md"),
+    flag("--remove", "take out what setup put in: of CLIENT, or of all clients"),
     option("--user-id", "ID", "the user whose memory it is where a call names none"),
     option("--http", "URL", "the address of a running 'worlddb serve'"),
     option("--token", "TEXT", "for --http (default: $WORLDDB_TOKEN)"),
@@ -32,12 +47,13 @@ CARRIED = ("path", "user_id", "embedder", "models_dir")
     flag("--dry-run", "show what --write would change"),
 )
 def run(args: argparse.Namespace) -> int:
-    """Connect Claude, Cursor, VS Code or Codex.
+    """Connect Claude, Cursor, VS Code, Codex and others.
 
     Print the entry that connects an MCP client to this memory, or write it into the
     client's settings. --write keeps a backup beside the file, changes only our own
     entry, and refuses a file that it cannot parse. Store, user and embedder from --db
     or your environment go into the entry. Restart the client afterwards.
+    --remove takes out our entry and our hooks at once, and nothing else.
 
     Examples:
       worlddb setup cursor                                       # print it, to paste
@@ -45,9 +61,17 @@ def run(args: argparse.Namespace) -> int:
       worlddb setup claude --write                               # do it
       worlddb setup claude-code --project --write                # for this folder only (.mcp.json)
       worlddb setup vscode --http http://127.0.0.1:8765 --write  # a running server
+      worlddb setup claude-code --hooks --write                  # capture and inject by hooks
+      worlddb setup --remove --dry-run                           # what would be taken out
     """  # noqa: E501
+    if args.remove:
+        return _remove(args)
+    if args.client is None:
+        raise InvalidInputError(f"setup: give a CLIENT: {', '.join(NAMES)}")
+    if args.hooks:
+        return _set_hooks(args)
     from worlddb.faces.clients.client_catalog import client_named
-    from worlddb.faces.clients.client_file import apply_edit, edit_for
+    from worlddb.faces.clients.client_file import edit_for
     from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
 
     client = client_named(args.client)
@@ -58,14 +82,75 @@ def run(args: argparse.Namespace) -> int:
     if not args.write and not args.dry_run:
         _print_snippet(args, client, entry, path)
         return 0
-    edit = edit_for(client, path, entry)
-    backup = apply_edit(edit) if args.write and not args.dry_run and edit.changes else None
+    return _apply(args, client.name, client.title, edit_for(client, path, entry), "connected")
+
+
+def _apply(args: argparse.Namespace, name: str, title: str, edit: ClientEdit, what: str) -> int:
+    """Write an edit, unless only shown, and report it."""
+    from worlddb.faces.clients.client_file import apply_edit
+
+    backup = apply_edit(edit) if not args.dry_run and edit.changes else None
     if wants_json(args):
         written = edit.changes and not args.dry_run
-        found = {"client": client.name, "path": path, "entry": dict(edit.entry)}
+        found = {"client": name, "path": edit.path, "entry": dict(edit.entry)}
         print_json(found | {"changed": edit.changes, "written": written, "backup": backup})
     else:
-        _print_result(args, client, edit, backup)
+        _print_result(args, title, edit, backup, what)
+    return 0
+
+
+def _set_hooks(args: argparse.Namespace) -> int:
+    from worlddb.faces.clients.client_catalog import launch_command
+    from worlddb.faces.clients.hook_settings import (
+        hook_client,
+        hook_commands,
+        hooks_edit,
+        plugin_folder,
+    )
+
+    if args.http is not None or args.token is not None or args.user_id is not None:
+        raise InvalidInputError(
+            "setup --hooks: a hook finds a running server by itself; set WORLDDB_URL, "
+            "WORLDDB_TOKEN and WORLDDB_SCOPE in the client's environment instead"
+        )
+    client = hook_client(args.client)
+    given = getattr(args, "db", None)
+    db = None if given is None else _path(given, args.project)
+    commands = hook_commands(client, launch_command(in_project=args.project), db)
+    path = client.path(in_project=args.project)
+    edit = hooks_edit(client, path, commands)
+    if client.note:
+        print(client.note, file=sys.stderr)
+    if not args.write and not args.dry_run:
+        print(f"for {client.title}, in {one_line(path)}:", file=sys.stderr)
+        print_json({"hooks": {event: [entry] for event, entry in edit.entry.items()}})
+        print(f"'worlddb setup {args.client} --hooks --write' puts it there", file=sys.stderr)
+        print(f"the same as a plug-in: {one_line(plugin_folder(client))}", file=sys.stderr)
+        return 0
+    return _apply(args, client.name, client.title, edit, "set up with hooks")
+
+
+def _remove(args: argparse.Namespace) -> int:
+    from worlddb.faces.clients.client_catalog import CLIENTS
+    from worlddb.faces.clients.client_file import removal_from
+    from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, hooks_removal
+
+    found = 0
+    for name in NAMES if args.client is None else [args.client]:
+        client, caller = CLIENTS.get(name), HOOK_CLIENTS.get(name)
+        # A file may hold both, so the second is looked for when the first is out.
+        if client is not None and not (args.project and client.project is None):
+            edit = removal_from(client, client.path(in_project=args.project))
+            if edit is not None:
+                found += 1
+                _apply(args, name, client.title, edit, "disconnected")
+        if caller is not None:
+            edit = hooks_removal(caller, caller.path(in_project=args.project))
+            if edit is not None:
+                found += 1
+                _apply(args, name, caller.title, edit, "without our hooks")
+    if not found and not wants_json(args):
+        print("nothing of ours is there")
     return 0
 
 
@@ -112,14 +197,16 @@ def _print_snippet(
 
     from worlddb.faces.clients.client_catalog import SERVER
     from worlddb.faces.clients.client_file import set_toml
+    from worlddb.faces.clients.yaml_lines import set_yaml
 
     whole = {client.key: {SERVER: entry}}
     if wants_json(args):
         print_json({"client": client.name, "path": path, "entry": entry, "settings": whole})
         return
     print(f"for {client.title}, in {one_line(path)}:", file=sys.stderr)
-    if client.format == "toml":
-        print(visible(set_toml("", (client.key, SERVER), entry)), end="")
+    if client.format != "json":
+        setter = set_toml if client.format == "toml" else set_yaml
+        print(visible(setter("", (client.key, SERVER), entry)), end="")
     else:
         print(json.dumps(whole, indent=2))
     more = [args.client, *(["--project"] if args.project else [])]
@@ -127,14 +214,14 @@ def _print_snippet(
 
 
 def _print_result(
-    args: argparse.Namespace, client: McpClient, edit: ClientEdit, backup: str | None
+    args: argparse.Namespace, title: str, edit: ClientEdit, backup: str | None, what: str
 ) -> None:
     path = one_line(edit.path)
     if not edit.changes:
-        print(f"{client.title} is already connected: {path}")
+        print(f"{title} is already {what}: {path}")
     elif args.dry_run:
         print(visible(edit.diff()), end="")
     else:
         kept = f"; backup: {one_line(backup)}" if backup else ""
-        print(f"{client.title} is connected now: {path}{kept}")
-        print(f"restart {client.title} to use it", file=sys.stderr)
+        print(f"{title} is {what} now: {path}{kept}")
+        print(f"restart {title} to use it", file=sys.stderr)

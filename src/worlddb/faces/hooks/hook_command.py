@@ -1,0 +1,133 @@
+"""`worlddb hook EVENT`: read a client's event, inject what is remembered, capture what was said."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from worlddb.faces.hooks.client_dialects import DIALECTS, HookEvent, answer_of, event_of
+from worlddb.faces.hooks.project_scope import MODES, Project, project_of
+from worlddb.faces.hooks.session_files import SessionFiles, log_line, remove_old
+from worlddb.faces.user_paths import data_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VARIABLE = "WORLDDB_HOOKS"
+DEFAULT_CLIENT = "claude-code"
+EVENT_BYTES_MAX = 1 << 24  # A prompt with pasted files; clients send no more.
+SWITCHES = {"worlddb off": True, "worlddb on": False}
+"""Prompts that switch hooks off for the session, and on again."""
+
+
+def run(argv: Sequence[str]) -> int | None:
+    """Run `worlddb hook` by its arguments; None if they are for the full parser.
+
+    A client starts this with every prompt, so the usual command line is not loaded.
+    """
+    words, client, db, event = list(argv), DEFAULT_CLIENT, None, None
+    while words:
+        word = words.pop(0)
+        if word == "--client" and words:
+            client = words.pop(0)
+        elif word == "--db" and words:
+            db = words.pop(0)
+        elif word.startswith("-") or event is not None:
+            return None
+        else:
+            event = word
+    if event is None or client not in DIALECTS:
+        return None
+    return answer(event, client, db)
+
+
+def answer(name: str, client: str, db: str | None) -> int:
+    """Answer one event on stdin and stdout. It always succeeds, for no hook may stop its client."""
+    started = time.monotonic()
+    context, folder = "", os.path.join(data_directory(), "hooks")
+    try:
+        event = event_of(client, name, _told())
+        if event is not None:
+            context = _context(event, db, folder, started)
+    except Exception as error:  # Whatever it is, the client's work goes on.
+        log_line(folder, f"{client} {name}: gave up: {type(error).__name__}: {error}")
+    _print(answer_of(client, name, context))
+    return 0
+
+
+def _told() -> dict[str, Any]:
+    data = sys.stdin.buffer.read(EVENT_BYTES_MAX) if sys.stdin is not None else b""
+    told = json.loads(data) if data.strip() else {}
+    return told if isinstance(told, dict) else {}
+
+
+def _print(answer: dict[str, Any]) -> None:
+    with suppress(OSError, ValueError):
+        if sys.stdout is not None:
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+
+def _context(event: HookEvent, db: str | None, folder: str, started: float) -> str:
+    """Do what an event is for; return the context for the model."""
+    project = project_of(event.folder or os.getcwd())
+    mode = _mode(project)
+    if mode == "off":
+        return ""
+    files = SessionFiles(folder, event.client, event.session)
+    switch = SWITCHES.get(event.prompt.strip().casefold())
+    if switch is not None:
+        files.switch(off=switch)
+    from argparse import Namespace
+
+    from worlddb.faces.config import settings_from
+
+    settings = settings_from(Namespace(db=db))
+    is_off = files.off or switch is not None
+    if event.deed in ("capture", "both") and mode != "inject":
+        from worlddb.faces.hooks.turn_capture import capture_apart
+
+        capture_apart(event, settings, project.name, files, folder, skip=is_off)
+    if event.deed == "capture" or mode == "capture" or is_off:
+        return ""
+    if event.deed == "open":
+        remove_old(folder)
+        if event.fresh:
+            files.see(set())
+    from worlddb.faces.hooks.context_injection import injected
+
+    deadline = started + settings.hook_timeout_s
+    _give_up_at(deadline, event, folder)
+    return injected(event, settings, project.name, files, deadline)
+
+
+def _mode(project: Project) -> str:
+    """Return what the environment and the project allow: on, off, inject or capture.
+
+    Raises:
+        ValueError: one of them says something else.
+    """
+    given = [os.environ.get(VARIABLE), project.mode]
+    modes = {one.strip().casefold() for one in given if one}
+    for one in modes - set(MODES):
+        raise ValueError(f"{VARIABLE}: {one!r:.40} is not one of {', '.join(MODES)}")
+    modes.discard("on")
+    # Both may only take away: one says inject, the other capture, and nothing is left.
+    return modes.pop() if len(modes) == 1 else "off" if modes else "on"
+
+
+def _give_up_at(deadline: float, event: HookEvent, folder: str) -> None:
+    """See to it that this process ends in time, with an answer that says nothing."""
+    from threading import Thread
+
+    def watch() -> None:
+        time.sleep(max(deadline - time.monotonic(), 0))
+        log_line(folder, f"{event.client} {event.name}: gave up: out of time")
+        _print(answer_of(event.client, event.name, ""))
+        os._exit(0)  # Nothing that was acknowledged is lost.
+
+    Thread(target=watch, name="worlddb-hook-deadline", daemon=True).start()

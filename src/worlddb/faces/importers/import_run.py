@@ -1,0 +1,145 @@
+"""An import: every item of a source is written once, however often the import is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+from worlddb import __version__
+from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.faces.importers import chat_exports, memory_exports
+from worlddb.faces.importers.imported_item import ImportedItem, Reader
+from worlddb.memory.memory import Memory
+from worlddb.memory.results import Remembered
+
+READERS: dict[str, Reader] = {
+    "claude-code": chat_exports.claude_code,
+    "codex": chat_exports.codex,
+    "chatgpt": chat_exports.chatgpt,
+    "claude": chat_exports.claude,
+    "mem0": memory_exports.mem0,
+    "mcp-memory": memory_exports.mcp_memory,
+    "basic-memory": memory_exports.basic_memory,
+    "graphiti": memory_exports.graphiti,
+    "mif": memory_exports.mif,
+}
+PAGE = 500  # Memories read at a time for an export.
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportCounts:
+    """What an import did: items read, newly remembered, known already, ended, and refused."""
+
+    items: int = 0
+    created: int = 0
+    known: int = 0
+    ended: int = 0
+    refused: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts by their names."""
+        return asdict(self)
+
+
+def import_items(
+    memory: Memory,
+    kind: str,
+    items: Iterable[ImportedItem],
+    scope: Mapping[str, Any],
+    *,
+    on_item: Callable[[], None] = lambda: None,
+    on_refused: Callable[[str], None] = lambda _: None,
+) -> ImportCounts:
+    """Write the items of a source. `scope` takes the place of what the source says.
+
+    An item that is refused is told to `on_refused`, and holds up no other.
+
+    Raises:
+        StorageError: the store cannot be written; what was written before stays.
+    """
+    counts = ImportCounts()
+    for item in items:
+        counts.items += 1
+        try:
+            _write(memory, kind, item, scope, counts)
+        except (InvalidInputError, ConflictError) as error:
+            counts.refused += 1
+            on_refused(f"{item.text[:60]!r}: {error}")
+        on_item()
+    return counts
+
+
+def _write(
+    memory: Memory, kind: str, item: ImportedItem, scope: Mapping[str, Any], counts: ImportCounts
+) -> None:
+    given: dict[str, Any] = {"text": item.text, "at": item.at, "names": list(item.names) or None}
+    if item.role is not None:
+        message = {"role": item.role, "content": item.text}
+        given = {"messages": [message | ({"at": item.at} if item.at else {})]}
+    key = sha256(f"{kind}\n{item.key}".encode(errors="replace")).hexdigest()
+    done = memory.write(
+        **given,
+        source=f"import {kind}",
+        metadata=item.metadata or None,
+        idempotency_key=f"import:{key}",
+        **{**item.scope, **scope},
+    )
+    counts.created += done.created
+    counts.known += not done.created
+    if item.until is not None and done.created:
+        memory.retire(done.id, at=item.until)
+        counts.ended += 1
+
+
+def mif_document(memory: Memory, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the memories of a scope, ended ones included, in the Memory Interchange Format 2.
+
+    What the format has no field for stands under "vendor_extensions", so nothing is lost when the
+    file is imported again.
+    """
+    return {
+        "mif_version": "2.0",
+        "generator": {"name": "worlddb", "version": __version__},
+        "memories": [_mif_memory(one) for one in _memories(memory, scope)],
+    }
+
+
+def _memories(memory: Memory, scope: Mapping[str, Any]) -> Iterator[Remembered]:
+    cursor: str | None = None
+    while True:
+        page = memory.list(limit=PAGE, cursor=cursor, include_retired=True, **scope)
+        yield from page.memories
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _mif_memory(one: Remembered) -> dict[str, Any]:
+    ours: dict[str, Any] = {
+        "id": str(one.id),
+        "type": one.type,
+        "valid_from": one.valid_from.isoformat(),
+        "scopes": {f"{scope.kind}_id": scope.value for scope in one.scopes},
+    }
+    if one.valid_to is not None:
+        ours["valid_to"] = one.valid_to.isoformat()
+    if one.speaker:
+        ours["speaker"] = one.speaker
+    metadata = {key: value for key, value in one.metadata.items() if key != "tags"}
+    made: dict[str, Any] = {
+        "id": str(uuid5(NAMESPACE_OID, str(one.id))),
+        "content": one.text,
+        "memory_type": "conversation" if one.type in ("Turn", "Session") else "observation",
+        "created_at": one.valid_from.isoformat(),
+        "external_id": str(one.id),
+        "vendor_extensions": {"worlddb": ours},
+    }
+    if metadata:
+        made["metadata"] = metadata
+    tags = one.metadata.get("tags")
+    if isinstance(tags, list | tuple) and tags:
+        made["tags"] = [str(tag) for tag in tags]
+    return made

@@ -1,0 +1,244 @@
+"""Field index: which nodes a filter is true of, from columns of metadata, sources, types and times.
+
+    notes of the store ──follow──▶ columns ──row_filter(condition)──▶ RowFilter
+
+The index is derived and held in memory: the first filter of a process reads the notes once, later
+ones read what is new. A column has one entry for each value of a key, with the note that states it
+and the commit of that note. So a filter is a handful of array operations, at any known time, and
+needs nothing of a database but its notes.
+
+F1  Of several notes of one node with one key, the latest up to the commit asked for counts.
+F2  What no column holds (`valid_to`, which changes, and `known_from`) is compared node by node,
+    for those nodes alone that the rest of the filter leaves open.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.model.conditions import RANGES, Condition, comparison, flat, matches
+from worlddb.model.visible_text import said_by
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW, Head
+
+Mask = NDArray[np.bool_]
+ERASE = '"erase"'
+"""How the journal says that texts were erased: then the index is made anew."""
+PLAIN = (str, int, float, bool)
+SOURCE, TYPE, SPEAKER, START = "source", "type", "speaker", "valid_from"
+
+
+class Column:
+    """The values of one key: entries of row, note, commit and the number of a distinct value."""
+
+    def __init__(self) -> None:
+        self._entries = array("q")
+        self._held: NDArray[np.int64] = np.zeros((0, 4), dtype=np.int64)
+        self._floats: NDArray[np.float64] = np.zeros(0)
+        self.values: list[tuple[Any, bool]] = []
+        self._numbers: dict[tuple[bool, Any, bool], int] = {}
+
+    def add(self, row: int, note: int, born: int, value: Any, listed: bool = False) -> None:
+        """Add an entry; notes come in the order of writing."""
+        key = (isinstance(value, bool), value, listed)
+        number = self._numbers.setdefault(key, len(self.values))
+        if number == len(self.values):
+            self.values.append((value, listed))
+        self._entries.extend((row, note, born, number))
+
+    def entries(self) -> NDArray[np.int64]:
+        """Return all entries, a row of the array each."""
+        if 4 * len(self._held) != len(self._entries):
+            self._held = np.array(self._entries, dtype=np.int64).reshape(-1, 4)
+        return self._held
+
+    def numbers_of(self, condition: Condition) -> Mask:
+        """Return of which distinct values a comparison is true."""
+        found = np.zeros(len(self.values), dtype=np.bool_)
+        wanted = {"$eq": (condition.value,), "$in": condition.value}.get(condition.operator)
+        if wanted is not None:
+            both = ((one, listed) for one in wanted for listed in (False, True))
+            keys = ((isinstance(one, bool), one, listed) for one, listed in both)
+            found[[self._numbers[key] for key in keys if key in self._numbers]] = True
+        elif condition.operator in RANGES and not isinstance(condition.value, str):
+            return RANGES[condition.operator](self._numeric(), condition.value)  # type: ignore[return-value]
+        else:
+            holds = comparison(condition)
+            found[[number for number, one in enumerate(self.values) if holds(*one)]] = True
+        return found
+
+    def _numeric(self) -> NDArray[np.float64]:
+        """Return the distinct values as numbers; what is none compares as false."""
+        held = len(self._floats)
+        if held < len(self.values):
+            more = (
+                one if isinstance(one, int | float) and not isinstance(one, bool) else np.nan
+                for one, _ in self.values[held:]
+            )
+            self._floats = np.concatenate((self._floats, np.fromiter(more, np.float64)))
+        return self._floats
+
+
+class RowFilter:
+    """What a condition says of the rows of one snapshot; see `view.node_filters.RowJudge`."""
+
+    def __init__(self, reader: Reader, condition: Condition, known: int | None) -> None:
+        self._reader = reader
+        self._condition = condition
+        self._known = known
+        self.surely: Mask = np.zeros(0, dtype=np.bool_)
+        self.maybe: Mask = self.surely
+
+    def mask(self, rows: NDArray[np.int64]) -> Mask:
+        """Return of which rows the condition is true."""
+        inside = rows < len(self.maybe)
+        found: Mask = np.zeros(len(rows), dtype=np.bool_)
+        found[inside] = self.surely[rows[inside]]
+        open_ = ~inside
+        open_[inside] = (self.maybe & ~self.surely)[rows[inside]]
+        if open_.any():
+            nodes = self._reader.nodes(rows[open_].tolist(), self._known)
+            true = [row for row, node in nodes.items() if matches(node, self._condition)]
+            found |= open_ & np.isin(rows, true)
+        return found
+
+    def keep(self, rows: Iterable[int]) -> set[int]:
+        """Return those of some rows that the condition is true of."""
+        wanted = np.fromiter(rows, np.int64)
+        return set(wanted[self.mask(wanted)].tolist())
+
+    def few(self, most: int) -> list[int] | None:
+        """Return all rows that the condition is true of; None if they may be more than `most`."""
+        rows = np.flatnonzero(self.maybe)
+        return None if len(rows) > most else rows[self.mask(rows)].tolist()
+
+
+class FieldIndex:
+    """The columns of one open store; they follow its journal."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._head: Head | None = None
+        self._columns: dict[str, dict[str, Column]] = {}  # By path, then by the outermost key.
+        self._noted: set[int] = set()
+        self._again: dict[str, Column] = {}  # Outermost keys in notes after a node's first one.
+        self._sources = Column()
+        self._of_nodes: dict[str, Column] = {}
+        self._nodes = ROOT_ROW
+
+    def row_filter(self, reader: Reader, condition: Condition, known: int | None) -> RowFilter:
+        """Return what a condition says of the rows of a snapshot."""
+        found = RowFilter(reader, condition, known)
+        head = reader.head()
+        with self._lock:
+            self._follow(reader, head)
+            if any(of_node and field != SOURCE for field, of_node in condition.fields()):
+                self._follow_nodes(reader, head)
+            at = head.seq if known is None else min(known, head.seq)
+            found.surely, found.maybe = self._masks(condition, at, head.nodes + 1)
+        return found
+
+    def _follow(self, reader: Reader, head: Head) -> None:
+        """Take in the notes up to a commit."""
+        before = self._head
+        if before is not None and before.seq < head.seq:
+            commits = reader.commits(before.seq, head.seq - before.seq, False)
+            if any(ERASE in commit.changes for commit in commits):
+                self._forget()
+                before = None
+        elif before is not None and before.hash != head.hash and before.seq == head.seq:
+            self._forget()  # A backup was restored.
+            before = None
+        if before is not None and before.seq >= head.seq:
+            return
+        first = 1 if before is None else before.notes + 1
+        for note in reader.scan.notes(first, head.notes):
+            if note.kind == "source" and note.text:
+                self._sources.add(note.node, note.row, note.born, note.text)
+            elif note.kind == "metadata":
+                self._take_in(note.node, note.row, note.born, json.loads(note.text))
+        self._head = head
+
+    def _take_in(self, node: int, note: int, born: int, metadata: dict[str, Any]) -> None:
+        is_again = node in self._noted
+        self._noted.add(node)
+        for top, value in metadata.items():
+            if is_again:
+                self._again.setdefault(top, Column()).add(node, note, born, None)
+            plain = ((top, value, False),) if isinstance(value, PLAIN) else flat({top: value})
+            for path, one, listed in plain:
+                column = self._columns.setdefault(path, {}).setdefault(top, Column())
+                column.add(node, note, born, one, listed)
+
+    def _follow_nodes(self, reader: Reader, head: Head) -> None:
+        """Take in the types, speakers and beginnings of new nodes, which never change."""
+        rows = range(self._nodes + 1, head.nodes + 1)
+        columns = {
+            name: self._of_nodes.setdefault(name, Column()) for name in (TYPE, SPEAKER, START)
+        }
+        for body in reader.bodies(rows) if rows else ():
+            columns[TYPE].add(body.row, 0, 0, body.type)
+            columns[START].add(body.row, 0, 0, body.valid_from)
+            if body.type == "Turn":
+                columns[SPEAKER].add(body.row, 0, 0, said_by(body.name))
+        self._nodes = max(self._nodes, head.nodes)
+
+    # -- evaluation --------------------------------------------------------------------------------
+
+    def _masks(self, condition: Condition, at: int, size: int) -> tuple[Mask, Mask]:
+        """Return the rows that a condition is surely true of, and those it may be true of."""
+        if condition.parts:
+            surely, maybe = zip(
+                *(self._masks(part, at, size) for part in condition.parts), strict=True
+            )
+            if condition.operator == "$not":
+                return ~maybe[0], ~surely[0]
+            join = np.logical_and if condition.operator == "$and" else np.logical_or
+            return join.reduce(surely), join.reduce(maybe)
+        found = np.zeros(size, dtype=np.bool_)
+        if not condition.of_node:
+            for top, column in self._columns.get(condition.field, {}).items():
+                self._mark(found, column, condition, at, self._latest(top, at, size))
+        elif condition.field == SOURCE:
+            self._mark(found, self._sources, condition, at)
+        elif condition.field in self._of_nodes:
+            self._mark(found, self._of_nodes[condition.field], condition, at)
+        else:
+            return found, ~found
+        return found, found
+
+    def _latest(self, top: str, at: int, size: int) -> NDArray[np.int64] | None:
+        """Return by row the last note up to a commit that states an outermost key again."""
+        if top not in self._again:
+            return None
+        rows, notes, borns, _ = self._again[top].entries().T
+        latest = np.zeros(size, dtype=np.int64)
+        chosen = (borns <= at) & (rows < size)
+        latest[rows[chosen]] = notes[chosen]  # Notes are in order, so the last one stays.
+        return latest
+
+    def _mark(
+        self,
+        found: Mask,
+        column: Column,
+        condition: Condition,
+        at: int,
+        latest: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Mark the rows that have a value of which a comparison is true."""
+        rows, notes, borns, numbers = column.entries().T
+        chosen = column.numbers_of(condition)[numbers] & (borns <= at) & (rows < len(found))
+        rows = rows[chosen]
+        if latest is not None:
+            rows = rows[latest[rows] <= notes[chosen]]
+        found[rows] = True

@@ -1,0 +1,54 @@
+"""Memory parts: which drafted nodes count, and what the marks of a memory mean for its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from worlddb.model.address import Id
+from worlddb.model.drafts import Draft
+from worlddb.store.interface import Reader
+from worlddb.write.transaction import Transaction
+
+OF_WHOLE = frozenset({"pinned"})
+"""Metadata keys that say nothing about the parts of a memory."""
+
+
+def outlasting(reader: Reader, draft: Draft, known: dict[str, Id]) -> dict[str, Id]:
+    """Take the texts out of `known` that end before the drafted ones; return them by key."""
+    found: dict[str, Id] = {}
+    for node in draft.nodes:
+        if not node.resolvable and node.parent is None and node.key in known:
+            row = reader.node_row(known[node.key])
+            ends = None if row is None else reader.nodes([row])[row].valid_to
+            if ends is not None and (node.valid_to is None or ends < node.valid_to):
+                found[node.key] = known.pop(node.key)
+                for part in draft.nodes:
+                    if part.parent == node.key:
+                        known.pop(part.key, None)
+    return found
+
+
+def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
+    """Return a draft without the words that may be names and are none the store knows."""
+    left_out = {node.key for node in draft.nodes if node.known_only and node.key not in known}
+    if not left_out:
+        return draft
+    return replace(
+        draft,
+        nodes=tuple(node for node in draft.nodes if node.key not in left_out),
+        edges=tuple(edge for edge in draft.edges if not {edge.source, edge.target} & left_out),
+        aliases={key: names for key, names in draft.aliases.items() if key not in left_out},
+    )
+
+
+def add_metadata(
+    tx: Transaction, draft: Draft, memory: str, metadata: Mapping[str, Any], ids: Mapping[str, Id]
+) -> None:
+    """Give a memory its metadata, and its turns and facts what filters ask for."""
+    parts = {key: value for key, value in metadata.items() if key not in OF_WHOLE}
+    for node in draft.nodes:
+        held = metadata if node.key == memory else parts
+        if not node.resolvable and held:
+            tx.add_metadata(ids[node.key], held)

@@ -1,0 +1,108 @@
+"""Sessions of MCP over HTTP: who can be asked gets one, of its own; all others need none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitRequestParams, ElicitResult
+
+from worlddb.faces.http.access_tokens import make_access
+from worlddb.memory.memory import Memory
+
+from .serving import DEADLINE_S, MCP, Process, Site, serving, token
+
+pytestmark = pytest.mark.anyio
+GREETING = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "t", "version": "1"}}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as made:
+        yield made
+
+
+def greet(site: Site, **capabilities: object) -> str | None:
+    answer = site.rpc("initialize", capabilities=capabilities, **GREETING)
+    assert answer.status == 200
+    return answer.headers.get("mcp-session-id")
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_a_person_is_asked_in_both_eras_and_the_answer_counts(
+    memory: Memory, mode: str, agrees: bool
+) -> None:
+    asked: list[str] = []
+
+    async def person(_: object, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        if agrees:
+            return ElicitResult(action="accept", content={"agree": True})
+        return ElicitResult(action="decline")
+
+    memory.write("The gate opens at nine.", user_id="ada")
+    with serving(memory) as site:
+        transport = streamable_http_client(f"{site.url}/mcp")
+        async with Client(transport, elicitation_callback=person, mode=mode) as client:  # type: ignore[arg-type]
+            told = await client.call_tool("memory_retire_all", {"user_id": "ada", "confirm": True})
+    assert len(asked) == 1
+    assert told.is_error == (not agrees)
+    assert len(memory.list(user_id="ada").memories) == (0 if agrees else 1)
+
+
+def test_only_a_client_that_can_be_asked_gets_a_session(memory: Memory) -> None:
+    with serving(memory) as site:
+        assert greet(site) is None
+        assert greet(site, roots={}) is None
+        assert greet(site, elicitation={}) is not None
+        # A call needs no greeting, as before.
+        assert site.tool("memory_write", text="The gate opens at nine.")[0]
+        refused = site.get("/mcp")
+        assert (refused.status, refused.headers["allow"]) == (405, "POST")
+        assert "use POST" in refused.error
+        unknown = site.send("GET", "/mcp", headers=MCP | {"Mcp-Session-Id": "0" * 32})
+        assert unknown.status == 404
+
+
+def test_a_session_belongs_to_the_token_that_opened_it(memory: Memory) -> None:
+    ada, bob = (
+        token(f"{name}-token-0123456789", bounds={"user_id": name}) for name in ("ada", "bob")
+    )
+    with serving(memory, make_access(host="127.0.0.1", tokens=(ada, bob))) as site:
+        session = greet(site.as_("ada-token-0123456789"), elicitation={})
+        assert session is not None
+        headers = MCP | {"Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-11-25"}
+        body = b'{"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}'
+        theirs = site.as_("bob-token-0123456789").send("POST", "/mcp", body, headers)
+        assert theirs.status == 404
+        own = site.as_("ada-token-0123456789").send("POST", "/mcp", body, headers)
+        assert own.status == 200
+        assert b"memory_write" in own.body
+        assert site.send("POST", "/mcp", body, headers).status == 401
+
+
+def test_an_open_stream_of_a_session_does_not_delay_the_end(tmp_path: Path) -> None:
+    with Process(tmp_path / "m.db") as server:
+        session = greet(server.site, elicitation={})
+        headers = {"Accept": "text/event-stream", "Mcp-Session-Id": str(session)}
+        stream = threading.Thread(
+            target=server.site.send, args=("GET", "/mcp"), kwargs={"headers": headers}
+        )
+        stream.start()
+        server.site.get("/health")
+        server.signal(15)
+        assert server.wait() == 0
+        stream.join(DEADLINE_S)
+        assert not stream.is_alive()
+        assert "Traceback" not in server.log()
+        assert "dropped" not in server.log()

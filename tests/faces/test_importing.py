@@ -1,0 +1,309 @@
+"""import --from: each format is read, each item is written once, and MIF goes both ways."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worlddb.errors import FormatError
+from worlddb.faces.cli.commands.export import KINDS
+from worlddb.faces.importers.import_run import READERS, import_items, mif_document
+from worlddb.faces.importers.imported_item import ImportedItem
+from worlddb.memory.memory import Memory
+
+from .command import in_process
+
+CHATGPT = [
+    {
+        "conversation_id": "c1",
+        "title": "Travel",
+        "current_node": "d",
+        "mapping": {
+            "a": {"message": None, "parent": None},
+            "b": {
+                "parent": "a",
+                "message": {
+                    "id": "m1",
+                    "author": {"role": "user"},
+                    "create_time": 1_700_000_000.5,
+                    "content": {"content_type": "text", "parts": ["I moved to Oslo.", {"x": 1}]},
+                },
+            },
+            "c": {
+                "parent": "b",
+                "message": {
+                    "id": "m2",
+                    "author": {"role": "assistant"},
+                    "content": {"parts": ["An answer that was thrown away."]},
+                },
+            },
+            "d": {
+                "parent": "b",
+                "message": {
+                    "id": "m3",
+                    "author": {"role": "assistant"},
+                    "content": {"parts": ["Welcome to Oslo!"]},
+                },
+            },
+        },
+    }
+]
+CLAUDE = [
+    {
+        "uuid": "c2",
+        "name": "Work",
+        "chat_messages": [
+            {
+                "uuid": "m1",
+                "sender": "human",
+                "text": "old",
+                "content": [{"type": "text", "text": "Ada leads the team."}],
+                "created_at": "2026-03-01T09:30:00Z",
+            },
+            {"uuid": "m2", "sender": "assistant", "text": "Noted.", "content": []},
+            {"uuid": "m3", "sender": "human", "text": " "},
+        ],
+    }
+]
+MEM0 = {
+    "results": [
+        {
+            "id": "1",
+            "memory": "Likes green tea",
+            "user_id": "ada",
+            "created_at": "2025-01-02T03:04:05-07:00",
+            "metadata": {"topic": "drinks"},
+            "categories": ["food"],
+        },
+        {"id": "2", "memory": None},
+    ]
+}
+MCP_MEMORY = [
+    {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["likes tea"]},
+    {"type": "relation", "from": "Ada", "to": "Acme", "relationType": "works_at"},
+]
+NOTE = """---
+title: Coffee
+tags: [drinks]
+created: 2025-05-01
+---
+# Coffee
+A drink that
+keeps us awake.
+
+- [method] Pour over takes four minutes #brewing (at home)
+- [ ] buy beans
+- pairs with [[Chocolate]]
+"""
+GRAPHITI = {
+    "nodes": [
+        {"uuid": "n1", "name": "Ada", "summary": "A manager."},
+        {"uuid": "n2", "name": "Oslo"},
+    ],
+    "edges": [
+        {
+            "uuid": "e1",
+            "fact": "Ada lives in Oslo.",
+            "name": "LIVES_IN",
+            "source_node_uuid": "n1",
+            "target_node_uuid": "n2",
+            "valid_at": "2020-01-01T00:00:00Z",
+            "invalid_at": "2024-01-01T00:00:00Z",
+        }
+    ],
+    "episodes": [{"uuid": "p1", "content": "Ada moved to Rome.", "valid_at": "2024-01-01"}],
+}
+MIF = {
+    "mif_version": "2.0",
+    "export_meta": {"user_id": "bob"},
+    "memories": [
+        {"id": "i1", "content": "Uses Vim", "created_at": "2026-01-01T00:00:00Z", "tags": ["dev"]}
+    ],
+    "knowledge_graph": {
+        "entities": [{"id": "1", "name": "Bob"}, {"id": "2", "name": "Vim"}],
+        "relationships": [
+            {
+                "id": "r",
+                "source_entity_id": "1",
+                "target_entity_id": "2",
+                "relation_type": "prefers",
+            }
+        ],
+    },
+}
+
+
+def lines(*entries: Any) -> str:
+    return "".join(json.dumps(entry) + "\n" for entry in entries)
+
+
+def claude_code() -> str:
+    message = {"role": "user", "content": "Deploy with sk-" + "Ab1" * 12}
+    return lines({"type": "user", "uuid": "u1", "message": message})
+
+
+def codex() -> str:
+    return lines({"type": "event_msg", "payload": {"type": "user_message", "message": "Use Go."}})
+
+
+SOURCES: dict[str, tuple[str, Callable[[], str], list[str]]] = {
+    "claude-code": ("s.jsonl", claude_code, ["Deploy with [secret: api key]"]),
+    "codex": ("s.jsonl", codex, ["Use Go."]),
+    "chatgpt": (
+        "conversations.json",
+        lambda: json.dumps(CHATGPT),
+        ["I moved to Oslo.", "Welcome to Oslo!"],
+    ),
+    "claude": (
+        "conversations.json",
+        lambda: json.dumps(CLAUDE),
+        ["Ada leads the team.", "Noted."],
+    ),
+    "mem0": ("m.json", lambda: json.dumps(MEM0), ["Likes green tea"]),
+    "mcp-memory": (
+        "memory.json",
+        lambda: lines(*MCP_MEMORY),
+        ["Ada: likes tea", "Ada works at Acme."],
+    ),
+    "basic-memory": (
+        "notes/coffee.md",
+        lambda: NOTE,
+        [
+            "Coffee: A drink that keeps us awake.",
+            "Coffee: Pour over takes four minutes (at home)",
+            "Coffee pairs with Chocolate.",
+        ],
+    ),
+    "graphiti": (
+        "g.json",
+        lambda: json.dumps(GRAPHITI),
+        ["Ada lives in Oslo.", "Ada moved to Rome.", "Ada: A manager."],
+    ),
+    "mif": ("m.json", lambda: json.dumps(MIF), ["Uses Vim", "Bob prefers Vim."]),
+}
+
+
+def put(folder: Path, kind: str) -> Path:
+    name, make, _ = SOURCES[kind]
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(make())
+    return path
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_each_format_is_read_and_each_item_is_written_once(kind: str, tmp_path: Path) -> None:
+    path = put(tmp_path, kind)
+    items = list(READERS[kind](str(path)))
+    assert [item.text for item in items] == SOURCES[kind][2]
+    assert len({item.key for item in items}) == len(items)
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as memory:
+        first = import_items(memory, kind, items, {"user_id": "eve"})
+        assert (first.items, first.created, first.refused) == (len(items), len(items), 0)
+        again = import_items(memory, kind, READERS[kind](str(path)), {"user_id": "eve"})
+        assert (again.created, again.known) == (0, len(items))
+        held = memory.list(user_id="eve", include_retired=True, types=["Memory", "Turn"])
+        assert {one.text for one in held} >= set(SOURCES[kind][2])
+
+
+def test_all_formats_that_the_command_offers_have_a_reader_and_a_test() -> None:
+    assert tuple(READERS) == KINDS
+    assert set(SOURCES) == set(KINDS)
+
+
+def test_times_scopes_and_ends_are_those_of_the_source(tmp_path: Path) -> None:
+    def one(kind: str, number: int = 0) -> ImportedItem:
+        return list(READERS[kind](str(put(tmp_path / kind, kind))))[number]
+
+    assert one("mem0").scope == {"user_id": "ada"}
+    assert one("mem0").at == "2025-01-02T03:04:05-07:00"
+    assert one("mem0").metadata == {"topic": "drinks", "tags": ["food"]}
+    assert one("chatgpt").at == "2023-11-14T22:13:20.500000+00:00"
+    assert one("chatgpt").scope == {"run_id": "c1"}
+    assert one("basic-memory").at == "2025-05-01T00:00:00+00:00"
+    assert one("graphiti").until == "2024-01-01T00:00:00+00:00"
+    assert one("graphiti").names == ("Ada", "Oslo")
+    assert one("mif").scope == {"user_id": "bob"}
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as memory:
+        counts = import_items(memory, "graphiti", [one("graphiti")], {})
+        assert counts.ended == 1
+        assert memory.list(user_id="default").memories == ()
+        then = memory.list(user_id="default", as_of="2022-01-01T00:00:00Z")
+        assert [held.text for held in then] == ["Ada lives in Oslo."]
+
+
+def test_a_zip_file_and_a_folder_are_opened_and_nonsense_is_refused(tmp_path: Path) -> None:
+    path = put(tmp_path / "folder", "chatgpt")
+    packed = tmp_path / "export.zip"
+    with zipfile.ZipFile(packed, "w") as file:
+        file.write(path, "inner/conversations.json")
+    plain = list(READERS["chatgpt"](str(path)))
+    assert list(READERS["chatgpt"](str(packed))) == plain
+    assert list(READERS["chatgpt"](str(path.parent))) == plain
+    bad = tmp_path / "bad.json"
+    bad.write_text("{not JSON")
+    for kind in ("chatgpt", "claude", "mem0", "mcp-memory", "graphiti", "mif"):
+        with pytest.raises(FormatError, match="not JSON"):
+            list(READERS[kind](str(bad)))
+    bad.write_text('[1, "x", null]')
+    assert list(READERS["chatgpt"](str(bad))) == []
+    with pytest.raises(FormatError):
+        list(READERS["mif"](str(bad)))
+
+
+def test_mif_goes_out_and_in_again_with_times_ends_and_scopes(tmp_path: Path) -> None:
+    with Memory(tmp_path / "a.db", embedder="none", recluster="off") as memory:
+        first = memory.write(
+            "Lives in Oslo.",
+            user_id="ada",
+            app_id="shop",
+            at="2020-01-01T00:00:00Z",
+            metadata={"tags": ["home"], "n": 1},
+        )
+        memory.retire(first.id, at="2024-01-01T00:00:00Z")
+        memory.write("Likes tea.", user_id="ada")
+        document = mif_document(memory, {"user_id": "ada"})
+    assert document["mif_version"] == "2.0"
+    for held in document["memories"]:
+        assert {"id", "content", "created_at"} <= set(held)
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(document))
+    with Memory(tmp_path / "b.db", embedder="none", recluster="off") as memory:
+        import_items(memory, "mif", READERS["mif"](str(path)), {})
+        again = mif_document(memory, {"user_id": "ada"})
+        assert [held.text for held in memory.list(user_id="ada")] == ["Likes tea."]
+    facts = [
+        {
+            (
+                held["content"],
+                held["created_at"],
+                str(held.get("tags")),
+                str(held.get("metadata")),
+                held["vendor_extensions"]["worlddb"].get("valid_to"),
+                str(held["vendor_extensions"]["worlddb"]["scopes"]),
+            )
+            for held in made["memories"]
+        }
+        for made in (document, again)
+    ]
+    assert facts[0] == facts[1]
+
+
+def test_the_command_counts_first_and_writes_then(tmp_path: Path) -> None:
+    path, store = put(tmp_path, "mem0"), tmp_path / "m.db"
+    shown = in_process("import", "--from", "mem0", path, "--dry-run", "--db", store)
+    assert shown.out.startswith("1 items in ")
+    assert not store.exists()
+    done = in_process("import", "--from", "mem0", path, "--db", store, "--json")
+    assert done.data == {"items": 1, "created": 1, "known": 0, "ended": 0, "refused": 0}
+    out = tmp_path / "out.json"
+    told = in_process("export", "--to", "mif", out, "--db", store, "--user-id", "ada")
+    assert told.out.startswith("exported 1 memories")
+    assert json.loads(out.read_text())["memories"][0]["tags"] == ["food"]
+    assert in_process("import", path, "--dry-run", "--db", store).code == 2
+    assert in_process("import", "--from", "mem0", tmp_path / "no", "--db", store).code != 0

@@ -1,0 +1,106 @@
+"""Pending reader: long texts are read in the background; closing never waits for one."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worlddb import Memory
+from worlddb.errors import RejectedError
+from worlddb.ingest import pending_reader
+from worlddb.ingest.extractors import RulesExtractor
+
+TEXT = "My friend Sarah Chen moved to Oslo, where she met Tom Berg. She likes it there."
+DEADLINE_S = 30
+Read = RulesExtractor.extract
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RulesExtractor, "chars_max", len(TEXT) - 1)
+    monkeypatch.setattr(pending_reader, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(pending_reader, "REST_S_MAX", 0.0)
+
+
+def open_it(path: Path | str, **options: Any) -> Memory:
+    return Memory(path, embedder="none", recluster="off", **options)
+
+
+def wait_until_read(memory: Memory) -> None:
+    pause, end = threading.Event(), threading.Event()
+    timer = threading.Timer(DEADLINE_S, end.set)
+    timer.start()
+    while memory.db.pending() and not end.is_set():
+        pause.wait(0.005)
+    timer.cancel()
+    assert memory.db.pending() == []
+
+
+def test_what_waits_and_what_will_wait_is_read(tmp_path: Path) -> None:
+    with open_it(tmp_path / "m.db") as memory:
+        first = memory.write(TEXT, user_id="ada")
+        assert first.pending
+        memory.read_pending()
+        wait_until_read(memory)
+        second = memory.write(f"{TEXT} Tom Berg does, too.", user_id="bob")
+        assert second.pending
+        wait_until_read(memory)
+        for written in (first, second):
+            names = {memory.db.get(edge.target).name for edge in memory.db.edges(written.id)}
+            assert {"Sarah Chen", "Tom Berg"} <= names
+        assert {commit.actor for commit in memory.db.log()} >= {"extract"}
+        assert memory.db.check() == []
+
+
+def test_a_memory_that_consolidates_reads_what_waits() -> None:
+    with open_it(":memory:", consolidate_every_s=3600) as memory:
+        assert memory.write(TEXT, user_id="ada").pending
+        wait_until_read(memory)
+
+
+def test_closing_does_not_wait_for_a_text_that_is_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def slow(self: RulesExtractor, *args: Any) -> Any:
+        reads.set()
+        assert goes_on.wait(DEADLINE_S)
+        return Read(self, *args)
+
+    monkeypatch.setattr(RulesExtractor, "extract", slow)
+    monkeypatch.setattr(pending_reader, "STOP_S_MAX", 0.001)
+    with open_it(tmp_path / "m.db") as memory:
+        memory.write(TEXT, user_id="ada")
+        memory.read_pending()
+        assert reads.wait(DEADLINE_S)
+    [thread] = [one for one in threading.enumerate() if one.name == "worlddb-extract"]
+    goes_on.set()
+    thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+    with open_it(tmp_path / "m.db") as memory:
+        assert len(memory.db.pending()) == 1
+        memory.read_pending()
+        wait_until_read(memory)
+
+
+def test_a_text_that_cannot_be_read_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[str] = []
+
+    def fails(self: RulesExtractor, messages: Any, at: Any) -> Any:
+        tries.append(messages[0].text)
+        if messages[0].text == TEXT:
+            raise RejectedError("no")
+        return Read(self, messages, at)
+
+    monkeypatch.setattr(RulesExtractor, "extract", fails)
+    with open_it(":memory:") as memory:
+        memory.write(TEXT, user_id="ada")
+        memory.write(f"{TEXT} So it is.", user_id="ada")
+        memory.read_pending()
+        while len(memory.db.pending()) > 1 or memory.db.pending()[0].attempts == 0:
+            threading.Event().wait(0.005)
+    assert tries == [TEXT, f"{TEXT} So it is."]
