@@ -479,7 +479,7 @@ class Recaller:
         return replace(found, lanes=lanes, closely=None)
 
     def _wide_coverage(self, bodies: Sequence[BodyRow]) -> Scores:
-        """Return which share of the question's words each candidate has; rare is rare among them."""
+        """Return which share of the question's words each candidate has, by rarity among them."""
         index = Bm25()
         for body in bodies:
             index.add(node_words(body.name, body.content))
