@@ -37,12 +37,13 @@ test: $(READY) ## every test, in two processes; about five minutes on 2 cores
 fuzz: $(READY) ## the property tests, much deeper
 	WORLDDB_FUZZ=deep $(BIN)/python -m pytest tests/property
 
-chaos: $(READY) ## kills, power cuts, copies, flipped bytes, interrupts, hostile input; half an hour
+chaos: $(READY) ## kills, power cuts, copies, flipped bytes, interrupts, hostile input, a soak; 45 minutes
 	cd tests && ../$(BIN)/python -m chaos
 
-outside: $(READY) ## the MCP Inspector and the official conformance suite (from npm, into ~/.cache)
+outside: $(READY) ## outside referees: MCP (from npm) and agent frameworks (from PyPI), into ~/.cache
 	$(BIN)/python tests/outside/install.py
-	$(BIN)/python -m pytest tests/outside
+	$(BIN)/python tests/referees/install.py
+	$(BIN)/python -m pytest tests/outside tests/referees -rs
 
 lint: $(READY) ## style, types, tidy rules
 	$(BIN)/ruff check .

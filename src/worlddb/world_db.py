@@ -338,6 +338,7 @@ class WorldDB(OpenStore):
         within: Sequence[Worlds] = (),
         k: int = 10,
         max_tokens: int | None = None,
+        min_confidence: float | None = None,
         as_of: AsOf = NOW,
         types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
@@ -348,13 +349,12 @@ class WorldDB(OpenStore):
     ) -> Recall:
         """Return what is remembered about a question, best first, and why.
 
-        Ranks by words, meaning and names what is inside `scope` (default: the store) and one world
-        of each item of `within`; at most `k` hits, `max_tokens` tokens. `names` count as said, or
+        Ranks what is inside `scope` (default: the store) and one world of each item of `within`; at
+        most `k` hits, `max_tokens` tokens, none below `min_confidence`. `names` count as said, or
         stand alone. `types` are also bare names; `where` filters; `at` is when it is asked.
 
         Raises:
-            InvalidInputError: an empty or huge question, or an option is wrong.
-            NotFoundError, ProviderError: a scope does not exist; the embedder failed or is missing.
+            InvalidInputError, NotFoundError, ProviderError: an option, a scope or the embedder.
         """
         from worlddb.recall.recaller import recall
 
@@ -369,6 +369,7 @@ class WorldDB(OpenStore):
             within=within,
             k=k,
             max_tokens=max_tokens,
+            min_confidence=min_confidence,
             as_of=as_of,
             types=types,
             where=where,

@@ -9,7 +9,7 @@ import pytest
 
 import worlddb
 from worlddb.embed.embedder_catalog import embedder_named
-from worlddb.embed.late_interaction import DIM, LateEmbedder, projection
+from worlddb.embed.late_interaction import DIM, LateEmbedder, is_readable, projection
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.index.vectors import late_interaction_scores
 
@@ -85,3 +85,19 @@ def test_recall_finds_by_words_what_a_mean_of_them_blurs(arctic_models: Path) ->
             found.append(db.recall(QUESTION, k=1)[0].node.content)
     assert found[0] != ANSWER
     assert found[1] == ANSWER
+
+
+@pytest.mark.parametrize(
+    "text", ["妹妹在哪家医院上班？", "妹が働く病院は？", "Где я живу?", "어디에 살아?"]
+)
+def test_a_script_that_the_model_cannot_read_is_never_compared(text: str, tmp_path: Path) -> None:
+    """No model is installed there: reading anything would fail."""
+    late = embedder_named("wordllama+arctic-embed-s", models_dir=tmp_path)
+    assert isinstance(late, LateEmbedder)
+    assert late.read_question(text).shape == (0, DIM)
+    assert not is_readable(text)
+
+
+@pytest.mark.parametrize("text", ["Where do I live?", "Ça va, Zoë?", "", "42 + 1", "Tokyo (東京)"])
+def test_latin_script_is_read(text: str) -> None:
+    assert is_readable(text)

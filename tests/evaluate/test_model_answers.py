@@ -48,7 +48,18 @@ def test_a_run_reads_answers_judges_and_reports(data: Path, tmp_path: Path) -> N
     assert first["qa"]["evidence"]["turns"] == [[0, 2]]
     assert {hit["type"] for hit in first["qa"]["context"]} == {"Turn", "Fact", "Summary"}
     assert set(first["qa"]["context"][0]) == {
-        *("id", "type", "places", "score", "weighed", "fused", "lanes", "tokens", "text"),
+        *(
+            "id",
+            "type",
+            "places",
+            "score",
+            "weighed",
+            "fused",
+            "confidence",
+            "lanes",
+            "tokens",
+            "text",
+        ),
     }
     ranked = [hit["lanes"] for hit in first["qa"]["context"] if hit["lanes"]]
     assert {name for lanes in ranked for one in lanes.values() for name in one} == {"rank", "score"}
@@ -180,7 +191,7 @@ def test_threads_and_processes_change_nothing(data: Path, tmp_path: Path) -> Non
         done = worlddb(*common, "--workers", workers, "--out", out)
         assert (done.code, done.err) == (0, "")
     assert timeless(records(tmp_path / "r1")) == timeless(records(tmp_path / "r2"))
-    assert len(records(tmp_path / "r1")) == QUESTIONS
+    assert len(records(tmp_path / "r1")) == QUESTIONS + 1  # One has no answer.
 
 
 def test_a_sample_is_the_same_every_time(data: Path, tmp_path: Path) -> None:

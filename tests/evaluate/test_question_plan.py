@@ -81,15 +81,14 @@ def test_a_plan_says_which_questions_of_the_file_it_has(tmp_path: Path) -> None:
         plan = plan_of(path, RunSettings(benchmark="longmemeval"), **options)
         return plan.told, plan.is_part
 
-    whole = "6 of the 7 of the file; 1 without an answer to be found"
-    beside = "; beside them 1 without an answer to be found"
-    assert told() == told(sample=6) == told(sample=9) == told(limit=7) == (whole, False)
-    assert told(sample=4) == (f"a sample of 4 of the 6 of the file (--sample){beside}", True)
+    whole = "all 7 of the file"
+    assert told() == told(sample=7) == told(sample=9) == told(limit=8) == (whole, False)
+    assert told(sample=4) == ("a sample of 4 of the 7 of the file (--sample)", True)
     assert told(limit=2) == ("the first 2 of the file, which may have more (--limit 2)", True)
-    first = f"the first 2 of the 6 of the file (--limit 2){beside}"
+    first = "the first 2 of the 7 of the file (--limit 2)"
     assert told(sample=9, limit=2) == (first, True)
     assert told(sample=4, limit=2) == (
-        f"the first 2 (--limit) of a sample of 4 of the 6 of the file (--sample){beside}",
+        "the first 2 (--limit) of a sample of 4 of the 7 of the file (--sample)",
         True,
     )
     save(Path(path), longmemeval(6)[:-1])
@@ -103,11 +102,11 @@ def test_retrieval_asks_what_can_be_found_and_qa_what_can_be_answered(tmp_path: 
         settings = RunSettings(benchmark="locomo", **options)
         return [one.place for one in plan_of(talks, settings).questions]
 
-    assert ids(mode="retrieval") == [0, 1, 2, 3]
+    assert ids(mode="retrieval") == [0, 1, 2, 3, 4]  # Of 4 the confidence alone is measured.
     assert ids(mode="qa") == ids(mode="both") == [0, 1, 2, 3, 5]
     assert ids(mode="qa", adversarial=True) == [0, 1, 2, 3, 4, 5]
     stacks = str(save(tmp_path / "stacks.json", longmemeval(2)))
-    for mode, names in (("retrieval", 2), ("qa", 3)):
+    for mode, names in (("retrieval", 3), ("qa", 3)):
         given: Any = mode
         settings = RunSettings(benchmark="longmemeval", mode=given)
         assert len(plan_of(stacks, settings).questions) == names

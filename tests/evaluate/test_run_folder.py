@@ -130,7 +130,7 @@ def test_a_part_does_not_take_the_place_of_a_fuller_report(tmp_path: Path) -> No
     assert part.data["figures"]["all"]["n"] == 2
     assert "has a report of more questions, which is left as it was" in part.err
     assert kept == {name: (out / name).read_bytes() for name in kept}
-    assert len(records(out)) == 6
+    assert len(records(out)) == 7
 
 
 def test_a_larger_run_that_was_stopped_keeps_no_smaller_report_back(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_an_embedder_behind_an_address_is_not_asked_without_a_yes(
         done = in_process("eval", "retrieval", "--data", data, "--out", out, *far)
         assert server.seen == []
     assert done.code == 2
-    assert "embedder m: about 8 requests" in done.err
+    assert "embedder m: about 10 requests" in done.err
     assert "give --yes if there is no terminal" in done.err
     assert not out.exists()
 

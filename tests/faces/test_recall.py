@@ -31,10 +31,25 @@ def test_recall_shows_the_best_hits_with_their_times_and_texts(asked: Sample) ->
     done = worlddb("recall", "Who is the CEO?", "--everyone", "-k", 2, *HASH, "--db", asked.path)
     assert (done.code, done.err) == (0, "")
     first, text, *rest = done.out.splitlines()
-    assert first == f"1. {asked.new.id.short}  Fact  2025-01-01T00:00:00Z"
+    head, _, confidence = first.partition("  confidence ")
+    assert head == f"1. {asked.new.id.short}  Fact  2025-01-01T00:00:00Z"
+    assert 0 < float(confidence) <= 1
     assert text == "   the CEO is B"
     assert sum(bool(HEAD.match(line)) for line in rest) == 1
     assert "the CEO is A" not in done.out
+
+
+def test_recall_leaves_out_hits_below_a_confidence_and_refuses_what_is_none(asked: Sample) -> None:
+    told = recall(asked, "CEO", "--json").data
+    least = told["hits"][0]["confidence"]
+    kept = recall(asked, "CEO", "--json", "--min-confidence", least).data["hits"]
+    assert [hit["node"]["id"] for hit in kept] == [
+        hit["node"]["id"] for hit in told["hits"] if hit["confidence"] >= least
+    ]
+    assert recall(asked, "CEO", "--json", "--min-confidence", 1).data["hits"] == []
+    assert "from 0 to 1" in recall(asked, "CEO", "--min-confidence", 2).err
+    explained = recall(asked, "CEO", "--explain").out
+    assert f"confidence that an answer is among the hits: {told['confidence']:.2f}" in explained
 
 
 def test_recall_as_json_is_the_answer_of_the_engine(asked: Sample) -> None:

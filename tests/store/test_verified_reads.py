@@ -116,6 +116,27 @@ def test_metadata_of_an_edge_that_is_no_text_is_an_error_and_not_a_decoding_erro
         db.edges(ident, direction="both")
 
 
+@pytest.mark.parametrize("column", ["type", "name", "content", "created_at", "blind", "valid_from"])
+def test_a_field_of_another_type_is_damage(path: str, column: str) -> None:
+    ident = memory_id(path)
+    # A flipped bit does this. SQL can not while the table is strict.
+    for strict, edits in (("", [f"UPDATE nodes SET {column} = x'07ff'"]), (" STRICT", [])):
+        sql = "UPDATE sqlite_schema SET sql = rtrim(sql, ' STRICT') || ? WHERE name = 'nodes'"
+        con = apsw.Connection(path)
+        con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        con.pragma("writable_schema", True)
+        con.create_scalar_function("worlddb_write", lambda *_: 1, 0)
+        con.execute(sql, (strict,))
+        con.close()
+        for statement in edits:
+            edit(path, f"{statement} WHERE row > 1")
+    with Memory(path, embedder="none") as memory:
+        with pytest.raises(CorruptionError):
+            memory.read(ident)
+        with pytest.raises(CorruptionError):
+            memory.recall("Where is the spare key?")
+
+
 def test_a_setting_turns_it_off(path: str) -> None:
     ident = memory_id(path)
     edit(path, "UPDATE nodes SET content = 'Under the mat.' WHERE content = ?", TEXT)

@@ -27,6 +27,7 @@ from worlddb.embed.embedder_catalog import TOKENS
 from worlddb.embed.onnx_embedder import OnnxEmbedder
 
 DIM = 128  # A third of the model's 384, at the same quality of ranking.
+LATIN_END = "\u0250"  # where the Latin letters of Unicode end that European languages use
 SCALE = 127  # The largest int8 that has a negative.
 Tokens = NDArray[np.int8]
 
@@ -65,18 +66,30 @@ class LateEmbedder:
         return self._second.reads(text)
 
     def read_question(self, text: str) -> Tokens:
-        """Return the token vectors of a question, one row each."""
+        """Return the token vectors of a question, one row each; none in an unknown script."""
+        if not is_readable(text):
+            return np.zeros((0, DIM), dtype=np.int8)
         _, vectors = self._second.embed_tokens([text], "query")[0]
         return projected(vectors, projection())
 
     def read_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the token vectors of each text; an empty text has none."""
-        return [
-            projected(
-                vectors[[place for place, piece in enumerate(pieces) if says(piece)]], projection()
-            )
-            for pieces, vectors in self._second.embed_tokens(texts, "document")
-        ]
+        """Return the token vectors of each text; none of an empty one or in an unknown script."""
+        known = [place for place, text in enumerate(texts) if is_readable(text)]
+        read = self._second.embed_tokens([texts[place] for place in known], "document")
+        found = [np.zeros((0, DIM), dtype=np.int8) for _ in texts]
+        for place, (pieces, vectors) in zip(known, read, strict=True):
+            said = [number for number, piece in enumerate(pieces) if says(piece)]
+            found[place] = projected(vectors[said], projection())
+        return found
+
+
+def is_readable(text: str) -> bool:
+    """Return whether most letters of a text are of the script that the second model has learned.
+
+    Of other scripts it knows single letters at most: compared by them, wrong texts come first.
+    """
+    letters = [char for char in text if char.isalpha()]
+    return 2 * sum(char < LATIN_END for char in letters) >= len(letters)
 
 
 def projected(vectors: Vectors, matrix: Vectors) -> Tokens:

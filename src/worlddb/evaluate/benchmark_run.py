@@ -236,8 +236,8 @@ def _record(work: CaseWork, question: GoldQuestion, stored: StoredCase) -> Recor
 def _ranks(
     db: WorldDB, case: Case, question: GoldQuestion, stored: StoredCase, settings: RunSettings
 ) -> Record:
-    """Return where the gold of a question ranks, if there is any."""
-    if not settings.measures_retrieval or not question.is_measured:
+    """Return where the gold of a question ranks, if there is any, and how sure recall is."""
+    if not settings.measures_retrieval or (question.has_answer and not question.is_measured):
         return {}
     recall = settings.recall_settings()
     return ask(db, question, stored.turns(), recall, at=case.asked_at(question))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from worlddb.evaluate.benchmark_settings import RunSettings
 
 DEPTH = 200  # hits asked for; a gold session below that counts as not found
+FOUND_AMONG = 10  # hits that an answer has to be among for a recall's confidence to be right
 HITS_KEPT = 50  # in the record of a question, enough to audit turns@50
 TEXT_KEPT = 160  # characters of a hit in a record; its place says where the rest is
 SESSIONS_AT = (5, 10, 30)
@@ -202,25 +203,35 @@ def ask(
 ) -> dict[str, Any]:
     """Return where the gold of a question ranks, with enough to audit the figures.
 
-    A node may come from several places.
+    Of a question without an answer only the confidence counts. A node may come from several places.
     """
     started = time.perf_counter()
     found: Recall = db.recall(question.text, k=DEPTH, types=SAID, at=at, settings=settings)
     seconds = time.perf_counter() - started
     turns = [place for hit in found for place in places[hit.node.id]]
     sessions = list(dict.fromkeys(session for session, _ in turns))
-    return {
+    first = turns[:FOUND_AMONG]
+    is_found = any(
+        turn in question.turns if question.turns else turn[0] in question.sessions for turn in first
+    )
+    outcome = {
+        "recall_s": seconds,
+        "confidence": found.confidence,
+        "is_found": is_found,
+        "hits": [
+            {"turn": list(places[hit.node.id][0]), **why(hit), "text": hit.node.content[:TEXT_KEPT]}
+            for hit in found.hits[:HITS_KEPT]
+        ],
+    }
+    if not question.has_answer:
+        return outcome
+    return outcome | {
         "figures": {
             **session_figures(sessions, question.sessions),
             **turn_figures(turns, question.turns),
             **chain_figures(turns, question),
             **{f"tokens@{k}": float(sum(hit.tokens for hit in found.hits[:k])) for k in TURNS_AT},
         },
-        "recall_s": seconds,
-        "hits": [
-            {"turn": list(places[hit.node.id][0]), **why(hit), "text": hit.node.content[:TEXT_KEPT]}
-            for hit in found.hits[:HITS_KEPT]
-        ],
         "evidence_ranks": {
             "sessions": [[one, _rank(sessions, one)] for one in sorted(question.sessions)],
             "turns": [[*one, _rank(turns, one)] for one in sorted(question.turns)],
@@ -234,6 +245,7 @@ def why(hit: Hit) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "weighed": {part: round(value, 3) for part, value in hit.weighed.items()},
         "fused": round(hit.fused, 6),
+        "confidence": hit.confidence,
         "lanes": {
             lane: {"rank": one.rank, "score": round(one.score, 4)}
             for lane, one in hit.lanes.items()

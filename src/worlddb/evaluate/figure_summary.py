@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from worlddb.evaluate.confidence_figures import confidence_figures
 from worlddb.evaluate.model_answers import is_clear
 
 Z = 1.959964  # of the normal distribution, for 95 %
@@ -106,6 +107,7 @@ class Summary:
     figures: list[Group]
     answers: list[Group]
     spent: dict[str, float]
+    confidence: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return means and intervals as plain data, by part and category."""
@@ -122,7 +124,8 @@ class Summary:
                     one.name: {name: [mean.low, mean.high] for name, mean in one.means.items()}
                     for one in groups
                 }
-        return {**means, "intervals": intervals, **self.spent}
+        sure = {"confidence": self.confidence} if self.confidence else {}
+        return {**means, "intervals": intervals, **sure, **self.spent}
 
 
 def summarise(records: Sequence[Record]) -> Summary:
@@ -133,6 +136,7 @@ def summarise(records: Sequence[Record]) -> Summary:
         figures=_grouped(ranked, lambda record: record["figures"]),
         answers=_answers(answered),
         spent=_spent(records),
+        confidence=confidence_figures(records),
     )
 
 

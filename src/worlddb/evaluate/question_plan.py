@@ -146,10 +146,8 @@ def why_not(question: GoldQuestion, settings: RunSettings) -> str:
     if settings.asks_model:
         is_left = question.category == ADVERSARIAL and not settings.adversarial
         return "adversarial (see --adversarial)" if is_left else ""
-    if question.is_measured:
-        return ""
-    if not question.has_answer:
-        return "without an answer to be found"
+    if question.is_measured or not question.has_answer:
+        return ""  # Of one without an answer the confidence is measured.
     if question.gold_missing:
         return "whose gold is not in the file"
     return DATA_SETS[settings.benchmark].without_gold

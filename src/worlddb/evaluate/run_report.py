@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from worlddb.evaluate.case_recall import RANK_DEFINITIONS, SESSIONS_AT
+from worlddb.evaluate.confidence_figures import CONFIDENCE_DEFINITIONS
 from worlddb.evaluate.data_sets import DATA_SETS
 from worlddb.evaluate.figure_summary import (
     ABSTENTION,
@@ -114,12 +115,31 @@ def tables_of(summary: Summary, benchmark: str = "") -> list[Table]:
         turns = [name for name in figures[-1].means if name.startswith(_TURN_FIGURES)]
         found.append(_figure_table("Sessions", figures, sessions, ranks, "all@5"))
         found.append(_figure_table("Turns", figures, turns, ranks, "turns@50"))
+    if summary.confidence:
+        found.append(_confidence_table(summary.confidence))
     if summary.answers:
         names = summary.answers[-1].means | summary.answers[0].means
         best = "correct" if "correct" in names else "match"
         order = [name for name in _ANSWER_FIGURES if name in names]
         found.append(_figure_table("Answers", summary.answers, order, ANSWER_DEFINITIONS, best))
     return found
+
+
+def _confidence_table(figures: Mapping[str, Any]) -> Table:
+    """Return by tenths what recall's confidence was, and how often an answer was found."""
+    rows = [[f"{said:.3f}", f"{right:.3f}", str(count)] for said, right, count in figures["tenths"]]
+    return Table(
+        title="Confidence",
+        headers=["confidence", "answer found", "questions"],
+        rows=rows,
+        means=rows,
+        notes={
+            name: text.format(figures[name])
+            for name, text in CONFIDENCE_DEFINITIONS.items()
+            if figures.get(name) is not None
+        },
+        is_figures=True,
+    )
 
 
 def _figure_table(
@@ -220,7 +240,7 @@ def _wrong_answer(qa: Mapping[str, Any]) -> list[str] | None:
 
 
 def _out_of_sight(record: Mapping[str, Any]) -> list[str] | None:
-    if record["figures"][f"all@{SESSIONS_AT[0]}"] == 1.0:
+    if "figures" not in record or record["figures"][f"all@{SESSIONS_AT[0]}"] == 1.0:
         return None
     ranks = [rank for _, rank in record["evidence_ranks"]["sessions"]]
     return [", ".join(str(rank or "nowhere") for rank in ranks)]

@@ -184,6 +184,8 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "whole":
             limits = Field(ge=one.least, le=one.most)
             return Annotated[int, limits, BeforeValidator(_whole)]
+        case "share":
+            return Annotated[float, Field(ge=0, le=1)]
         case "flag":
             return bool
         case "choice":

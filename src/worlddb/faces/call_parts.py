@@ -14,6 +14,7 @@ ParameterType = Literal[
     "id",  # a memory's id in hex, or the start of it
     "time",  # ISO-8601 with a time zone
     "whole",  # a whole number from `least` to `most`
+    "share",  # a number from 0 to 1
     "flag",  # true or false
     "choice",  # one of `choices`
     "object",  # a JSON object

@@ -43,13 +43,17 @@ class Bm25:
         count = len(self._postings.get(word, ()))
         return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
 
+    def places_of(self, word: str) -> NDArray[np.intp]:
+        """Return the documents that contain a word."""
+        packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
+        return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
+
     def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
         """Return which documents contain all the words."""
         wanted = set(words)
         counts = np.zeros(len(self), dtype=np.int64)
         for word in wanted:
-            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
-            counts[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += 1
+            counts[self.places_of(word)] += 1
         return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
 
     @property
@@ -82,6 +86,5 @@ class Bm25:
         total = sum(worth.values())
         shares = np.zeros(len(self))
         for word, amount in worth.items() if total else ():
-            packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
-            shares[(packed >> np.uint64(COUNT_BITS)).astype(np.intp)] += amount / total
+            shares[self.places_of(word)] += amount / total
         return shares

@@ -282,6 +282,11 @@ class HeldWorld:
         else:
             self.parents[place] = reader.parents([row])[row] or 0
 
+    def having(self, tokens: Iterable[str]) -> NDArray[np.int64]:
+        """Return the rows of the nodes that have any of some tokens."""
+        places = [self.text.places_of(token) for token in tokens]
+        return np.frombuffer(self.rows, dtype=np.int64)[np.concatenate(places)]
+
     def rarity_of(self, said: str) -> float:
         """Return the rarity of a word as it was written: that of its rarest token.
 

@@ -298,15 +298,18 @@ class StoreSearch:
             self._counts.update(common)
             return found
 
+    def rarity_of(self, view: View, said: Sequence[str]) -> dict[str, float]:
+        """Return the rarity of each word, 0 if no node has it; of "" the highest there can be."""
+        counts, total, _, _ = self.words_of(view, [word for word in said if word])
+        found = {word: _rarity(total, count) if count else 0.0 for word, count in counts.items()}
+        return {**found, "": _rarity(total, 0)}
+
     def _weighed(
         self, reader: Reader, rows: Sequence[int], asked: list[str], counted: WordCounts
     ) -> Found:
         """Return rows with their BM25 over all words of the question, best first, ties by id."""
         counts, total, average, _ = counted
-        rarity = {
-            word: float(np.log1p((total - counts[word] + 0.5) / (counts[word] + 0.5)))
-            for word in asked
-        }
+        rarity = {word: _rarity(total, counts[word]) for word in asked}
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scored = []
         for body in reader.bodies(rows):
@@ -340,6 +343,11 @@ class StoreSearch:
     def close(self) -> None:
         """Save the nearest-neighbour index for the next time the store is opened."""
         self._nearby.close()
+
+
+def _rarity(total: int, count: int) -> float:
+    """Return the inverse document frequency of a word that so many nodes have."""
+    return float(np.log1p((total - count + 0.5) / (count + 0.5)))
 
 
 def is_whole(view: View) -> bool:

@@ -316,6 +316,7 @@ class Memory(ScopedGraph):
         names: str | Sequence[str] | None = None,
         k: int = 10,
         max_tokens: int | None = None,
+        min_confidence: float | None = None,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
@@ -339,6 +340,9 @@ class Memory(ScopedGraph):
         the times valid_from, valid_to and known_from. With `summaries="first"` a summary takes the
         place of the details it was derived from, and summaries come before the rest.
 
+        The result and each hit have a `confidence`, the probability that they hold an answer. With
+        `min_confidence`, hits below it are left out.
+
         Raises:
             InvalidInputError: an empty or huge question, or an argument is wrong.
             RejectedError: the scope is outside the bounds of this memory.
@@ -349,6 +353,7 @@ class Memory(ScopedGraph):
             names=names,
             k=k,
             max_tokens=max_tokens,
+            min_confidence=min_confidence,
             as_of=as_of,
             known_at=known_at,
             types=types,

@@ -59,6 +59,7 @@ class MemoryReader:
         names: str | Sequence[str] | None,
         k: int,
         max_tokens: int | None,
+        min_confidence: float | None = None,
         as_of: Instant | None,
         known_at: Instant | None,
         types: Sequence[str] | None,
@@ -84,6 +85,7 @@ class MemoryReader:
         options: dict[str, Any] = {
             "k": k,
             "max_tokens": max_tokens,
+            "min_confidence": min_confidence,
             "as_of": AsOf(valid=as_of, known=known_at),
             "types": None if types is None else check_words(types, "types"),
             "at": at,

@@ -164,6 +164,17 @@ def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -
     return tuple(dict.fromkeys(given))
 
 
+def check_share(value: Any, what: str) -> None:
+    """Check that a value is None or a number from 0 to 1.
+
+    Raises:
+        InvalidInputError: it is something else.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (is_number and 0 <= value <= 1):
+        raise InvalidInputError(f"{what}: give a number from 0 to 1, not {value!r:.40}")
+
+
 def check_whole(value: Any, what: str, least: int, most: int | None = None) -> int:
     """Return a whole number within its bounds.
 

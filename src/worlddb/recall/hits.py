@@ -22,6 +22,7 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
+from worlddb.recall.confidence import HITS_READ, AskedWords, HitSignals, confidences, signals_of
 from worlddb.recall.hit_path import PathStep, paths_of
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader
@@ -29,6 +30,9 @@ from worlddb.view.stale_summaries import FACT, stale_summaries, world_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from worlddb.recall.activation import Way
     from worlddb.recall.ranker import Scores
 
@@ -97,7 +101,8 @@ class Hit(Plain):
     rank fusion of the lanes alone. `path` says how the graph lane came here, from a name in the
     question or from another hit; empty if it did not. `order` are the `precedes` and `causes` edges
     that lead to the node. `summary` is that of a node that is only a name: a session, a topic, a
-    person. The validity and the provenance of a hit are those of its node.
+    person. `confidence` is the probability that the hit holds an answer. The validity and the
+    provenance of a hit are those of its node.
     """
 
     node: Node
@@ -112,6 +117,7 @@ class Hit(Plain):
     order: tuple[Edge, ...] = ()
     summary: Node | None = None
     tokens: int = 0
+    confidence: float = 0.0
 
     @property
     def id(self) -> Id:
@@ -153,10 +159,16 @@ class Hit(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(Plain):
-    """The answer to a question: hits, best first."""
+    """The answer to a question: hits, best first.
+
+    `confidence` is the probability that an answer is among the hits (before `min_confidence` leaves
+    some out), 0 if nothing was found; `signals` are what it was computed from, by name.
+    """
 
     question: str
     hits: tuple[Hit, ...] = ()
+    confidence: float = 0.0
+    signals: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -201,7 +213,7 @@ class Ranking:
 
     `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
     positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
-    the graph lane came to a node, by row.
+    the graph lane came to a node, by row. `stated` marks what states exactly what is asked for.
     """
 
     order: Sequence[int]
@@ -212,6 +224,7 @@ class Ranking:
     lanes: Mapping[str, Scores]
     parts: Mapping[str, Scores]
     ways: Mapping[int, Way] = field(default_factory=dict)
+    stated: NDArray[np.bool_] | None = None
 
 
 def hits_of(
@@ -219,11 +232,12 @@ def hits_of(
     view: View,
     *,
     question: str | None,
+    asked: AskedWords,
     k: int,
     max_tokens: int | None,
     explain: bool,
     with_conflicts: bool,
-) -> tuple[Hit, ...]:
+) -> Recall:
     """Return the first `k` of a ranking as hits; with `max_tokens`, those that fit into them.
 
     With the `question`, later answers to it come before older ones, where hits were weighed.
@@ -243,17 +257,18 @@ def hits_of(
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
     }
-    chosen = _fitting([at for at in best if rows[at] in nodes], rows, tokens, k, max_tokens)
-    ranks = {
-        lane: {at: rank for rank, at in enumerate(found, 1)}
-        for lane, found in ranking.ranks.items()
-        if explain
-    }
+    there = [at for at in best if rows[at] in nodes]
+    chosen = _fitting(there, rows, tokens, k, max_tokens)
+    # The confidence of a hit must not depend on how many are asked for.
+    looked_at = chosen if k >= HITS_READ else _fitting(there, rows, tokens, HITS_READ, max_tokens)
+    signals = _signals(ranking, nodes, looked_at, asked)
+    sure, own = confidences(signals)
+    ranks = _numbered(ranking.ranks) if explain else {}
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
     paths = paths_of(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
     earlier = _order(view, [rows[at] for at in chosen])
-    return tuple(
+    hits = tuple(
         Hit(
             node=nodes[rows[at]],
             score=ranking.scores.get(at, 0.0),
@@ -273,9 +288,26 @@ def hits_of(
             order=tuple(earlier.get(rows[at], ())),
             summary=told.get(rows[at]),
             tokens=tokens[rows[at]],
+            confidence=confidence,
         )
-        for at in chosen
+        for at, confidence in zip(chosen, own, strict=False)
     )
+    whole = signals.whole if explain else {}
+    return Recall(question=question or "", hits=hits, confidence=sure, signals=whole)
+
+
+def _signals(
+    ranking: Ranking, nodes: Mapping[int, Node], places: Sequence[int], asked: AskedWords
+) -> HitSignals:
+    """Return what speaks for the hits at some places."""
+    rows = [ranking.rows[at] for at in places]
+    texts = [(nodes[row].name, nodes[row].content) for row in rows]
+    return signals_of(asked, rows, texts, places, ranking.lanes, ranking.stated)
+
+
+def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:
+    """Return the rank of each position in each lane."""
+    return {lane: {at: rank for rank, at in enumerate(it, 1)} for lane, it in ranks.items()}
 
 
 def _fitting(

@@ -41,6 +41,7 @@ from worlddb.index.held_world import (
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
+from worlddb.language.preference_forms import preference_signs, wants_advice
 from worlddb.language.ranking_features import question_parts, weights_of
 from worlddb.language.text_tokens import asked, node_words
 from worlddb.language.year_spans import asked_years
@@ -48,6 +49,7 @@ from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
     check_names,
+    check_share,
     check_whole,
     check_words,
     encode_text,
@@ -57,8 +59,10 @@ from worlddb.model.inputs import (
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
 from worlddb.recall.activation import GraphLane, Spreading
+from worlddb.recall.confidence import AskedWords, asked_words
 from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
 from worlddb.recall.known_names import HeldNames, KnownNames, StoreNames
+from worlddb.recall.preferences import with_preferences
 from worlddb.recall.question_rewrite import question_query, seen_question
 from worlddb.recall.ranker import (
     Candidates,
@@ -98,8 +102,9 @@ class RecallSettings:
     may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
     weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
     weighed hits that answer alike the later one is first. With `worlds`, a world that matches
-    better than anything inside it is a hit, too. With `classes`, what was accepted as the same is
-    one.
+    better than anything inside it is a hit, too. With `preferences`, what the asker prefers or
+    always wants has places among the first hits of a question that asks for advice or a task. With
+    `classes`, what was accepted as the same is one.
     """
 
     c: int = SCALARS.fusion_c
@@ -108,6 +113,7 @@ class RecallSettings:
     weighing: Weights | None = field(default_factory=Weights)
     recency: bool = True
     worlds: bool = True
+    preferences: bool = True
     classes: bool = True
 
     def __post_init__(self) -> None:
@@ -136,6 +142,7 @@ class Question:
     names: tuple[str, ...] = ()
     k: int = 10
     max_tokens: int | None = None
+    min_confidence: float | None = None
     as_of: AsOf = NOW
     types: tuple[str, ...] | None = None
     include_ended: bool = False
@@ -164,6 +171,7 @@ def question_of(text: str, *, names: str | Sequence[str] | None = None, **option
     check_whole(question.k, "k", 1)
     if question.max_tokens is not None:
         check_whole(question.max_tokens, "max_tokens", 1)
+    check_share(question.min_confidence, "min_confidence")
     if question.at is not None:
         to_micros(question.at, "at")
     settings = question.settings
@@ -205,8 +213,9 @@ class Recaller:
                 rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
                 return self._answered(None)
+            said = self._asked_words(interior)
             if self.question.is_names:
-                return self._answered(names_ranking(rows, found))
+                return self._answered(names_ranking(rows, found), said)
             weighing = self.question.settings.weighing
             found = with_retention(found, self.reader, rows, self.moment, weighing)
             weighed = None
@@ -215,6 +224,12 @@ class Recaller:
             else:
                 read = self._readable(found)
                 weighed = weigh(read, self.question.text, self._asked_at(), weighing)
+                if self.question.settings.preferences and wants_advice(self.question.text):
+                    signs = preference_signs()
+                    signed = None if interior is None else np.isin(rows, interior.having(signs))
+                    weighed = with_preferences(
+                        weighed, found, signed, partial(self._texts, rows), weighing.asker
+                    )
                 found = found.with_graph(weighed.lanes)
             ranks = self._ranks(ids, found)
             fused = fuse(ranks, self.question.settings)
@@ -230,28 +245,53 @@ class Recaller:
                 lanes=found.explained,
                 parts=parts,
                 ways={} if found.graph is None else found.graph.ways,
+                stated=found.claims,
             )
             is_plain = view.types is None and view.where is None
             if vector is not None and self.question.settings.worlds and is_plain:
                 ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector, view)
-        return self._answered(ranking)
+        return self._answered(ranking, said)
 
-    def _answered(self, ranking: Ranking | None) -> Recall:
+    def _texts(self, rows: Sequence[int], places: Sequence[int]) -> dict[int, str]:
+        """Return the contents at some places of the candidates."""
+        place = {rows[at]: at for at in places}
+        bodies = self.reader.bodies(sorted(place), self.moment.known)
+        return {place[body.row]: body.content for body in bodies}
+
+    def _asked_words(self, interior: HeldWorld | None) -> AskedWords:
+        """Return the words of the question with their rarity in what was searched."""
+        text = self.question.text or " ".join(self.question.names)
+        if interior is None:
+            wide = self.search.wide()
+            languages = sorted(wide.languages(self.reader))
+            return asked_words(text, languages, partial(wide.rarity_of, self.view))
+        held = interior.text
+        return asked_words(
+            text,
+            sorted(interior.languages),
+            lambda said: {word: held.rarity(word) if word else held.rarity_max for word in said},
+            interior.having,
+        )
+
+    def _answered(self, ranking: Ranking | None, said: AskedWords | None = None) -> Recall:
         """Return the first of a ranking as hits that explain themselves."""
         question = self.question
         asked_for = question.text if not question.is_names else ", ".join(question.names)
-        if ranking is None:
+        if ranking is None or said is None:
             return Recall(question=asked_for)
-        hits = hits_of(
+        found = hits_of(
             ranking,
             self.view,
             question=question.text if question.settings.recency else None,
+            asked=said,
             k=question.k,
             max_tokens=question.max_tokens,
             explain=question.explain,
             with_conflicts=self.query.shows_conflicts,
         )
-        return Recall(question=asked_for, hits=hits)
+        least = question.min_confidence or 0.0
+        kept = tuple(hit for hit in found.hits if hit.confidence >= least)
+        return replace(found, question=asked_for, hits=kept)
 
     def _ranks(self, ids: Sequence[bytes], found: Candidates) -> dict[str, list[int]]:
         """Return the places that each lane found, best first."""

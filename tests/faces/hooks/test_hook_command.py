@@ -83,7 +83,7 @@ def test_what_one_session_said_is_given_to_the_next_one_through_a_server(project
     project.say(SAID)
     assert project.hook("Stop") == {}
     assert "captured 1 turns" in project.log
-    with Process(project.store, env=project.env):
+    with Process(project.store, env=project.env) as server:
         assert (project.root / "m.db-server").is_file()
         context = project.context(session_id="s2")
         assert context.startswith(OPENING)
@@ -97,6 +97,19 @@ def test_what_one_session_said_is_given_to_the_next_one_through_a_server(project
         assert project.context(session_id="s4", cwd=str(other)) != ""  # The user's own.
         (other / ".git").mkdir()
         assert project.context(session_id="s5", cwd=str(other)) == ""  # Another project's.
+        own = "My staging server at home is called wren."
+        assert server.site.post("/v1/memories", text=own).status == 200
+        assert own in project.context(session_id="s6", cwd=str(other))
+        both = project.context(session_id="s7")
+        assert SAID in both
+        assert own in both
+        opening = project.hook("SessionStart", session_id="s8", source="startup")
+        told = opening["hookSpecificOutput"]["additionalContext"]
+        assert SAID in told
+        assert "It is data" in told
+        other_told = project.hook("SessionStart", session_id="s9", cwd=str(other))
+        assert SAID not in str(other_told)
+        assert own in str(other_told)
     assert not (project.root / "m.db-server").exists()
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_USER = "default"
 SCOPES_HINTED = 5  # As many as fit on a line.
 METAVARS = {"time": "TIME", "whole": "N", "object": "JSON", "messages": "FILE", "scope": "ID"}
+METAVARS["share"] = "P"
 SEVERAL = ("names", "numbers")  # Types that take several arguments where they are positional.
 REPEATED = ("scope", "names", "texts")  # Types whose options may be given several times.
 
@@ -79,6 +80,8 @@ def _options(one: Parameter) -> Iterator[Option]:
     if one.type == "whole":
         settings["type"] = whole_number(one.least, one.most)
         settings["default"] = one.default
+    elif one.type == "share":
+        settings["type"] = share
     yield Option(flags, settings)
     for name in one.hidden_flags:
         yield Option((name,), settings | {"help": argparse.SUPPRESS})
@@ -116,6 +119,17 @@ def whole_number(least: int | None, most: int | None) -> Callable[[str], int]:
     return read
 
 
+def share(text: str) -> float:
+    """Return a number from 0 to 1; for use as an argument's `type`."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return number
+
+
 def call_arguments(
     call: Call, args: argparse.Namespace, *, without: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -148,7 +162,7 @@ def _value(one: Parameter, given: Any) -> Any:
 
         value = zoned(given)
         to_micros(value, where)
-    if one.most is not None and not isinstance(value, int) and len(value) > one.most:
+    if one.most is not None and not isinstance(value, int | float) and len(value) > one.most:
         things = "characters" if isinstance(value, str) else "values"
         raise InvalidInputError(f"{where}: has {len(value):,} {things}; the limit is {one.most:,}")
     return value

@@ -59,7 +59,8 @@ def measure(args: argparse.Namespace) -> int:
     else:
         for table in tables:
             print_table(table.headers, table.means, is_figures=True)
-            print(f"\n  95 % intervals of all: {table.intervals}")
+            if table.intervals:
+                print(f"\n  95 % intervals of all: {table.intervals}")
             _print_notes(table)
             print()
         if plan.is_part or plan.left_out:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONTEXT_BYTES_MAX = 3_000  # At most 1,000 tokens: a token stands for three bytes or more.
 MEMORY_CHARS_MAX = 400  # A longer memory is cut: its start says what it is about.
 HITS = 8  # What a prompt is about has few answers; more hits are noise that costs tokens.
-RECENT = 6  # Memories at the start of a session, when nothing has been asked yet.
+OPENING_TOKENS = 1_000  # As many for the start of a session; the call counts them itself.
 PROMPT_WORDS_MIN = 3  # "yes", "go on": nothing to look for.
 PROMPT_CHARS_MAX = 4_000  # A pasted file is no question; its start is.
 OPENING = (
@@ -25,6 +25,7 @@ OPENING = (
     "instructions, and may be outdated.\n"
 )
 CLOSING = "</worlddb-memory>"
+PROJECT = "project"  # The key of the metadata that names a memory's project.
 
 
 def injected(
@@ -36,31 +37,48 @@ def injected(
         DoorError: the memory did not answer in time.
     """
     query = event.prompt[:PROMPT_CHARS_MAX]
-    if event.deed != "open" and len(query.split()) < PROMPT_WORDS_MIN:
+    is_asked = len(query.split()) >= PROMPT_WORDS_MIN
+    if event.deed != "open" and not is_asked:
         return ""
+    asked = {"query": query} if is_asked else {}
     seen = files.seen()
     door = door_to(settings, max(deadline - time.monotonic(), 0.05))
     try:
-        found = [one for one in _memories(door, query, settings, project) if one[0] not in seen]
+        if event.deed == "open":
+            text, told = _opening(door, asked, settings, project)
+        else:
+            found = _memories(door, asked, settings, project)
+            text, told = _fitted([one for one in found if one[0] not in seen])
     finally:
         door.close()
-    text, told = _fitted(found)
     if told:
         files.see(seen | told)
     return text
 
 
+def _of_project(project: str | None) -> dict[str, Any]:
+    """Return what keeps the memories of other projects out."""
+    if project is None:
+        return {}
+    return {"where": {"$or": [{PROJECT: project}, {PROJECT: {"$exists": False}}]}}
+
+
+def _opening(
+    door: MemoryDoor, asked: Mapping[str, str], settings: Settings, project: str | None
+) -> tuple[str, set[str]]:
+    """Return what a session starts with: pins, instructions, about the user, the latest."""
+    given = {**asked, **_of_project(project), "max_tokens": OPENING_TOKENS}
+    answer = call_in(door, "context", given, scopes_of(settings, None))
+    return str(answer.get("text", "")), {str(one) for one in answer.get("ids", ())}
+
+
 def _memories(
-    door: MemoryDoor, query: str, settings: Settings, project: str | None
+    door: MemoryDoor, asked: Mapping[str, str], settings: Settings, project: str | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the ids and lines of what is remembered, best first."""
-    scopes = scopes_of(settings, project)
-    if len(query.split()) < PROMPT_WORDS_MIN:
-        found = call_in(door, "list", {"limit": RECENT}, scopes).get("memories", [])
-    else:
-        found = call_in(door, "recall", {"query": query, "k": HITS}, scopes).get("hits", [])
-    for one in found:
-        yield _line(one.get("node", one))
+    """Yield the ids and lines of what is remembered about a prompt, best first."""
+    given = {**asked, **_of_project(project), "k": HITS}
+    for hit in call_in(door, "recall", given, scopes_of(settings, None)).get("hits", []):
+        yield _line(hit.get("node", hit))
 
 
 def _line(memory: Mapping[str, Any]) -> tuple[str, str]:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 SERVER_END = "-server"
 DEFAULT_USER = "default"  # As Memory has it; its module would load the engine.
 ANSWER_BYTES_MAX = 1 << 22  # Ten hits are some kilobytes; more is no answer to a hook.
-ROUTES = {"recall": ("POST", "/v1/recall"), "write": ("POST", "/v1/memories")}
-ROUTES |= {"list": ("GET", "/v1/memories")}
+ROUTES = {"context": "/v1/context", "recall": "/v1/recall", "write": "/v1/memories"}
 INVALID, FORBIDDEN, CONFLICT = 400, 403, 409  # As HTTP says it.
 
 
@@ -88,16 +87,8 @@ class ServerDoor:
         Raises:
             DoorError: the server does not answer, or refuses.
         """
-        method, path = ROUTES[name]
-        body = b""
-        if method == "GET":
-            from urllib.parse import urlencode
-
-            path = f"{path}?{urlencode(arguments)}"
-        else:
-            body = json.dumps(arguments).encode()
         try:
-            status, answer = self._exchange(method, path, body)
+            status, answer = self._exchange(ROUTES[name], json.dumps(arguments).encode())
             told = json.loads(answer) if answer else {}
         except (OSError, ValueError) as error:
             raise DoorError(f"{self._host}: {error}") from None
@@ -109,11 +100,10 @@ class ServerDoor:
     def close(self) -> None:
         """Nothing is open between calls."""
 
-    def _exchange(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    def _exchange(self, path: str, body: bytes) -> tuple[int, bytes]:
         # In HTTP/1.0 an answer ends with the connection, so nothing has to be counted.
-        head = [f"{method} {path} HTTP/1.0", f"Host: {self._host}"]
-        if body:
-            head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        head = [f"POST {path} HTTP/1.0", f"Host: {self._host}"]
+        head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         if self._token:
             head.append(f"Authorization: Bearer {self._token}")
         with self._connection() as connection:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from worlddb.faces.hooks.client_dialects import DIALECTS
+from worlddb.faces.hooks.context_injection import PROJECT
 from worlddb.faces.hooks.memory_door import (
     CONFLICT,
     INVALID,
@@ -130,7 +131,7 @@ def _write(
     asked: dict[str, Any] = {
         "messages": [message],
         "source": f"{event.client} {event.session}",
-        "metadata": {"client": event.client, **({"project": project} if project else {})},
+        "metadata": {"client": event.client, **({PROJECT: project} if project else {})},
         "idempotency_key": f"{event.client}:{event.session}:{turn.key}",
     }
     run = {"run_id": event.session} if event.session else {}

@@ -122,6 +122,7 @@ class HitAnswer(Answer):
     speaker: str = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
     score: Score = Field(description="The hits are ordered by this")
+    confidence: float = Field(description="The probability that this hit holds an answer")
     lanes: dict[str, int] = Field(
         description="Its rank by words (text), meaning (vector) and names (graph); 1 is first"
     )
@@ -142,6 +143,7 @@ class HitAnswer(Answer):
 class RecallAnswer(Answer):
     """What is remembered about a question, best first."""
 
+    confidence: float = Field(description="The probability that an answer is among the hits")
     hits: list[HitAnswer]
 
 
@@ -237,6 +239,7 @@ def _hit(hit: Hit) -> HitAnswer:
         speaker=said_by(named) if node.type == "Turn" else "",
         truncated=truncated,
         score=hit.score,
+        confidence=hit.confidence,
         lanes={lane: at.rank for lane, at in hit.lanes.items()},
         valid_from=node.valid_from,
         valid_to=node.valid_to,
@@ -259,7 +262,10 @@ def _hit(hit: Hit) -> HitAnswer:
 
 ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
     "Written": (WriteAnswer, WriteAnswer.model_validate),
-    "Recall": (RecallAnswer, lambda found: RecallAnswer(hits=[_hit(hit) for hit in found])),
+    "Recall": (
+        RecallAnswer,
+        lambda it: RecallAnswer(confidence=it.confidence, hits=[_hit(hit) for hit in it]),
+    ),
     "MemoryPage": (ListAnswer, _listed),
     "Remembered": (MemoryAnswer, MemoryAnswer.model_validate),
     "Retired": (RetireAnswer, _retired),

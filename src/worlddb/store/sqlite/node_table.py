@@ -48,7 +48,7 @@ from worlddb.store.sqlite.database_file import (
     SqlSession,
     among,
 )
-from worlddb.store.sqlite.node_verification import first_damage, refuse_changed
+from worlddb.store.sqlite.node_verification import DAMAGE, first_damage, refuse_changed, sound_body
 from worlddb.store.sqlite.schema import (
     DEFERRED_INDEXES,
     INDEX_TEXTS,
@@ -191,7 +191,7 @@ class NodeTable:
                 found = self._then(map(_NodeColumns._make, found), wanted, known)
             notes = self._notes(wanted, known)
             return dict([self._value(columns, notes) for columns in found])
-        except (ValueError, CorruptionError) as error:  # No UTF-8, no JSON, no time.
+        except DAMAGE as error:  # No UTF-8, no JSON, no time, or of another type.
             raise first_damage(self._session, wanted, error) from error
 
     def _then(
@@ -262,7 +262,7 @@ class NodeTable:
                         parent=past.get(("node.parent", body.row), body.parent),
                         valid_to=past.get(("node.valid_to", body.row), body.valid_to),
                     )
-                yield body
+                yield sound_body(body)
         except UnicodeDecodeError as error:
             raise first_damage(self._session, wanted, error) from error
 

@@ -6,13 +6,36 @@ Notes, validity and parents are no part of the address; `check` compares those w
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
+from itertools import product
+from types import NoneType
 from typing import Any
 
 from worlddb.errors import CorruptionError
 from worlddb.model.address import has_address
 from worlddb.model.inputs import from_micros
+from worlddb.store.rows import BodyRow
 from worlddb.store.sqlite.database_file import IN, WAY_OUT, SqlSession, among
+
+DAMAGE = (ValueError, TypeError, AttributeError, OverflowError, struct.error, CorruptionError)
+"""What reading a damaged row raises. One flipped bit turns a number into a text or into nothing."""
+_BODY_TYPES = frozenset(
+    (int, bytes, str, parent, str, str, int, valid_to)
+    for parent, valid_to in product((int, NoneType), repeat=2)
+)
+"""What the fields of a body may be; SQLite checks them only when they are written."""
+
+
+def sound_body(body: BodyRow) -> BodyRow:
+    """Return a body as it is.
+
+    Raises:
+        CorruptionError: a field is of another type than was written.
+    """
+    if tuple(map(type, body)) not in _BODY_TYPES:
+        raise _damaged(body.id, "cannot be read (a field is of another type than was written)")
+    return body
 
 
 def refuse_changed(found: Iterable[Any]) -> None:
@@ -38,15 +61,16 @@ def first_damage(session: SqlSession, rows: list[int], error: Exception) -> Corr
             texts.decode()
             from_micros(valid_from)
             from_micros(valid_from if valid_to is None else valid_to)
-        except (ValueError, CorruptionError) as damage:
+        except DAMAGE as damage:
             return _damaged(ident, f"cannot be read ({damage})")
     if isinstance(error, CorruptionError):
         return error
     return CorruptionError(f"a node cannot be read ({error}); {WAY_OUT}")
 
 
-def _damaged(ident: bytes, what: str) -> CorruptionError:
+def _damaged(ident: Any, what: str) -> CorruptionError:
+    name = ident.hex() if isinstance(ident, bytes) else repr(ident)
     return CorruptionError(
-        f"node {ident.hex()} {what}: the file was damaged or changed by another program; "
+        f"node {name} {what}: the file was damaged or changed by another program; "
         f"{WAY_OUT}, or open the store with verify_reads=False to see what is there"
     )

@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         print_json(found.to_json())
         return 0
+    if found and args.explain:
+        print(f"confidence that an answer is among the hits: {found.confidence:.2f}")
     for number, hit in enumerate(found, 1):
         _print_hit(number, found, hit, args.explain, whose.get(hit.node.id, ""))
     if not found:
@@ -81,7 +83,8 @@ def _ask(memory: Memory, args: argparse.Namespace) -> Recall:
         return memory.recall(**arguments)
     moment = as_of(args)
     limits: dict[str, Any] = {
-        name: arguments.get(name) for name in ("k", "max_tokens", "types", "names")
+        name: arguments.get(name)
+        for name in ("k", "max_tokens", "min_confidence", "types", "names")
     }
     return memory.db.recall(
         args.query or "",
@@ -108,6 +111,7 @@ def _print_hit(number: int, found: Recall, hit: Hit, explain: bool, whose: str) 
     until = f" to {iso(node.valid_to)}" if node.valid_to else ""
     name = f" {one_line(node.name)}" if node.name and node.content else ""
     head = f"{number}. {node.id.short}  {node.type}{name}  {iso(node.valid_from)}{until}"
+    head += f"  confidence {hit.confidence:.2f}"
     print(paint(f"{head}  {one_line(whose)}".rstrip(), "bold"))
     print(f"   {one_line(found.snippet(hit, width=SNIPPET_CHARS).text)}")
     if hit.conflicts:

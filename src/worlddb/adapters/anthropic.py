@@ -1,0 +1,285 @@
+"""Anthropic: the memory tool of the Messages API on versioned files.
+
+    client.beta.messages.tool_runner(..., tools=[WorldMemoryTool(Memory("memory.db"))])
+
+The model sees a folder /memories. What it writes there are files of the scope: each change is a
+commit, each old version can be read, and recall finds what the files say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from anthropic.lib.tools import ToolError
+from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
+
+from worlddb.errors import ConflictError, NotFoundError, WorldDBError
+from worlddb.files.file_values import FileEntry
+from worlddb.files.files import FileChanges, Files
+from worlddb.memory.memory import Memory
+
+ROOT = "/memories"
+LINES_MAX = 999_999  # Six digits, as wide as the tool shows line numbers.
+LEVELS_SHOWN = 2  # As the description of the tool promises the model.
+CONTEXT_LINES = 2  # Lines shown before and after a replacement.
+T = TypeVar("T")
+
+
+class MemoryCommands:
+    """The commands of the memory tool on files, with the texts that the model expects."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+
+    def view(self, command: Any) -> str:
+        """Return a file with line numbers, or what lies in a folder."""
+        path = _checked(command.path)
+        try:
+            entries = self.files.list(path, depth=LEVELS_SHOWN)
+        except NotFoundError:
+            if path != ROOT:
+                raise ToolError(_missing(command.path)) from None
+            entries = []
+        if len(entries) == 1 and entries[0].path == path and entries[0].kind == "file":
+            return self._file(command)
+        shown = command.path.rstrip("/")
+        lines = [f"{_size(sum(one.bytes for one in entries))}\t{command.path}"]
+        for one in entries:
+            inner = one.path.removeprefix(path)
+            if "/." not in inner:
+                end = "/" if one.kind == "folder" else ""
+                lines.append(f"{_size(_bytes(one, entries))}\t{shown}{inner}{end}")
+        return (
+            "Here're the files and directories up to 2 levels deep in "
+            f"{command.path}, excluding hidden items:\n" + "\n".join(lines)
+        )
+
+    def _file(self, command: Any) -> str:
+        lines = self.files.read(_checked(command.path)).text.split("\n")
+        if len(lines) > LINES_MAX:
+            raise ToolError(f"File {command.path} exceeds maximum line limit of 999,999 lines.")
+        start, end = 0, len(lines)
+        if command.view_range and len(command.view_range) == 2:
+            first, last = command.view_range
+            start, end = max(1, first) - 1, len(lines) if last == -1 else last
+        return f"Here's the content of {command.path} with line numbers:\n" + _numbered(
+            lines[start:end], start + 1
+        )
+
+    def create(self, command: Any) -> str:
+        """Write a new file."""
+        path = _checked(command.path)
+        try:
+            self.files.write(path, command.file_text, expected=None)
+        except ConflictError as error:
+            if "exists already" in str(error) or "is a folder" in str(error):
+                raise ToolError(f"File {command.path} already exists") from None
+            raise ToolError(str(error)) from None
+        return f"File created successfully at: {command.path}"
+
+    def str_replace(self, command: Any) -> str:
+        """Replace a text that occurs once, and show the lines around it."""
+        old, new = command.old_str, command.new_str or ""
+        with self.files.changes() as changes:
+            text = _text(changes, command.path)
+            count = text.count(old)
+            if count == 0:
+                raise ToolError(
+                    f"No replacement was performed, old_str `{old}` did not appear verbatim in "
+                    f"{command.path}."
+                )
+            if count > 1:
+                places = [match.start() for match in re.finditer(f"(?={re.escape(old)})", text)]
+                lines = ", ".join(str(text[:place].count("\n") + 1) for place in places)
+                raise ToolError(
+                    f"No replacement was performed. Multiple occurrences of old_str `{old}` in "
+                    f"lines: {lines}. Please ensure it is unique"
+                )
+            changed = text.replace(old, new)
+            changes.write(_checked(command.path), changed)
+        line, lines_now = text[: text.find(old)].count("\n"), changed.split("\n")
+        start = max(0, line - CONTEXT_LINES)
+        return (
+            "The memory file has been edited. Here is the snippet showing the change "
+            "(with line numbers):\n"
+            + _numbered(lines_now[start : line + CONTEXT_LINES + 1], start + 1)
+        )
+
+    def insert(self, command: Any) -> str:
+        """Put a text after a line."""
+        with self.files.changes() as changes:
+            lines = _text(changes, command.path).split("\n")
+            if lines[-1] == "":
+                lines.pop()
+            if not 0 <= command.insert_line <= len(lines):
+                raise ToolError(
+                    f"Invalid `insert_line` parameter: {command.insert_line}. It should be within "
+                    f"the range [0, {len(lines)}]."
+                )
+            lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
+            text = "\n".join(lines)
+            changes.write(_checked(command.path), text if text.endswith("\n") else text + "\n")
+        return f"The file {command.path} has been edited."
+
+    def delete(self, command: Any) -> str:
+        """End a file or a folder."""
+        path = _checked(command.path)
+        if path == ROOT:
+            raise ToolError("Cannot delete the /memories directory itself")
+        try:
+            self.files.delete(path)
+        except NotFoundError:
+            raise ToolError(f"The path {command.path} does not exist") from None
+        return f"Successfully deleted {command.path}"
+
+    def rename(self, command: Any) -> str:
+        """Move a file or a folder."""
+        old, new = _checked(command.old_path), _checked(command.new_path)
+        if old == ROOT:
+            raise ToolError("Cannot rename the /memories directory itself")
+        if self.files.exists(new):
+            raise ToolError(f"The destination {command.new_path} already exists")
+        try:
+            self.files.move(old, new)
+        except NotFoundError:
+            raise ToolError(f"The path {command.old_path} does not exist") from None
+        return f"Successfully renamed {command.old_path} to {command.new_path}"
+
+    def clear_all_memory(self) -> str:
+        """End everything below /memories."""
+        if self.files.exists(ROOT):
+            self.files.delete(ROOT)
+        return "All memory cleared"
+
+    def run(self, call: Callable[..., str], *given: Any) -> str:
+        """Run a command; an error of the store becomes one that the model is told."""
+        try:
+            return call(*given)
+        except WorldDBError as error:
+            raise ToolError(str(error)) from None
+
+
+def _checked(path: str) -> str:
+    """Return a path below /memories as the file tree has it."""
+    if path != ROOT and not path.startswith(ROOT + "/"):
+        raise ToolError(f"Path must start with /memories, got: {path}")
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            if len(names) < 2:
+                raise ToolError(f"Path {path} would escape /memories directory")
+            names.pop()
+        elif name not in ("", "."):
+            names.append(name)
+    return "/" + "/".join(names)
+
+
+def _missing(path: str) -> str:
+    return f"The path {path} does not exist. Please provide a valid path."
+
+
+def _text(changes: FileChanges, path: str) -> str:
+    place = changes.tree.find(_checked(path))
+    if place is None:
+        raise ToolError(_missing(path))
+    if place.is_folder:
+        raise ToolError(f"The path {path} is not a file.")
+    return changes.read(place.path).text
+
+
+def _numbered(lines: list[str], first: int) -> str:
+    return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
+
+
+def _bytes(one: FileEntry, entries: list[FileEntry]) -> int:
+    """Return the size of an entry; of a folder, of the files in it that are listed."""
+    inside = one.path + "/"
+    return one.bytes + sum(other.bytes for other in entries if other.path.startswith(inside))
+
+
+def _size(count: int) -> str:
+    """Return a size as the tool shows it: 512B, 1.5K, 2M."""
+    step = min(max(count.bit_length() - 1, 0) // 10, 3)
+    size = count / 1024**step
+    return f"{size:.1f}".removesuffix(".0") + "BKMG"[step]
+
+
+class WorldMemoryTool(BetaAbstractMemoryTool):
+    """The memory tool on the files of a memory's scope.
+
+    `memory` is a `Memory` (its usual scope has the files) or `Files`.
+    """
+
+    def __init__(self, memory: Memory | Files, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = MemoryCommands(memory.files if isinstance(memory, Memory) else memory)
+
+    def view(self, command: Any) -> str:
+        """Return a file with line numbers, or what lies in a folder."""
+        return self.commands.run(self.commands.view, command)
+
+    def create(self, command: Any) -> str:
+        """Write a new file."""
+        return self.commands.run(self.commands.create, command)
+
+    def str_replace(self, command: Any) -> str:
+        """Replace a text that occurs once."""
+        return self.commands.run(self.commands.str_replace, command)
+
+    def insert(self, command: Any) -> str:
+        """Put a text after a line."""
+        return self.commands.run(self.commands.insert, command)
+
+    def delete(self, command: Any) -> str:
+        """End a file or a folder."""
+        return self.commands.run(self.commands.delete, command)
+
+    def rename(self, command: Any) -> str:
+        """Move a file or a folder."""
+        return self.commands.run(self.commands.rename, command)
+
+    def clear_all_memory(self) -> str:
+        """End everything below /memories."""
+        return self.commands.run(self.commands.clear_all_memory)
+
+
+class AsyncWorldMemoryTool(BetaAsyncAbstractMemoryTool):
+    """The same for async clients; each command runs on a thread."""
+
+    def __init__(self, memory: Memory | Files, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = MemoryCommands(memory.files if isinstance(memory, Memory) else memory)
+
+    async def _run(self, call: Callable[..., str], *given: Any) -> str:
+        return await asyncio.to_thread(self.commands.run, call, *given)
+
+    async def view(self, command: Any) -> str:
+        """Return a file with line numbers, or what lies in a folder."""
+        return await self._run(self.commands.view, command)
+
+    async def create(self, command: Any) -> str:
+        """Write a new file."""
+        return await self._run(self.commands.create, command)
+
+    async def str_replace(self, command: Any) -> str:
+        """Replace a text that occurs once."""
+        return await self._run(self.commands.str_replace, command)
+
+    async def insert(self, command: Any) -> str:
+        """Put a text after a line."""
+        return await self._run(self.commands.insert, command)
+
+    async def delete(self, command: Any) -> str:
+        """End a file or a folder."""
+        return await self._run(self.commands.delete, command)
+
+    async def rename(self, command: Any) -> str:
+        """Move a file or a folder."""
+        return await self._run(self.commands.rename, command)
+
+    async def clear_all_memory(self) -> str:
+        """End everything below /memories."""
+        return await self._run(self.commands.clear_all_memory)

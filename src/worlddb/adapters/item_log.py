@@ -1,0 +1,152 @@
+"""Item log: an ordered list of JSON texts in a world of its own, for sessions and transcripts.
+
+    Folder "/" ─ Folder "agents" ─ Folder "session 1" ─┬─ Item '{"role": …}'
+                                                       └─ Item '{"role": …}'
+
+Every call that changes the list is one commit. What is taken off the list ends and can still be
+read in the store's history. The folders stand in the root world, where the recall of a scope does
+not look: a transcript is kept as it is, and is no memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from urllib.parse import quote
+
+from worlddb.files.files import FileChanges, Files
+from worlddb.memory.memory import Memory
+from worlddb.model.address import Id
+from worlddb.model.inputs import Limits
+from worlddb.model.records import Node, NodeDraft
+from worlddb.world_db import WorldDB
+
+ITEM = "Item"
+NAME_CHARS_MAX = 200  # Below the limit of a file name, with room for what encoding adds.
+CONTENT_BYTES_MAX = 1 << 27  # Transcripts have images in them; a text of a memory never is so long.
+
+Given = str | os.PathLike[str] | WorldDB | Memory
+"""Where an adapter keeps its data: a path, an open store, or a memory on one."""
+
+
+class HeldStore(NamedTuple):
+    """An open store, and whether whoever was given it has to close it."""
+
+    db: WorldDB
+    owned: bool
+
+    def close(self) -> None:
+        """Close the store if it is ours."""
+        if self.owned:
+            self.db.close()
+
+
+def held_store(given: Given) -> HeldStore:
+    """Return the store that an adapter was given; a path is opened."""
+    if isinstance(given, Memory):
+        return HeldStore(given.db, False)
+    if isinstance(given, WorldDB):
+        return HeldStore(given, False)
+    limits = Limits(content_bytes_max=CONTENT_BYTES_MAX)
+    return HeldStore(WorldDB(given, limits=limits), True)
+
+
+def folder_name(text: str) -> str:
+    """Return any text as the name of a folder; different texts have different names."""
+    name = quote(text, safe=" -_@+=,:") or "%"
+    if len(name) <= NAME_CHARS_MAX:
+        return name.replace(".", "%2E") if set(name) == {"."} else name
+    from blake3 import blake3
+
+    return f"{name[:100]}%{blake3(text.encode()).hexdigest(16)}"
+
+
+class ItemLog:
+    """The items of one list. `names` are the folders that lead to it, in any characters."""
+
+    def __init__(self, db: WorldDB, names: Sequence[str], *, actor: str) -> None:
+        self.db = db
+        self.files: Files = db.files(actor=actor)
+        self.names = tuple(map(folder_name, names))
+
+    @property
+    def path(self) -> str:
+        """The path of the list's folder."""
+        return "/" + "/".join(self.names)
+
+    def folder(self) -> Id | None:
+        """Return the world that the items live in, None before the first."""
+        with self.files.tree() as tree:
+            place = tree.find(self.path)
+            return None if place is None else Id(place.body.id)
+
+    def nodes(self) -> list[Node]:
+        """Return the live items as nodes, in order."""
+        world = self.folder()
+        found = [] if world is None else self.db.children(world)
+        return [node for node in found if node.type == ITEM]
+
+    def read(self, limit: int | None = None) -> list[str]:
+        """Return the items in order; with `limit`, the last so many."""
+        texts = [node.content for node in self.nodes()]
+        return texts if limit is None else texts[-limit:] if limit > 0 else []
+
+    def append(self, items: Iterable[str], *, keys: Sequence[str | None] = ()) -> int:
+        """Add items; one whose key is there already is left out. Return how many were added."""
+        texts = list(items)
+        if not texts:
+            return 0
+        with self.files.changes() as changes:
+            return self.append_in(changes, texts, keys)
+
+    def append_in(
+        self, changes: FileChanges, texts: Sequence[str], keys: Sequence[str | None] = ()
+    ) -> int:
+        """Add items inside a transaction; see `append`."""
+        world = changes.folder(self.names)
+        known = {node.name for node in self._in(changes)} if any(keys) else set()
+        added = 0
+        for number, text in enumerate(texts):
+            key = keys[number] if number < len(keys) else None
+            if key is not None and key in known:
+                continue
+            known.add(key or "")
+            draft = NodeDraft(type=ITEM, name=key or "", content=text, parent=world)
+            changes.tx.create_nodes([draft], reuse=False)  # Equal items are items of their own.
+            added += 1
+        return added
+
+    def remove_in(self, changes: FileChanges, key: str) -> None:
+        """Take the items of a key off, inside a transaction."""
+        for node in self._in(changes):
+            if node.name == key:
+                changes.tx.retire(node.id)
+
+    def _in(self, changes: FileChanges) -> list[Node]:
+        reader, place = changes.tx.reader, changes.tree.find(self.path)
+        if place is None:
+            return []
+        rows = reader.children(place.body.row)
+        live = sorted(set(rows) - reader.closed_by(rows))
+        return [node for node in reader.nodes(live).values() if node.type == ITEM]
+
+    def pop(self) -> str | None:
+        """Take the last item off; return it, None if there is none."""
+        with self.files.changes() as changes:
+            found = self._in(changes)
+            if not found:
+                return None
+            changes.tx.retire(found[-1].id)
+            return found[-1].content
+
+    def replace(self, items: Sequence[str]) -> None:
+        """Put other items in place of all there are."""
+        with self.files.changes() as changes:
+            for node in self._in(changes):
+                changes.tx.retire(node.id)
+            self.append_in(changes, items)
+
+    def clear(self) -> None:
+        """Take all items off."""
+        self.replace([])

@@ -1,0 +1,222 @@
+"""LangChain: a retriever on a memory, a vector store, and a chat history.
+
+MemoryRetriever(memory=Memory("memory.db"), scope={"user_id": "ada"})
+WorldVectorStore("memory.db", embedding=OpenAIEmbeddings())
+WorldChatHistory("chat-1", "memory.db")
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
+from pydantic import Field
+
+from worlddb.adapters.item_log import Given, ItemLog, folder_name, held_store
+from worlddb.adapters.kept_vectors import packed, ranked, unpacked
+from worlddb.files.file_values import FileText
+from worlddb.model.address import Id
+
+ACTOR = "langchain"
+RECALLED_MAX = 1_000  # As many hits as a recall returns at most.
+
+
+class MemoryRetriever(BaseRetriever):
+    """Documents from `recall`. `memory` is a `Memory` or a `Client`.
+
+    `scope` are the scope ids of each call, `options` further arguments of `recall`, such as
+    `as_of` or `types`. A document has the id of its memory; its metadata say since when it is true,
+    where it comes from, and its score.
+    """
+
+    memory: Any
+    k: int = 10
+    scope: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
+    ) -> list[Document]:
+        arguments = {"k": self.k} | self.options | self.scope | given
+        return [
+            Document(
+                id=str(hit.node.id),
+                page_content=hit.node.content or hit.node.name,
+                metadata={
+                    "score": hit.score,
+                    "type": hit.node.type,
+                    "valid_from": hit.valid_from.isoformat(),
+                    "valid_to": None if hit.valid_to is None else hit.valid_to.isoformat(),
+                    "provenance": list(hit.provenance),
+                    **hit.node.metadata,
+                },
+            )
+            for hit in self.memory.recall(query, **arguments).hits
+        ]
+
+
+class WorldVectorStore(VectorStore):
+    """Documents in a collection; each is a file, so every earlier version can be read.
+
+    With `embedding`, documents are ranked by its vectors; without, by our own recall. `store` is a
+    path, an open `WorldDB` or a `Memory`.
+    """
+
+    def __init__(
+        self, store: Given, *, embedding: Any = None, collection: str = "documents"
+    ) -> None:
+        self._held = held_store(store)
+        self._files = self._held.db.files(actor=ACTOR)
+        self._embedding = embedding
+        self._folder = "/" + "/".join(map(folder_name, (ACTOR, collection)))
+
+    @property
+    def embeddings(self) -> Any:
+        """The embeddings that documents are ranked by, None for our own recall."""
+        return self._embedding
+
+    def close(self) -> None:
+        """Close the store, unless it was given open."""
+        self._held.close()
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **_: Any,
+    ) -> list[str]:
+        """Add texts as one commit; one with the id of another takes its place. Return the ids."""
+        given = list(texts)
+        names = [one or str(uuid4()) for one in ids or [None] * len(given)]
+        vectors = self._embedding.embed_documents(given) if self._embedding and given else []
+        with self._files.changes() as changes:
+            for number, (name, text) in enumerate(zip(names, given, strict=True)):
+                metadata: dict[str, Any] = {
+                    "id": name,
+                    "metadata": metadatas[number] if metadatas else {},
+                }
+                if vectors:
+                    metadata["vectors"] = packed([vectors[number]])
+                changes.write(self._path(name), text, metadata=metadata)
+        return names
+
+    def add_documents(self, documents: list[Document], **options: Any) -> list[str]:
+        """Add documents as one commit; see `add_texts`."""
+        options.setdefault("ids", [one.id for one in documents])
+        texts = [one.page_content for one in documents]
+        return self.add_texts(texts, [one.metadata for one in documents], **options)
+
+    def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
+        """End documents by their ids, all of them without ids; unknown ids do nothing."""
+        with self._files.changes() as changes:
+            paths = [self._folder] if ids is None else list(map(self._path, ids))
+            for path in paths:
+                if changes.tree.find(path) is not None:
+                    changes.delete(path)
+        return True
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Return the documents of these ids; those that are not there are left out."""
+        paths = [path for path in map(self._path, ids) if self._files.exists(path)]
+        return [_document(self._files.read(path)) for path in paths]
+
+    def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Document]:
+        """Return the documents nearest to a query, best first."""
+        return [one for one, _ in self.similarity_search_with_score(query, k, **options)]
+
+    def similarity_search_with_score(
+        self,
+        query: str,
+        k: int = 4,
+        *,
+        filter: dict[str, Any] | Callable[[Document], bool] | None = None,
+        **_: Any,
+    ) -> list[tuple[Document, float]]:
+        """Return documents with their scores; `filter` has metadata, or says which may stay."""
+        files: dict[bytes, FileText] = {
+            one.version: one for one in self._files.read_all(self._folder)
+        }
+        if self._embedding is None:
+            found = self._recalled(query)
+        else:
+            held = {key: unpacked(one.metadata["vectors"]) for key, one in files.items()}
+            found = ranked(self._embedding.embed_query(query), held)
+        chosen = ((_document(files[key]), score) for key, score in found if key in files)
+        return [pair for pair in chosen if _passes(pair[0], filter)][:k]
+
+    def _recalled(self, query: str) -> list[tuple[bytes, float]]:
+        with self._files.tree() as tree:
+            place = tree.find(self._folder)
+        if place is None:
+            return []
+        hits = self._held.db.recall(query, scope=Id(place.body.id), k=RECALLED_MAX).hits
+        return [(hit.node.id, hit.score) for hit in hits]
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        return lambda score: (score + 1) / 2 if self._embedding else score
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{folder_name(name)}"
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Any,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        store: Given = ":memory:",
+        **options: Any,
+    ) -> WorldVectorStore:
+        """Return a vector store with these texts in it."""
+        made = cls(store, embedding=embedding, **options)
+        made.add_texts(texts, metadatas, ids=ids)
+        return made
+
+
+class WorldChatHistory(BaseChatMessageHistory):
+    """The messages of one session; `store` is a path, an open `WorldDB` or a `Memory`."""
+
+    def __init__(self, session_id: str, store: Given) -> None:
+        self._held = held_store(store)
+        self._log = ItemLog(self._held.db, ("langchain-chats", session_id), actor=ACTOR)
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]
+        """The messages, in order."""
+        return messages_from_dict([json.loads(text) for text in self._log.read()])
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Add messages as one commit."""
+        self._log.append([json.dumps(message_to_dict(one), ensure_ascii=False) for one in messages])
+
+    def clear(self) -> None:
+        """Take all messages off; the store's history has them still."""
+        self._log.clear()
+
+    def close(self) -> None:
+        """Close the store, unless it was given open."""
+        self._held.close()
+
+
+def _document(file: FileText) -> Document:
+    return Document(
+        id=file.metadata["id"], page_content=file.text, metadata=dict(file.metadata["metadata"])
+    )
+
+
+def _passes(document: Document, wanted: Any) -> bool:
+    if callable(wanted):
+        return bool(wanted(document))
+    return all(document.metadata.get(key) == value for key, value in (wanted or {}).items())

@@ -1,0 +1,200 @@
+"""Confidence: the probability that the hits of a recall hold an answer, and that each hit does.
+
+    words of the question, lanes, first hits ──▶ signals, each 0 to about 1 ──logistic──▶ confidence
+
+Every signal is free of scales: a share of the question's words, weighed by how rare they are, or a
+place between what any text would get and what a perfect one would get. So the same numbers serve
+with any embedder and in a world of any size. `confidence.json` beside this file holds the numbers
+of the two logistic models, what they were fitted to and how well they did on data left out.
+`python -m bench.confidence_fit` writes it. Nothing here changes the order of hits.
+
+C1  No hit is surer than its recall: an answer in a hit is an answer among the hits.
+C2  A signal that cannot be had (no vectors, no words) counts as usual.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.language.ranking_features import FRAME
+from worlddb.language.text_tokens import STOP, node_words, words
+
+Scores = NDArray[np.float64]
+Signals = Mapping[str, float]
+
+PATH = Path(__file__).with_name("confidence.json")
+HITS_READ = 3  # hits that are read for the words of the question; an answer is seldom in the fourth
+BACKGROUND = 0.5  # share of the candidates, the farthest ones, that are surely about other things
+COMPANY_MIN = 50  # candidates from which on a standard deviation says something
+STATED = 0.9  # confidence at least in a text that states the very thing; not fitted: no data has it
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWords:
+    """The words of a question: the forms that each may have in a text, and how rare it is.
+
+    `rows` are the nodes that have each word, where a held world knows them.
+    """
+
+    forms: Sequence[frozenset[str]]
+    rarity: Sequence[float]
+    rows: Sequence[NDArray[np.int64]] | None = None
+
+    def found_in(self, rows: Sequence[int], texts: Sequence[tuple[str, str]]) -> list[set[int]]:
+        """Return the numbers of the words that each of some nodes has."""
+        if self.rows is None:
+            said = [set(node_words(*text)) for text in texts]
+            return [
+                {at for at, forms in enumerate(self.forms) if not forms.isdisjoint(one)}
+                for one in said
+            ]
+        found: list[set[int]] = [set() for _ in rows]
+        for number, having in enumerate(self.rows):
+            for at in np.flatnonzero(np.isin(rows, having)).tolist():
+                found[at].add(number)
+        return found
+
+    def covered(self, numbers: set[int]) -> float:
+        """Return the weighed share of the words that are among `numbers`; 0 without any."""
+        total = sum(self.rarity)
+        return sum(self.rarity[at] for at in numbers) / total if total else 0.0
+
+
+def asked_words(
+    question: str,
+    languages: Sequence[str],
+    rarity: Callable[[Sequence[str]], Mapping[str, float]],
+    having: Callable[[frozenset[str]], NDArray[np.int64]] | None = None,
+) -> AskedWords:
+    """Return the words of a question; `rarity` gives that of each token, 0 if no text has it.
+
+    `rarity` of "" is that of a word that no text has. `having` gives the nodes that have any of
+    some tokens.
+    """
+    forms = list(zip(words(question), *(words(question, it) for it in languages), strict=True))
+    kept = {one[0]: frozenset(one) for one in forms if one[0] not in STOP and one[0] not in FRAME}
+    every = list(kept.values()) or [frozenset(one) for one in forms]
+    rare = rarity([*dict.fromkeys(form for them in every for form in them), ""])
+    return AskedWords(
+        forms=every,
+        rarity=[min((rare[it] for it in them if rare[it]), default=rare[""]) for them in every],
+        rows=None if having is None else [having(them) for them in every],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitSignals:
+    """What speaks for a recall, and for each of its hits.
+
+    `words` is the share of the question's words that a hit has; of a recall, that the `first` hit
+    has and that `all` first hits have together. `nearness` is how near a hit is by meaning, between
+    what other texts are (0) and the question itself (1); `spread` is the standard deviation of all
+    texts on that scale: a topic that is known divides them. `place` is 1 for the first hit, 1/2 for
+    the second. `stated` is 1 if a hit states exactly what is asked for.
+    """
+
+    whole: Signals
+    hits: Sequence[Signals]
+
+
+def signals_of(
+    asked: AskedWords,
+    rows: Sequence[int],
+    texts: Sequence[tuple[str, str]],
+    places: Sequence[int],
+    lanes: Mapping[str, Scores],
+    stated: NDArray[np.bool_] | None = None,
+) -> HitSignals:
+    """Return the signals of hits, from their rows, names and contents, and places in lanes.
+
+    `stated` marks the candidates that state exactly what is asked for.
+    """
+    said = asked.found_in(rows, texts)
+    size = max((len(lane) for lane in lanes.values()), default=0)
+    # A world that stands for its members has no place in the lanes: its first member speaks for it.
+    places = [
+        place if place < size else _next(places[at:], size) for at, place in enumerate(places)
+    ]
+    own: list[dict[str, float]] = [
+        {
+            "words": asked.covered(said[at]),
+            "place": 1.0 / (1 + at),
+            "stated": float(stated is not None and bool(stated[place])),
+        }
+        for at, place in enumerate(places)
+    ]
+    vector, usual, spread = lanes.get("vector"), 0.0, 0.0
+    if vector is not None:
+        away = np.sort(vector)[: max(1, int(len(vector) * BACKGROUND))]
+        usual, spread = float(away.mean()), float(vector.std())
+        for hit, place in zip(own, places, strict=True):
+            hit["nearness"] = (float(vector[place]) - usual) / max(1 - usual, 1e-6)
+    first = own[:HITS_READ]
+    if not first:
+        return HitSignals(whole={}, hits=())
+    together: set[int] = set().union(*said[:HITS_READ])
+    whole = {"first_words": own[0]["words"], "all_words": asked.covered(together)}
+    for name in ("nearness", "stated"):
+        if name in first[0]:
+            whole[name] = max(hit[name] for hit in first)
+    if vector is not None and len(vector) >= COMPANY_MIN:
+        whole["spread"] = spread / max(1 - usual, 1e-6)
+    return HitSignals(whole=whole, hits=own)
+
+
+def _next(places: Sequence[int], size: int) -> int:
+    """Return the first place that is one in the lanes."""
+    return next((place for place in places if place < size), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogisticModel:
+    """A logistic model over signals: each is compared with its mean, in units of its spread."""
+
+    bias: float
+    weights: Mapping[str, float]
+    means: Mapping[str, float]
+    spreads: Mapping[str, float]
+
+    def logit(self, signals: Signals) -> float:
+        """Return the log odds; a signal that is not there counts as its mean."""
+        return self.bias + sum(
+            weight * (signals.get(name, self.means[name]) - self.means[name]) / self.spreads[name]
+            for name, weight in self.weights.items()
+        )
+
+
+@cache
+def models() -> tuple[LogisticModel, LogisticModel]:
+    """Return the models of a recall and of a hit."""
+    data: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
+    whole, hit = (LogisticModel(**data[part]) for part in ("recall", "hit"))
+    return whole, hit
+
+
+def confidences(found: HitSignals) -> tuple[float, list[float]]:
+    """Return the confidence of a recall, and of each of its hits."""
+    if not found.hits:
+        return 0.0, []
+    whole, hit = models()
+    logit = whole.logit(found.whole)
+    own = [
+        max(probability(hit.logit({**one, "recall": logit})), STATED * one["stated"])
+        for one in found.hits
+    ]
+    sure = max(probability(logit), STATED * found.whole["stated"])
+    return sure, [min(sure, one) for one in own]
+
+
+def probability(logit: float) -> float:
+    """Return the probability of log odds, rounded: more digits would pretend to know."""
+    return round(1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit)))), 4)

@@ -1,0 +1,73 @@
+"""Preferences: what somebody prefers or always wants takes part when advice or a task is asked for.
+
+"Always give sources when I ask for facts." hardly shares a word with the question it is meant for.
+So where a question asks for advice or a task, the texts of the asker that state a preference or a
+standing instruction are looked up. The nearest preferences get the second and the seventh place and
+the nearest instruction the fourth, unless they rank higher anyway. No other question is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.language.preference_forms import PreferenceKind, preference_in
+from worlddb.recall.ranker import Candidates, Scores, Weighed, standing_out
+
+PLACES = {PreferenceKind.PREFERENCE: (1, 6), PreferenceKind.ORDER: (3,)}
+"""Where wishes go at the latest, counted from 0: two of the first five hits, three of ten."""
+NEAR_MIN = {PreferenceKind.PREFERENCE: 0.5, PreferenceKind.ORDER: -1.0}
+"""Standard deviations from the mean: a preference that is farther has another topic. A standing
+instruction seldom has the words of a task ("format code"), and there are few of them."""
+READ_MAX = 60  # texts with a sign of a preference that are read, the nearest to the question first
+COMPANY = 50  # candidates assumed at least: among three, one always stands out
+
+Texts = Callable[[Sequence[int]], Mapping[int, str]]
+"""Reads the contents at some places."""
+
+
+def with_preferences(
+    weighed: Weighed, found: Candidates, signed: NDArray[np.bool_] | None, texts: Texts, asker: str
+) -> Weighed:
+    """Return the scores with the nearest preferences lifted.
+
+    `signed` marks the candidates with a sign of a preference, if they are known.
+    """
+    near = _nearness(found)
+    own = np.array([speaker in ("", asker.casefold()) for speaker in found.speakers])[found.spoken]
+    likely = np.flatnonzero(own & (True if signed is None else signed))
+    likely = likely[np.argsort(-near[likely], kind="stable")][:READ_MAX]
+    wanted = _chosen(near, texts(likely.tolist()), likely.tolist())
+    if not wanted:
+        return weighed
+    lift = np.zeros(len(near))
+    others = np.sort(np.delete(weighed.scores, list(wanted.values())))[::-1]
+    for number, (place, at) in enumerate(sorted(wanted.items())):
+        before = place - number  # Of the others so many stay before it.
+        if before < len(others):
+            above = others[before - 1] if before else others[0] + 1.0
+            lift[at] = max(0.0, (above + others[before]) / 2 - weighed.scores[at])
+    parts = {**weighed.parts, "preference": lift}
+    return weighed._replace(scores=weighed.scores + lift, parts=parts)
+
+
+def _chosen(near: Scores, texts: Mapping[int, str], likely: Sequence[int]) -> dict[int, int]:
+    """Return which candidate gets each of the places, the nearest first."""
+    left = {kind: list(places) for kind, places in PLACES.items()}
+    found: dict[int, int] = {}
+    for at in likely:
+        kind = preference_in(texts.get(at, ""))
+        if kind is not None and near[at] > NEAR_MIN[kind] and left[kind]:
+            found[left[kind].pop(0)] = at
+    return found
+
+
+def _nearness(found: Candidates) -> Scores:
+    """Return how far each candidate stands out by meaning and by words."""
+    lanes = [found.lanes[name] for name in ("vector", "text") if name in found.lanes]
+    if not lanes:
+        return np.zeros(len(found.parents))
+    near: Scores = np.mean([standing_out(lane, 0.0, COMPANY) for lane in lanes], axis=0)
+    return near

@@ -1,0 +1,99 @@
+"""Install agent frameworks and their own tests into a cache: python tests/referees/install.py
+
+The tests beside it run what is there and say what is not; they never download anything. Nothing of
+the frameworks enters the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).parents[2]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "worlddb-tests"
+HOME = CACHE / "frameworks"
+PYTHON = HOME / "venv" / "bin" / "python"
+PACKAGES = [
+    "langgraph==1.2.20",
+    "langgraph-checkpoint==4.3.1",
+    "langgraph-checkpoint-sqlite==3.1.2",
+    "langgraph-checkpoint-conformance==0.0.2",
+    "langchain-tests==1.1.9",
+    "openai-agents==0.24.0",
+    "anthropic==2.8.0",
+    "claude-agent-sdk==0.2.182",
+    "pydantic-ai-harness==0.62.0",
+    "llama-index-core==0.14.25",
+    "strands-agents==1.62.0",
+    # What the tests of the frameworks need, and what builds the metadata of their sources.
+    *("pytest-asyncio", "pytest-retry", "hatchling", "hatch-fancy-pypi-readme"),
+]
+
+
+class SourceTests(NamedTuple):
+    """Tests in the source distribution of a package, and our plug-in that swaps the class."""
+
+    package: str
+    plugin: str
+    tests: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+SOURCES = {
+    "langgraph-store": SourceTests(
+        "langgraph_checkpoint_sqlite-3.1.2",
+        "langgraph_plugin",
+        ("tests/test_store.py", "tests/test_async_store.py", "tests/test_ttl.py"),
+    ),
+    "openai-agents": SourceTests(
+        "openai_agents-0.24.0",
+        "openai_plugin",
+        tuple(
+            f"tests/memory/test_session{part}.py"
+            for part in ("", "_limit", "_context_wrapper", "_persistence_sanitize")
+        ),
+    ),
+    "anthropic": SourceTests(
+        "anthropic-2.8.0",
+        "anthropic_plugin",
+        ("tests/lib/tools/memory_tools/test_filesystem.py",),
+        ("--noconftest", "-o", "addopts=", "-o", "filterwarnings=", "-o", "asyncio_mode=auto"),
+    ),
+}
+
+
+def missing() -> str | None:
+    """Return why the referees cannot run, or None if they can."""
+    wanted = [PYTHON, *(HOME / source.package for source in SOURCES.values())]
+    if all(path.exists() for path in wanted):
+        return None
+    return "the frameworks are not installed; 'make outside' installs them, once (1 GB)"
+
+
+def install() -> int:
+    """Install what is missing; return the exit code."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    if not PYTHON.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(HOME / "venv")], check=True)
+    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*pip, "install", "--quiet", "--editable", str(REPOSITORY), *PACKAGES], check=False
+    )
+    for source in SOURCES.values():
+        if done.returncode or (HOME / source.package).exists():
+            continue
+        name = "==".join(source.package.replace("_", "-").rsplit("-", 1))
+        options = ("--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--dest", str(HOME))
+        done = subprocess.run([*pip, "download", "--quiet", *options, name], check=False)
+        if not done.returncode:
+            with tarfile.open(HOME / f"{source.package}.tar.gz") as archive:
+                archive.extractall(HOME, filter="data")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(install())
