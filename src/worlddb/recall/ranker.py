@@ -39,6 +39,7 @@ from worlddb.language.year_spans import asked_years
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
 from worlddb.recall.activation import Way
+from worlddb.recall.hits import Ranking
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
@@ -451,3 +452,33 @@ def with_retention(
                 item.created_at, item.last, item.recalls, item.links, now, weights.fading
             )
     return replace(found, retained=np.array([kept[row] for row in rows]))
+
+
+def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
+    """Return the texts that names alone lead to, the newest first of those that gain the same."""
+    gains, starts = found.lanes["graph"], found.starts
+    reached = np.flatnonzero(gains > 0).tolist()
+    order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))
+    scores = {at: float(gains[at]) for at in order}
+    return Ranking(
+        order=order,
+        rows=rows,
+        scores=scores,
+        fused=scores,
+        ranks={"graph": order},
+        lanes=found.explained,
+        parts={},
+        ways={} if found.graph is None else found.graph.ways,
+    )
+
+
+def without_vectors(found: Candidates) -> Candidates:
+    """Return the candidates as they are ranked where the embedder cannot read the question.
+
+    Vectors of an unknown script are noise. They still find candidates where words find none.
+    """
+    by_words = found.lanes.get("text")
+    if by_words is None or not by_words.any():
+        return found
+    lanes = {lane: scores for lane, scores in found.lanes.items() if lane != "vector"}
+    return replace(found, lanes=lanes, closely=None)

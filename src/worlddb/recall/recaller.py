@@ -69,10 +69,12 @@ from worlddb.recall.ranker import (
     Weighed,
     Weights,
     check_weight,
+    names_ranking,
     spread,
     turns_before,
     weigh,
     with_retention,
+    without_vectors,
 )
 from worlddb.recall.token_reader import TokenReader
 from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
@@ -222,7 +224,8 @@ class Recaller:
             if weighing is None:
                 found = self._spread_ranks(ids, found)
             else:
-                read = self._readable(found)
+                is_read = vector is None or self.search.vectors().reads(self.question.text)
+                read = found if is_read else without_vectors(found)
                 weighed = weigh(read, self.question.text, self._asked_at(), weighing)
                 if self.question.settings.preferences and wants_advice(self.question.text):
                     signs = preference_signs()
@@ -505,19 +508,6 @@ class Recaller:
         )
         return rows, [body.id for body in bodies], candidates
 
-    def _readable(self, found: Candidates) -> Candidates:
-        """Return the candidates without vectors if the embedder cannot read the question.
-
-        Vectors of an unknown script are noise. They still find candidates where words find none.
-        """
-        by_words = found.lanes.get("text")
-        if by_words is None or "vector" not in found.lanes or not by_words.any():
-            return found
-        if self.search.vectors().reads(self.question.text):
-            return found
-        lanes = {lane: scores for lane, scores in found.lanes.items() if lane != "vector"}
-        return replace(found, lanes=lanes, closely=None)
-
     def _wide_coverage(self, bodies: Sequence[BodyRow]) -> Scores:
         """Return which share of the question's words each candidate has, by rarity among them."""
         index = Bm25()
@@ -551,24 +541,6 @@ def _best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
     """Return the best of some rows that have a score above 0, ties in the order of writing."""
     order = sorted((row for row in scored if scored[row] > 0), key=lambda row: (-scored[row], row))
     return {row: scored[row] for row in order[:most]}
-
-
-def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
-    """Return the texts that names alone lead to, the newest first of those that gain the same."""
-    gains, starts = found.lanes["graph"], found.starts
-    reached = np.flatnonzero(gains > 0).tolist()
-    order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))
-    scores = {at: float(gains[at]) for at in order}
-    return Ranking(
-        order=order,
-        rows=rows,
-        scores=scores,
-        fused=scores,
-        ranks={"graph": order},
-        lanes=found.explained,
-        parts={},
-        ways={} if found.graph is None else found.graph.ways,
-    )
 
 
 def fuse(ranks: Mapping[str, Sequence[int]], settings: RecallSettings) -> dict[int, float]:
