@@ -19,6 +19,7 @@ from worlddb.faces.clients.hook_settings import (
     hooks_removal,
 )
 from worlddb.faces.clients.jsonc_text import append_json, parse_json, remove_json, set_json
+from worlddb.faces.diagnosis import examine_hooks
 
 from .command import Result, in_process
 from .test_setup import ENTRY, JSON_TEXTS, PLACE, TOML_TEXTS, tables
@@ -218,3 +219,16 @@ def test_a_yaml_file_keeps_every_other_line(tmp_path: Path) -> None:
         assert refused.code != 0
         assert "by hand" in refused.err
         assert path.read_text() == text
+
+
+def test_the_doctor_tells_whether_hooks_can_be_started(tmp_path: Path) -> None:
+    setup("cursor", "--hooks", "--write")
+    (found,) = list(examine_hooks())
+    assert (found.part, found.verdict) == ("Cursor hooks", "ok")
+    path = tmp_path / ".cursor" / "hooks.json"
+    path.write_text(path.read_text().replace(found.seen.split()[1], "/gone/worlddb"))
+    (found,) = list(examine_hooks())
+    assert found.verdict == "fail"
+    assert found.advice == "worlddb setup cursor --hooks --write"
+    path.write_text("{nonsense")
+    assert [one.verdict for one in examine_hooks()] == ["fail"]

@@ -23,6 +23,7 @@ from worlddb.faces.clients.client_catalog import (
     McpClient,
 )
 from worlddb.faces.clients.client_file import servers_in
+from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, programs_of
 from worlddb.faces.config import chat_of, embedder_of
 from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
 from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory
@@ -315,6 +316,28 @@ def examine_clients() -> Iterator[DoctorFinding]:
     if not connected:
         advice = f"worlddb setup {'|'.join(CLIENTS)} --write"
         yield warn("clients", "none is connected to this memory", advice)
+
+
+def examine_hooks() -> Iterator[DoctorFinding]:
+    """Yield whether the hooks that clients call can be started."""
+    for client in HOOK_CLIENTS.values():
+        for in_project in (False, True):
+            path = client.path(in_project=in_project)
+            if in_project and path == client.path():
+                continue  # The present folder is the user's home.
+            more = " --project" if in_project else ""
+            again = f"worlddb setup {client.name} --hooks{more} --write"
+            try:
+                programs = programs_of(client, path)
+            except (WorldDBError, OSError, ValueError) as error:
+                yield fail(f"{client.title} hooks", str(error), "repair the file by hand")
+                continue
+            for program in sorted(programs):
+                if shutil.which(os.path.expanduser(program)) is None:
+                    seen = f"{path}: start {program!r}, which is not a command here"
+                    yield fail(f"{client.title} hooks", seen, again)
+                else:
+                    yield ok(f"{client.title} hooks", f"start {program} ({path})")
 
 
 def _examine_entry(

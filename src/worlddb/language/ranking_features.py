@@ -17,11 +17,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from worlddb.language.text_tokens import COUNTED, MONTHS, words
-from worlddb.language.word_forms import any_of, words_of
+from worlddb.language.word_forms import any_of, sections, words_of
 
 _common = partial(words_of, "language", "common_words.txt")
 
@@ -60,6 +60,8 @@ _ADVICE = re.compile(
 )
 """Asks the other for something new: the "you" in it is nobody who spoke."""
 
+PREFERENCE_LIST = "preference_words.txt"
+UNSPACED_FROM = 0x2E80  # the first sign of the scripts of China and Japan
 NOTHING, OWN, DONE = 0, 1, 3
 """Says nothing of the speaker; says something; says what they did or what happened to them."""
 
@@ -236,6 +238,32 @@ def only_asks(text: str) -> bool:
 def wants_question(question: str) -> bool:
     """Return whether somebody asks for what was asked: "What did I ask about SQL?"."""
     return _ASKS_FOR_A_QUESTION.search(question) is not None
+
+
+def wants_advice(question: str) -> bool:
+    """Return whether a question asks for advice or a task, not for what was said."""
+    plain = plain_text(question)
+    return bool(phrase_pattern("asks").search(plain)) and not phrase_pattern("recalls").search(
+        plain
+    )
+
+
+def plain_text(text: str) -> str:
+    """Return a text in lower case, with straight apostrophes."""
+    return text.replace("\u2019", "'").lower()
+
+
+@cache
+def phrase_pattern(part: str) -> re.Pattern[str]:
+    """Return the pattern of one part of `preference_words.txt` in all languages.
+
+    Phrases of letters stand alone; those of scripts without spaces stand anywhere.
+    """
+    found = sections("language", PREFERENCE_LIST)
+    rows = [row for name, rows in found.items() if name.endswith(f" {part}") for row in rows]
+    phrases = frozenset(phrase for row in rows for phrase in row)
+    unspaced = frozenset(phrase for phrase in phrases if ord(phrase[-1]) >= UNSPACED_FROM)
+    return re.compile(rf"\b(?:{any_of(phrases - unspaced)})\b|{any_of(unspaced)}")
 
 
 class Form(NamedTuple):

@@ -41,8 +41,8 @@ from worlddb.index.held_world import (
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
-from worlddb.language.preference_forms import preference_signs, wants_advice
-from worlddb.language.ranking_features import question_parts, weights_of
+from worlddb.language.preference_forms import preference_signs
+from worlddb.language.ranking_features import question_parts, wants_advice, weights_of
 from worlddb.language.text_tokens import asked, node_words
 from worlddb.language.year_spans import asked_years
 from worlddb.model.conditions import condition_of

@@ -151,6 +151,23 @@ def hooks_edit(client: HookClient, path: str, commands: dict[str, str]) -> Clien
     return ClientEdit(path=path, before=before, after=(mark + text).encode(), entry=entries)
 
 
+def programs_of(client: HookClient, path: str) -> set[str]:
+    """Return the programs that our hooks in a client's file start; empty if there are none.
+
+    Raises:
+        FormatError: the file cannot be parsed.
+        StorageError: the file cannot be read.
+    """
+    _, _, text = text_file(path)
+    found = set()
+    for place in _ours(path, text, client):
+        entry: Any = _data(path, text)
+        for step in place:
+            entry = entry[step]
+        found.add(shlex.split(str(entry.get("command") or entry.get("bash")))[0])
+    return found
+
+
 def hooks_removal(client: HookClient, path: str) -> ClientEdit | None:
     """Return the edit that takes our hooks out of a client's file; None if there are none.
 

@@ -58,6 +58,7 @@ def _findings(args: argparse.Namespace) -> Iterator[DoctorFinding]:
     yield from diagnosis.examine_embedder(settings)
     yield from diagnosis.examine_model(settings)
     yield from diagnosis.examine_clients()
+    yield from diagnosis.examine_hooks()
 
 
 def _print(finding: DoctorFinding) -> None:
