@@ -21,7 +21,7 @@ import apsw
 
 from bench.percentiles import machine
 from worlddb import Memory
-from worlddb.store.sqlite import file_locks
+from worlddb.store.sqlite import gate
 
 LOG_HEADER_BYTES = 32
 FRAME_HEADER = struct.Struct(">II16x")  # Page number, pages of the database after a commit or 0.
@@ -68,7 +68,7 @@ def owners(path: Path) -> dict[int, str]:
 
 def measure(path: Path, memories: int, measured: int) -> None:
     """Fill a store, write on, and print what the log got."""
-    file_locks.LOG_BYTES_MIN = 1 << 40  # The log is to hold everything that is measured.
+    gate.LOG_BYTES_MIN = 1 << 40  # The log is to hold everything that is measured.
     texts = sentences(7)
     with Memory(path, embedder="none", durability="normal") as memory:
         for number in range(memories):

@@ -23,7 +23,7 @@ from pathlib import Path
 import apsw
 
 import worlddb
-from worlddb.store.sqlite import file_locks as checkpoint
+from worlddb.store.sqlite import gate as checkpoint
 from worlddb.store.sqlite.database_file import PAGE_BYTES
 
 COMMITS = 4

@@ -22,7 +22,7 @@ BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 CALLS_MAX = 5_000
 LINES_MAX = 50_000
 LINES_STEP = 7
-DOORS = ("sqlite_store.py", "sqlite_session.py", "gate.py", "file_watch.py")
+DOORS = ("sqlite_store.py", "sqlite_session.py", "gate.py")
 """Where the clean-up of a session is; an interrupt in the middle of it is another matter."""
 
 Step = Callable[[], object]

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import worlddb
-from worlddb.store.sqlite import file_locks as checkpoint
+from worlddb.store.sqlite import gate as checkpoint
 from worlddb.store.sqlite.database_file import PAGE_BYTES
 
 

@@ -35,7 +35,8 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+# For a module, not for the session: while a browser is open, `ast.parse` fails in Python 3.11.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = chromium()

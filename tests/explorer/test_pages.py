@@ -148,6 +148,35 @@ def test_why_a_memory_is_not_among_the_hits(explorer: Explorer) -> None:
     explorer.page.wait_for_selector("text=It has ended")
 
 
+def test_the_text_of_a_prompt_is_shown_within_its_budget(explorer: Explorer) -> None:
+    explorer.open("ask?q=budget&scope=user%3Aada", "pre")
+    shown = explorer.page.locator("pre").inner_text()
+    assert shown.strip() == explorer.memory.context("budget", max_tokens=500, user_id="ada").text
+
+
+def test_filters_are_in_the_address_and_hold(explorer: Explorer) -> None:
+    explorer.memory.write("The wifi word is swordfish.", user_id="ada", tags=["wifi"], pin=True)
+    explorer.open("memories?scope=user%3Aada&tag=wifi&pinned=1", "td.text >> text=swordfish")
+    assert explorer.page.locator("td.text").count() == 1
+    explorer.open("memories?scope=user%3Aada&expiring=1", ".empty")
+
+
+def test_a_memory_is_pinned_and_erased_with_a_receipt(explorer: Explorer) -> None:
+    page, memory = explorer.page, explorer.memory
+    one = memory.write("My PIN is 4831.", user_id="ada")
+    explorer.open(f"memory/{one.id}?scope=user%3Aada", "button:text-is('Pin')")
+    page.click("button:text-is('Pin')")
+    page.wait_for_selector("button:text-is('Unpin')")
+    assert memory.read(one.id).metadata["pinned"] is True
+    page.click("button:text-is('Erase')")
+    with page.expect_download() as saved:
+        page.click("dialog button:text-is('Erase')")
+    receipt = json.loads(Path(saved.value.path()).read_text())
+    assert str(one.id) in receipt["ids"]
+    page.wait_for_selector("table a")
+    assert memory.db.get(one.id).erased
+
+
 def test_two_settings_side_by_side_and_code_to_copy(explorer: Explorer) -> None:
     explorer.open("ask?q=budget&scope=user%3Aada&two=1&bk=1", "section >> nth=1")
     explorer.page.wait_for_selector("section >> nth=0 >> article >> nth=1")

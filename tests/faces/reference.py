@@ -120,7 +120,7 @@ def page() -> str:
 
 
 def _settings() -> str:
-    from worlddb.faces.config import KINDS, Settings
+    from worlddb.faces.face_settings import KINDS, Settings
 
     assert SETTINGS.keys() == KINDS.keys()
     usual = Settings(path="`memory.db`")

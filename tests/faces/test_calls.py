@@ -115,7 +115,7 @@ ERASE = calls.Call(
     parameters=(calls.ID, *calls.SCOPES), result="Receipt", effect="end",
     path="/v1/memories/{id}/erase", tool="memory_erase", command="wipe",
 )
-calls.CALLS = (*calls.CALLS, ERASE)
+calls.CALLS = (*(call for call in calls.CALLS if call.name != "erase"), ERASE)
 
 from worlddb.faces.cli import run
 from worlddb.faces.http.openapi_schema import openapi

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
-from worlddb.faces.config import KINDS, Settings, open_memory, origins, settings_from
+from worlddb.faces.face_settings import KINDS, Settings, open_memory, origins, settings_from
 
 from .command import in_process, on_terminal, worlddb
 

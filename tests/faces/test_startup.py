@@ -24,7 +24,14 @@ HEAVY = {
     "worlddb.view",
     "worlddb.write",
 }
-HEAVY |= {"mcp", "starlette", "pydantic", "tomllib", "worlddb.memory", "worlddb.faces.config"}
+HEAVY |= {
+    "mcp",
+    "starlette",
+    "pydantic",
+    "tomllib",
+    "worlddb.memory",
+    "worlddb.faces.face_settings",
+}
 
 
 def loaded_by(program: str) -> set[str]:

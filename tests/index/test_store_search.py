@@ -78,13 +78,13 @@ def test_words_find_the_same_nodes_held_and_wide(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_names_find_the_same_nodes_with_the_same_scores_held_and_wide(seed: int) -> None:
-    """Compared whole: order, ranks and scores, for names have no statistics."""
+def test_names_find_the_same_nodes_held_and_wide(seed: int) -> None:
+    """Compared as sets: how common the words of a name are is counted in another set of nodes."""
     player, rng, count = same_worlds(seed), random.Random(seed), 0
     for _ in range(120):
         view, words = random_view(rng, player), " ".join(rng.sample(WORDS, 4))
         held, spread = asked_twice(player, words, k=ALL, settings=lanes("graph", depth=ALL), **view)
-        assert held == spread
+        assert set(found(held)) == set(found(spread))
         count += len(held)
     assert count > 50
 
@@ -126,9 +126,9 @@ def cosines(db: WorldDB, idents: list[Id], vector: Any) -> list[float]:
 @pytest.mark.parametrize("weighed", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_lanes_together_find_the_same_nodes_held_and_wide(seed: int, weighed: bool) -> None:
-    """Compared as sets, and meaning and names with their scores: words rank by other statistics.
+    """Compared as sets, and meaning with its scores: words and names rank by other statistics.
 
-    So what weighed texts pass on differs, too: of names, what they give by themselves is compared.
+    So what weighed texts pass on differs, too: of names, what they find by themselves is compared.
     """
     settings = RecallSettings(depth=ALL) if weighed else lanes("text", "vector", "graph", depth=ALL)
     player, rng, count = same_worlds(seed), random.Random(seed), 0
@@ -145,8 +145,9 @@ def test_all_lanes_together_find_the_same_nodes_held_and_wide(seed: int, weighed
             assert set(found(held)) == set(found(spread))
         others = {hit.node.id: hit for hit in spread}
         for hit in held:
-            for lane in ("vector", "graph"):
-                assert hit.lanes.get(lane) == others[hit.node.id].lanes.get(lane)
+            other = others[hit.node.id].lanes
+            assert hit.lanes.get("vector") == other.get("vector")
+            assert ("graph" in hit.lanes) == ("graph" in other)
         count += len(held)
     assert count > 100
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
 from recall.search_stage import edge, fact, found, hold_at_most, lanes, open_store
 from worlddb import Hit, Id, Memory, Recall, RecallSettings, WorldDB
 from worlddb.index.ranking_numbers import SCALARS
+from worlddb.recall.ranker import compared, standing_out
 
 BY_NAME = lanes("graph")
 FILM, DIRECTOR, MOTHER = "Polish-Russian War", "Xawery Zulawski", "Malgorzata Braunek"
@@ -218,3 +220,28 @@ def test_a_name_inside_only_one_of_two_worlds_does_not_count(db: WorldDB) -> Non
     asked = "Is New York Times good?"
     answer = db.recall(asked, scope=mine, within=[[other]], settings=BY_NAME)
     assert found(answer) == [said]
+
+
+def test_a_name_that_many_texts_mention_leads_on_less(db: WorldDB) -> None:
+    about(db, "Quill Ltd", "Quill Ltd makes ink.")
+    rare, of_rare = about(db, "Ada Osborne", "Ada Osborne lives in Leeds.")
+    common, of_common = about(db, "Belgium", "A bobsleigh team is there.")
+    start = fact(db, "Quill Ltd was founded by Ada Osborne in Belgium.")
+    for target in (rare, common):
+        edge(db, "refers_to", start, target)
+    for number in range(40):
+        edge(db, "refers_to", fact(db, f"Belgium has town {number}."), common)
+    answer = db.recall("Who founded Quill Ltd?", k=60)
+    gains = {hit.node.id: hit.weighed.get("spread", 0.0) for hit in answer}
+    assert gains[of_rare] > 1.3 * gains[of_common] > 0
+
+
+@pytest.mark.parametrize("others", [2_000, 8_000])
+def test_candidates_stand_out_by_all_that_are_not_gathered(others: int) -> None:
+    """The best of a world, with a sample of the rest, stand out as in the whole world."""
+    scores = np.random.default_rng(1).gamma(0.5, size=others)
+    best, rest = np.sort(scores)[-100:], np.sort(scores)[:-100]
+    whole = standing_out(np.sort(scores), 0.0, 1)
+    known, usual = compared(best, rest[::4], others)
+    assert known == pytest.approx(whole[-100:], rel=0.02)
+    assert usual == pytest.approx(float(np.median(whole)), abs=0.05)

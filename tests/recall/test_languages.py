@@ -13,6 +13,7 @@ import pytest
 
 import worlddb
 from worlddb import RecallSettings
+from worlddb.index.held_world import weighed_words
 from worlddb.language import text_tokens
 from worlddb.language.text_tokens import (
     LANGUAGES,
@@ -161,7 +162,7 @@ def wide_text(db: worlddb.WorldDB, question: str) -> list[int]:
     """Return the rows that the text index of the whole store finds."""
     with db.engine.store.read() as reader:
         wide = db.engine.search.wide()
-        said = asked(question, wide.languages(reader))
+        said = weighed_words(question, wide.languages(reader))
         view = View(
             reader,
             moment_of(reader, worlddb.AsOf(), wall_clock()),

@@ -11,7 +11,7 @@ import pytest
 
 import worlddb
 from worlddb import WorldDB
-from worlddb.store.sqlite import file_locks as checkpoint
+from worlddb.store.sqlite import gate as checkpoint
 from worlddb.store.sqlite.database_file import PAGE_BYTES
 
 PAGES = 100

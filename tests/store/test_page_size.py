@@ -12,8 +12,8 @@ import pytest
 
 import worlddb
 from worlddb.audit.backup_restore import restore
-from worlddb.store.sqlite import database_file, page_budget
-from worlddb.store.sqlite.page_budget import PAGE_BUDGET, PageBudget
+from worlddb.store.sqlite import database_file
+from worlddb.store.sqlite.database_file import PAGE_BUDGET, PageBudget
 
 from .processes import commit_one
 
@@ -50,8 +50,8 @@ def test_many_readers_use_no_more_memory_for_pages_than_one(
             thread.join()
         commit_one(db)
         assert len(shares(store)) == 9
-        assert sum(shares(store)) <= page_budget.BUDGET_KIB
-        assert sum(alone) >= page_budget.BUDGET_KIB * 0.9
+        assert sum(shares(store)) <= database_file.BUDGET_KIB
+        assert sum(alone) >= database_file.BUDGET_KIB * 0.9
 
 
 def test_the_memory_of_a_server_does_not_grow_with_connections_and_file(
@@ -87,7 +87,7 @@ def test_the_memory_of_a_server_does_not_grow_with_connections_and_file(
 
 
 def test_a_smaller_share_frees_memory_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_budget, "SHARE_KIB_MIN", 100)
+    monkeypatch.setattr(database_file, "SHARE_KIB_MIN", 100)
     with worlddb.open(path) as db, db.transaction() as tx:
         tx.create_nodes(
             worlddb.NodeDraft(type="Fact", name=f"{i}", content="word " * 200) for i in range(4_000)

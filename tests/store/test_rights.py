@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import worlddb
-from worlddb.faces.config import Settings
 from worlddb.faces.diagnosis import examine_store
+from worlddb.faces.face_settings import Settings
 from worlddb.index.nearest import Nearest
-from worlddb.store.sqlite.file_watch import PartialFile
+from worlddb.store.sqlite.private_files import PartialFile
 
 from .processes import commit_one
 
@@ -93,7 +93,7 @@ def test_the_doctor_warns_of_a_store_that_others_can_read(path: Path) -> None:
 
 KILLED = """
 import os, signal, sys, worlddb
-from worlddb.store.sqlite import backup
+from worlddb.store.sqlite import file_copy as backup
 backup.copy_pages = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 worlddb.open(sys.argv[1]).backup(sys.argv[2])
 """

@@ -16,7 +16,7 @@ import pytest
 
 import worlddb
 from worlddb.store.sqlite import sqlite_store
-from worlddb.store.sqlite.backup import migrate_store
+from worlddb.store.sqlite.file_copy import migrate_store
 from worlddb.store.sqlite.file_locks import ALONE_BYTE, USED_BYTE
 
 from .processes import StartChild, commit_one

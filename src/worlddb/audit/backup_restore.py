@@ -12,8 +12,8 @@ from worlddb.audit.store_check import check
 from worlddb.errors import CorruptionError, StorageError
 from worlddb.model.records import Commit
 from worlddb.store.backends import FILE_ENDS, format_of, open_store
-from worlddb.store.sqlite.backup import copy_into, copy_out
 from worlddb.store.sqlite.database_file import MEMORY, refuse_bad_path
+from worlddb.store.sqlite.file_copy import copy_into, copy_out
 
 BUSY_TIMEOUT_S = 5.0
 """Nobody else opens the working copy, so a longer wait for its lock would not help."""

@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from worlddb.language.english.claim_values import tells_change, tells_move, tells_promotion
@@ -56,6 +57,7 @@ STANDS_FOR = "stands_for"
 """The key by which a fact names the longer text that one sentence was quoted from."""
 WORD_CHARS_MAX = 200  # A relation or a value is a phrase; a longer one is a sentence.
 AGREEING_VALUES_MAX = 20  # more values of one thing cannot all agree, so none is compared
+TEXTS_CACHED = 4_096  # the claims of one subject are compared with each other again and again
 LIVES_IN = "lives in"
 JOB_TITLE = "job title"
 
@@ -156,6 +158,7 @@ class Standing:
         return self.carrier, self.relation, value_key(self.value or self.was)
 
 
+@lru_cache(maxsize=TEXTS_CACHED)
 def relation_words(text: str) -> str:
     """Return a relation in the form in which two are compared: "lives in", not "LIVES_IN"."""
     words = " ".join(text.replace("_", " ").replace("-", " ").casefold().split())
@@ -171,6 +174,7 @@ def adds_up(relation: str) -> bool:
     return first in _ADDING_UP and words not in _ONE_AT_A_TIME
 
 
+@lru_cache(maxsize=TEXTS_CACHED)
 def value_key(text: str) -> tuple[str, ...]:
     """Return what two spellings of one value have in common: case, accents, articles aside."""
     folded = unicodedata.normalize("NFKD", text.casefold())

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-TENTHS = 10
+TENTHS = 10  # the bands of a figure: narrower ones hold too few questions
 CONFIDENCE_DEFINITIONS = {
     "auroc_abstention": "{:.3f}: the chance that recall is surer of a question that has an answer "
     "than of one whose answer was never said; 0.5 is a guess",

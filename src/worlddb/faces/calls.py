@@ -527,6 +527,25 @@ Only if the user asked for it. Name exactly one scope.""",
         command="scopes",
     ),
     Call(
+        name="erase",
+        title="Erase for good",
+        summary="Remove the text of a memory, or of a scope, for good",
+        help="""\
+Remove one memory, or everything that lives in one scope, for good: text, sources and traces.
+
+With `id`: that memory and what was derived from it. Without: the scope, which has to be confirmed.
+The answer is a receipt. Nothing of it can be read again, and it cannot be undone.""",
+        parameters=(
+            ID._replace(required=False, in_command=False),
+            *SCOPES,
+            CONFIRM,
+        ),
+        result="Receipt",
+        effect="end",
+        path="/v1/erase",
+        command="erase",
+    ),
+    Call(
         name="list_scopes",
         title="List scopes",
         summary="List whose memories there are",

@@ -149,6 +149,13 @@ class Client:
     def purge_scope(
         self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
     ) -> Retired: ...
+    def erase(
+        self,
+        id: bytes | str | None = None,
+        *,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Receipt: ...
     def list_scopes(
         self,
         *,
@@ -340,6 +347,13 @@ class AsyncMemory:
     async def purge_scope(
         self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
     ) -> Retired: ...
+    async def erase(
+        self,
+        id: bytes | str | None = None,
+        *,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Receipt: ...
     async def list_scopes(
         self,
         *,
@@ -405,13 +419,6 @@ class AsyncMemory:
         inverse: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> EdgeDeclaration: ...
-    async def erase(
-        self,
-        id: bytes | str | None = None,
-        *,
-        confirm: str | bool | None = None,
-        **scope: Unpack[ScopeIds],
-    ) -> Receipt: ...
     async def accept_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
     async def reject_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
     async def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
@@ -528,6 +535,13 @@ class AsyncClient:
     async def purge_scope(
         self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
     ) -> Retired: ...
+    async def erase(
+        self,
+        id: bytes | str | None = None,
+        *,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Receipt: ...
     async def list_scopes(
         self,
         *,

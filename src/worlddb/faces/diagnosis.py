@@ -24,13 +24,13 @@ from worlddb.faces.clients.client_catalog import (
 )
 from worlddb.faces.clients.client_file import servers_in
 from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, programs_of
-from worlddb.faces.config import chat_of, embedder_of
+from worlddb.faces.face_settings import chat_of, embedder_of
 from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
 from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
-    from worlddb.faces.config import Settings
+    from worlddb.faces.face_settings import Settings
     from worlddb.world_db import WorldDB
 
 CHECKED_BYTES_MAX = 64_000_000  # A check of this size takes some seconds.

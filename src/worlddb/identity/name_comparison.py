@@ -13,8 +13,9 @@ seldom produce another name are accepted.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -23,18 +24,21 @@ from worlddb.language.proper_names import (
     Name,
     are_cousins,
     are_two,
+    formal_names,
     is_name,
     is_nickname,
     is_variant,
+    known,
     sound_code,
     spoken,
 )
 
-WORD_PAIRS_CACHED = 1 << 16  # bounds the memory of a long-lived process
+WORD_PAIRS_CACHED = WORDS_CACHED = 1 << 16  # bounds the memory of a long-lived process
 # Similarity of a pair that no string distance can measure.
 KIND_SCORES = {
     "variant": 0.97, "nickname": 0.95, "cousins": 0.93, "spoken": 0.94, "initial": 0.93,
 }  # fmt: skip
+INITIAL = ("initial", KIND_SCORES["initial"])
 SOUND_SCORE_MAX = 0.85  # below every other kind: equal sound is the weakest evidence
 SWAPPED_SCORE_MIN = 0.9  # swapped letters are the commonest slip of the finger
 JOINED_SCORE_MIN = 0.95  # words are joined only if the joined word is nearly the same
@@ -120,6 +124,31 @@ def compare(left: Name, right: Name, word_jaro_winkler: float) -> Likeness:
     return found
 
 
+def may_fit(left: Name, right: Name, word_jaro_winkler: float) -> bool:
+    """Tell, at a fraction of the cost, whether `compare` may leave no word over on one side.
+
+    False is certain: the name with fewer words has a word that pairs with nothing in the other.
+    """
+    ones, others = left.words, right.words
+    shorter, longer = (ones, others) if len(ones) <= len(others) else (others, ones)
+    for word in shorter:
+        if word in longer or _has_partner(word, longer, word_jaro_winkler):
+            continue
+        if len(shorter) == len(longer):
+            return False
+        joined = [one + other for one, other in pairwise(longer)]
+        if word not in joined and not _has_partner(word, joined, word_jaro_winkler):
+            return False
+    return True
+
+
+def _has_partner(word: str, others: Iterable[str], least: float) -> bool:
+    for other in others:  # noqa: SIM110 - a generator takes half as long again
+        if _kind_of(word, other, least) is not None:
+            return True
+    return False
+
+
 def look_alike(left: Name, right: Name, likeness: Likeness, word_jaro_winkler: float) -> bool:
     """Tell whether the letters decide: some words pair or nearly pair, or the script has no slips.
 
@@ -195,16 +224,43 @@ def pair_of(one: str, other: str, least: float) -> Pair | None:
     """Return the pair of two words, or None if they are different words."""
     if one == other:
         return Pair(one, other, "same", 1.0)
-    first, second = (one, other) if one <= other else (other, one)
-    found = _kind_and_score(first, second, least)
+    found = _kind_of(one, other, least)
     return None if found is None else Pair(one, other, *found)
+
+
+class WordForm(NamedTuple):
+    """What of a word is compared with other words. `listed`: it has variants or full names."""
+
+    letters: list[str]
+    said: str
+    code: str
+    listed: bool
+
+
+@lru_cache(maxsize=WORDS_CACHED)
+def _form(word: str) -> WordForm:
+    listed = word in known().variants or bool(formal_names(word))
+    return WordForm(sorted(word), spoken(word), sound_code(word), listed)
+
+
+def _kind_of(one: str, other: str, least: float) -> tuple[str, float] | None:
+    """Return the kind and the score of a pair of different words; None if they do not pair."""
+    if len(one) == 1 or len(other) == 1:
+        return INITIAL if one[0] == other[0] else None
+    left, right = _form(one), _form(other)
+    if not (left.listed or right.listed) and left.said != right.said:
+        # Two unlike words, as most pairs are.
+        is_near = left.code == right.code or left.letters == right.letters
+        if not is_near and jaro_winkler()(one, other) < least:
+            return None
+    return (
+        _kind_and_score(one, other, least) if one <= other else _kind_and_score(other, one, least)
+    )
 
 
 @lru_cache(maxsize=WORD_PAIRS_CACHED)
 def _kind_and_score(one: str, other: str, least: float) -> tuple[str, float] | None:
     shorter, longer = sorted((one, other), key=len)
-    if len(shorter) == 1:
-        return ("initial", KIND_SCORES["initial"]) if longer[0] == shorter else None
     if is_variant(one, other):
         return "variant", KIND_SCORES["variant"]
     if is_nickname(one, other):
@@ -214,7 +270,6 @@ def _kind_and_score(one: str, other: str, least: float) -> tuple[str, float] | N
     code = sound_code(one)
     sound = len(code) >= SOUND_CODE_MIN and code == sound_code(other)
     if likeness < least and not sounds_same and not sound and sorted(one) != sorted(other):
-        # Two unlike words, as most pairs are.
         return ("cousins", KIND_SCORES["cousins"]) if are_cousins(one, other) else None
     if are_cousins(one, other) and not sounds_same:
         return "cousins", KIND_SCORES["cousins"]

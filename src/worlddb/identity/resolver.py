@@ -46,7 +46,7 @@ class Resolver:
     ) -> None:
         self._settings = settings
         self._tiebreaker = tiebreaker
-        self._matchers = [match for tier, match in TIER_MATCHERS.items() if tier in settings.tiers]
+        self._tiers = [tier for tier in TIER_MATCHERS if tier in settings.tiers]
 
     def resolve(
         self,
@@ -65,8 +65,13 @@ class Resolver:
         seen = [PreparedOption(prepared, option) for option in options]
         found: dict[Hashable, Match] = {}
         vetoed: dict[Hashable, Match] = {}
-        for matcher in self._matchers:
-            here = (matcher(option) for option in seen)
+        near: list[PreparedOption] | None = None
+        for tier in self._tiers:
+            if tier != "exact" and near is None:
+                near = [option for option in seen if option.is_near]
+                if not near:
+                    break  # As of most new names: no option is alike enough for any further tier.
+            here = map(TIER_MATCHERS[tier], seen if near is None else near)
             matches = _doubt_shared_forms([match for match in here if match is not None])
             matches = _doubt_shared_firsts(matches, prepared, seen)
             likely = self._settings.propose_above

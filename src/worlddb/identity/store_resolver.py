@@ -25,7 +25,6 @@ in pairs, so that a common word hides no name.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -39,12 +38,9 @@ from worlddb.identity.match_values import (
     DEFAULT_SETTINGS,
     Match,
     NamedNode,
-    New,
     Population,
-    Resolved,
     ResolverSettings,
     Tiebreaker,
-    Verdict,
 )
 from worlddb.identity.resolver import Resolver
 from worlddb.index.held_world import VectorRows, ranked
@@ -186,20 +182,23 @@ class StoreResolver:
         self._aliases: dict[int, list[str]] = {}
         self._attributes: dict[int, list[Mapping[str, str]]] = {}
         self._counts: dict[str, int] = {}
-        self._shared: dict[frozenset[str], list[int]] = {}
+        self._drafted_words: set[str] = set()
+        self._shared: dict[tuple[str, ...], list[int]] = {}
         self._new_rows: list[int] | None = None
         self._population: Population | None = None
 
-    def verdict(self, node: DraftNode) -> Verdict:
-        """Return the verdict on a drafted node."""
+    def matches(self, node: DraftNode) -> tuple[Match, ...]:
+        """Return the nodes that a drafted node is or may be, best first.
+
+        Of a word that may be no name at all: the only node of exactly this name and type, if any.
+        """
         named = _named(node)
-        return self._exact(named) or self.of(named, set())
+        found = self._exact(named)
+        if found is not None:
+            return (found,)
+        return () if node.known_only else self.of(named, set())
 
-    def exact(self, node: DraftNode) -> Verdict:
-        """Return the only visible node with exactly the drafted node's name and type, if any."""
-        return self._exact(_named(node)) or New()
-
-    def _exact(self, named: NamedNode) -> Verdict | None:
+    def _exact(self, named: NamedNode) -> Match | None:
         """Resolve without the tiers: the only visible node with exactly this name and type.
 
         None if an attribute could speak against it or another node has the name; then the tiers
@@ -221,7 +220,7 @@ class StoreResolver:
             return None
         if read_name(found[0].names[0]).key != key:
             return None
-        match = Match(
+        return Match(
             option=found[0],
             tier="exact",
             score=1.0,
@@ -229,23 +228,22 @@ class StoreResolver:
             compared=(name, found[0].names[0]),
             reuses=True,
         )
-        return Resolved(match)
 
-    def of(self, named: NamedNode, apart: set[int]) -> Verdict:
-        """Return the verdict on a candidate, without the options whose rows are in `apart`."""
+    def of(self, named: NamedNode, apart: set[int]) -> tuple[Match, ...]:
+        """Return the matches of a candidate, without the options whose rows are in `apart`."""
         rows = self._best(self._candidates(named), self._most(named))
         if self._vectors is not None and named.vector is not None:
             types = {named.type, *GENERIC_TYPES}
             rows |= {*self._vectors.near(self.view, named.vector, types, self._settings.cosine)}
         options = self._options(rows - apart, named.attributes)
         if not options:
-            return New()
+            return ()
         if self._population is None:
             # Names are counted in this world only: other worlds belong to other people.
             total = self.reader.lookups.names(self._home)
             self._population = Population(total, self._holding)
         resolver = Resolver(self._settings, tiebreaker=self._tiebreaker)
-        return resolver.resolve(named, options, self._population)
+        return resolver.resolve(named, options, self._population).matches
 
     def named(self, row: int) -> NamedNode | None:
         """Return a stored node as a candidate; None if it has no name."""
@@ -260,10 +258,11 @@ class StoreResolver:
     def fetch(self, nodes: Sequence[DraftNode]) -> None:
         """Read everything that the verdicts on these drafted nodes need, in few statements."""
         named = [_named(node) for node in nodes]
+        names = (read_name(name) for one in named for name in one.names)
+        self._drafted_words.update(word for name in names for word in name.words)
         self._file({key for one in named for key in self._keys(one)})
-        rows = {row for one in named for row in self._candidates(one)[: 2 * self._most(one)]}
-        self._keep(rows)
-        self._read_notes(row for row in rows if self._visible[row])
+        rows = {row for one in named for row in self._candidates(one)[: self._most(one)]}
+        self._read_notes(self._keep(rows))
 
     def seen(self, ids: Iterable[Id]) -> set[Id]:
         """Return the ids whose nodes are visible here: neither ended nor erased."""
@@ -307,26 +306,30 @@ class StoreResolver:
 
     def _candidates(self, named: NamedNode) -> list[int]:
         """Return the rows that share keys with a candidate, those with most shared keys first."""
-        keys = self._keys(named)
-        known = frozenset(keys)
-        if known not in self._shared:
-            self._shared[known] = self._sharing(keys)
-        return self._shared[known]
+        if named.attributes:
+            return self._sharing(self._keys(named))
+        found = self._shared.get(named.names)
+        if found is None:
+            found = self._shared[named.names] = self._sharing(self._keys(named))
+        return found
 
     def _sharing(self, keys: set[str]) -> list[int]:
         self._file(keys)
         here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
         telling = self._settings.key_names_max
-        shared: Counter[int] = Counter()
+        shared: dict[int, int] = {}
         for key in keys:
-            # A key with more rows decides nothing, unless it is the name itself.
-            tells = len(here[key]) <= telling or key.startswith("=")
-            rows = set(here[key][:telling] if tells else ())
-            # Some of the nodes with exactly this name are always compared, however many there are:
-            # otherwise the one in this world would seem to be the only one.
-            if len(everywhere[key]) <= telling or key.startswith("="):
-                rows.update(everywhere[key][:telling])
-            shared.update(rows)
+            # A key with more rows decides nothing, unless it is the name itself. Some of the nodes
+            # with exactly this name are always compared, however many there are: otherwise the one
+            # in this world would seem to be the only one.
+            is_name = key[0] == "="
+            rows: Iterable[int] = here[key]
+            if len(here[key]) > telling:
+                rows = here[key][:telling] if is_name else ()
+            if here is not everywhere and (is_name or len(everywhere[key]) <= telling):
+                rows = {*rows, *everywhere[key][:telling]}
+            for row in rows:
+                shared[row] = shared.get(row, 0) + 1
         if fresh := self._unindexed():
             for body in self.reader.bodies(fresh):
                 shared[body.row] = len(keys & block_keys(body.name))
@@ -347,8 +350,8 @@ class StoreResolver:
     def _best(self, rows: list[int], most: int) -> set[int]:
         """Return the first `most` visible rows."""
         best: list[int] = []
-        for at in range(0, len(rows), 2 * most):
-            part = rows[at : at + 2 * most]
+        for at in range(0, len(rows), most):
+            part = rows[at : at + most]
             seen = self._keep(part)
             best += [row for row in part if row in seen]
             if len(best) >= most:
@@ -360,7 +363,9 @@ class StoreResolver:
         wanted = set(rows)
         missing = wanted.difference(self._visible)
         if missing:
-            kept = self.view.keep(missing)
+            self._read(missing)
+            bodies = [self._bodies[row] for row in missing if row in self._bodies]
+            kept = self.view.keep_bodies(bodies)
             self._visible.update((row, row in kept) for row in missing)
         return {row for row in wanted if self._visible[row]}
 
@@ -426,8 +431,11 @@ class StoreResolver:
     def _holding(self, word: str) -> int:
         """Return about how many names contain a word."""
         if word not in self._counts:
-            key = name_number(f"w:{word}", self._home)
-            self._counts[word] = self.reader.lookups.counts([key])[key]
+            # The words of all drafted names are counted with the first one: one statement.
+            words = {word, *self._drafted_words.difference(self._counts)}
+            keys = {name_number(f"w:{one}", self._home): one for one in words}
+            for key, count in self.reader.lookups.counts(keys).items():
+                self._counts[keys[key]] = count
         return self._counts[word]
 
 

@@ -13,7 +13,7 @@ G3  No similarity, sound or vector overrides a veto.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from typing import NamedTuple
 
 from worlddb.identity.likelihood import (
     NO_CORROBORATION,
@@ -28,7 +28,13 @@ from worlddb.identity.likelihood import (
     strong_of,
 )
 from worlddb.identity.match_values import Match, NamedNode, Population, ResolverSettings
-from worlddb.identity.name_comparison import Likeness, compare, jaro_winkler, look_alike
+from worlddb.identity.name_comparison import (
+    Likeness,
+    compare,
+    jaro_winkler,
+    look_alike,
+    may_fit,
+)
 from worlddb.language.proper_names import MARKS, NEGATING, OPPOSED, Name, is_name, read_name, spoken
 
 NAMES_MAX = 16  # names compared per node; every further alias multiplies the comparisons
@@ -127,6 +133,14 @@ def _has_no_initial(left: Name, right: Name, likeness: Likeness, person: bool) -
 # -- what the tiers work with ----------------------------------------------------------------------
 
 
+class TypeKinds(NamedTuple):
+    """What two types say: types `agree` if they are equal or one of them is generic."""
+
+    is_person: bool
+    may_be_person: bool
+    agree: bool
+
+
 class PreparedCandidate:
     """The candidate, with everything that is computed once for all options."""
 
@@ -139,6 +153,20 @@ class PreparedCandidate:
         self.attributes = cleaned(node.attributes)
         self.strong = strong_of(self.attributes, settings)
         self._compared: dict[tuple[str, str], Likeness] = {}
+        self._kinds: dict[str, TypeKinds] = {}
+
+    def kinds_with(self, type_: str) -> TypeKinds:
+        """Return what the types of the candidate and of an option say together."""
+        found = self._kinds.get(type_)
+        if found is None:
+            settings = self.settings
+            types = {self.node.type.casefold(), type_.casefold()}
+            found = self._kinds[type_] = TypeKinds(
+                is_person=not types.isdisjoint(settings.person_types),
+                may_be_person=types <= settings.person_types | settings.generic_types,
+                agree=len(types) == 1 or not types.isdisjoint(settings.generic_types),
+            )
+        return found
 
     def compare(self, left: Name, right: Name) -> Likeness:
         """Return how alike two names are; kept, because many options may have the same name."""
@@ -150,43 +178,64 @@ class PreparedCandidate:
 
 
 class PreparedOption:
-    """An option, with everything that is computed once for all tiers."""
+    """An option, with everything that is computed once for all tiers.
+
+    `likenesses` are the pairs of names that are alike enough to be judged.
+    """
+
+    __slots__ = ("_corroboration", "_likenesses", "candidate", "kinds", "names", "node")
 
     def __init__(self, candidate: PreparedCandidate, node: NamedNode) -> None:
         self.candidate = candidate
         self.node = node
-        settings = candidate.settings
-        self.names = readable_names(node, settings)
-        types = {candidate.node.type.casefold(), node.type.casefold()}
-        self.is_person = not types.isdisjoint(settings.person_types)
-        self.may_be_person = types <= settings.person_types | settings.generic_types
-        # Types name one thing if they are equal or one of them is generic.
-        self.types_agree = len(types) == 1 or not types.isdisjoint(settings.generic_types)
+        self.names = readable_names(node, candidate.settings)
+        self.kinds = candidate.kinds_with(node.type)
+        self._corroboration: Corroboration | None = None
+        self._likenesses: list[tuple[Name, Name, Likeness]] | None = None
 
-    @cached_property
+    @property
     def corroboration(self) -> Corroboration:
         """What the attributes of candidate and option say."""
-        if not self.candidate.attributes or not self.node.attributes:
+        candidate = self.candidate
+        if not candidate.attributes or not self.node.attributes:
             return NO_CORROBORATION
-        attributes = cleaned(self.node.attributes)
-        return corroborate(self.candidate.attributes, attributes, self.candidate.settings)
+        if self._corroboration is None:
+            attributes = cleaned(self.node.attributes)
+            self._corroboration = corroborate(candidate.attributes, attributes, candidate.settings)
+        return self._corroboration
 
-    @cached_property
+    @property
+    def is_near(self) -> bool:
+        """Whether another tier than the exact one may match."""
+        both = self.candidate.node.vector is not None and self.node.vector is not None
+        return both or bool(self.likenesses)
+
+    @property
     def likenesses(self) -> list[tuple[Name, Name, Likeness]]:
         """The pairs of names that are alike enough to be judged."""
+        if self._likenesses is None:
+            self._likenesses = self._alike()
+        return self._likenesses
+
+    def _alike(self) -> list[tuple[Name, Name, Likeness]]:
         found = []
         candidate = self.candidate
+        least = candidate.settings.word_jaro_winkler
         strong = agree_strongly(candidate.strong, self.node.attributes, candidate.settings)
         for right in self.names[:NAMES_MAX]:
             for left in candidate.names[:NAMES_MAX]:
-                likeness = candidate.compare(left, right)
-                if likeness.pairs and (strong or not likeness.differs):
-                    found.append((left, right, likeness))
+                if strong or may_fit(left, right, least):
+                    likeness = candidate.compare(left, right)
+                    if likeness.pairs and (strong or not likeness.differs):
+                        found.append((left, right, likeness))
         return found
 
 
 def readable_names(node: NamedNode, settings: ResolverSettings) -> list[Name]:
     """Return the names of a node, each once; sentences and empty texts are left out."""
+    if len(node.names) == 1:
+        name = read_name(node.names[0])
+        return [name] if name.key and not is_sentence(name, settings) else []
     found: dict[str, Name] = {}
     for text in node.names:
         name = read_name(text)
@@ -206,7 +255,7 @@ def match_exact(option: PreparedOption) -> Match | None:
             judged = judge(
                 left, right, candidate.compare(left, right), option.corroboration,
                 candidate.population, candidate.settings,
-                person=option.is_person or (left.person and len(left.words) > 1),
+                person=option.kinds.is_person or (left.person and len(left.words) > 1),
             )  # fmt: skip
             undoubted = Judgement(judged.confidence, (), judged.evidence)
             found.append(_match(option, "exact", (left, right), 1.0, undoubted, []))
@@ -246,7 +295,7 @@ def match_embedding(option: PreparedOption) -> Match | None:
     if cosine < settings.cosine or not candidate.names or not option.names:
         return None
     left, right = candidate.names[0], option.names[0]
-    person = option.is_person or left.person or right.person
+    person = option.kinds.is_person or left.person or right.person
     likeness = candidate.compare(left, right)
     vetoes = vetoes_of(left, right, likeness, person)
     if person and (likeness.differs or not likeness.pairs):
@@ -297,9 +346,9 @@ def _judged(
     option: PreparedOption, tier: str, left: Name, right: Name, likeness: Likeness
 ) -> Match:
     candidate, settings = option.candidate, option.candidate.settings
-    person = option.is_person or left.person or right.person
+    person = option.kinds.is_person or left.person or right.person
     # If attributes can be compared, they decide about a first name.
-    may_be_first = option.may_be_person and option.corroboration is NO_CORROBORATION
+    may_be_first = option.kinds.may_be_person and option.corroboration is NO_CORROBORATION
     judged = judge(
         left, right, likeness, option.corroboration, candidate.population, settings,
         person=person, first_alone=may_be_first and is_first_alone(left, right, likeness),
@@ -320,7 +369,7 @@ def _match(
 ) -> Match:
     """Return the match with its decision and all evidence for it."""
     settings, said = option.candidate.settings, option.corroboration
-    if not option.types_agree:
+    if not option.kinds.agree:
         vetoes = [*vetoes, "types differ"]
     vetoes = [*vetoes, *(f"{name} differs" for name in said.forbid)]
     attributes = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,11 @@ from worlddb.index.ranking_numbers import SCALARS
 
 COUNT_BITS = 16  # of a posting hold the count, the others the number of the document
 COUNT_MAX = (1 << COUNT_BITS) - 1
+
+
+def inverse_frequency(count: int, total: int) -> float:
+    """Return the inverse document frequency of a word that `count` of `total` documents have."""
+    return math.log1p((total - count + 0.5) / (count + 0.5))
 
 
 class Bm25:
@@ -38,10 +44,13 @@ class Bm25:
         self._lengths.append(len(words))
         self._total += len(words)
 
+    def count(self, word: str) -> int:
+        """Return how many documents have a word."""
+        return len(self._postings.get(word, ()))
+
     def rarity(self, word: str) -> float:
         """Return the inverse document frequency of a word; 0 if no document has it."""
-        count = len(self._postings.get(word, ()))
-        return float(np.log1p((len(self) - count + 0.5) / (count + 0.5))) if count else 0.0
+        return inverse_frequency(self.count(word), len(self)) if self.count(word) else 0.0
 
     def places_of(self, word: str) -> NDArray[np.intp]:
         """Return the documents that contain a word."""
@@ -59,10 +68,12 @@ class Bm25:
     @property
     def rarity_max(self) -> float:
         """The highest possible rarity."""
-        return float(np.log1p((len(self) + 0.5) / 0.5))
+        return inverse_frequency(0, len(self))
 
-    def scores(self, words: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the score of every document for weighted words."""
+    def scores(
+        self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the score of every document for weighted words; rare by these, or by `rarity`."""
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scores = np.zeros(len(self))
         if not self._total:
@@ -75,7 +86,7 @@ class Bm25:
                 packed = np.frombuffer(postings, dtype=np.uint64)
                 places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
                 counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * self.rarity(word) * (k1 + 1)
+                gain = weight * (rarity or self.rarity)(word) * (k1 + 1)
                 scores[places] += gain * counts / (counts + norms[places])
         return scores
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.model.conditions import RANGES, Condition, comparison, flat, matches
-from worlddb.model.visible_text import said_by
+from worlddb.model.records import said_by
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, Head
 

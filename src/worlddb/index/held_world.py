@@ -287,15 +287,6 @@ class HeldWorld:
         places = [self.text.places_of(token) for token in tokens]
         return np.frombuffer(self.rows, dtype=np.int64)[np.concatenate(places)]
 
-    def rarity_of(self, said: str) -> float:
-        """Return the rarity of a word as it was written: that of its rarest token.
-
-        A token is as rare as the form that the most texts have; what no text has is rarest.
-        """
-        rarity, top = self.text.rarity, self.text.rarity_max
-        forms = zip(words(said), *(words(said, code) for code in self.languages), strict=True)
-        return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
-
     # -- reads for search --------------------------------------------------------------------------
 
     def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
@@ -510,18 +501,19 @@ class HeldWorlds:
         return fits
 
 
+def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
+    """Return the words of a question that texts are searched for, with how much each counts."""
+    return weights_of(asked(question, languages), SCALARS.frame_weight)
+
+
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
-    return interior.text.scores(
-        weights_of(asked(question, interior.languages), SCALARS.frame_weight)
-    )
+    return interior.text.scores(weighed_words(question, interior.languages))
 
 
 def text_coverage(interior: HeldWorld, question: str) -> Scores:
     """Return which share of a question's words each place has."""
-    return interior.text.coverage(
-        weights_of(asked(question, interior.languages), SCALARS.frame_weight)
-    )
+    return interior.text.coverage(weighed_words(question, interior.languages))
 
 
 class VectorRows:

@@ -17,19 +17,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 
 from blake3 import blake3
 
 from worlddb.language.proper_names import ALSO_WORDS, is_given, is_name, read_name
-from worlddb.language.statement import frame_keys, statement_of
-from worlddb.language.text_title import opening_of
+from worlddb.language.statement import frame_keys, opening_of, statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 
+KEYS_CACHED = 1 << 14  # A text's names are looked up by their keys, then filed under them.
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 
 TURN = "Turn"
@@ -61,6 +62,7 @@ def key_number(key: str) -> int:
     return int.from_bytes(hashed, "big", signed=True)
 
 
+@lru_cache(maxsize=KEYS_CACHED)
 def name_number(key: str, world: int = ROOT_ROW) -> int:
     """Return the key number of a name among the names of a world; of the root, among all names."""
     return key_number(f"name\0{key}" if world == ROOT_ROW else f"name\0{world}\0{key}")
@@ -137,7 +139,8 @@ class NameIndex:
         head = session.head()
         if session.lookups.reached() == (head.nodes, head.notes) != (last, notes):
             filed, names = self._of_nodes(session, range(head.nodes + 1, last + 1))
-            filed += self._of_notes(session, head.notes)
+            if notes != head.notes:
+                filed += self._of_notes(session, head.notes)
             moved = [row for row in session.lookups.moved() if row <= head.nodes]
             filed += self._of_moved(session, moved, names)
             _put(session, filed, names, last, notes)

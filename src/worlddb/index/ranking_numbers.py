@@ -38,6 +38,7 @@ class RankingScalars:
     overlap_worth: float
     only_asks_penalty: float
     mention_share: float
+    commonness_power: float
     spread_texts: int
     spread_hops: int
     spread_decay: float

@@ -41,10 +41,10 @@ from worlddb.language.language_reader import (
     Same,
     StatedClaim,
 )
-from worlddb.language.text_title import Title, title_of
+from worlddb.language.statement import Title, title_of
 from worlddb.model.drafts import Draft, DraftNode, Extractor, Message
 from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.visible_text import said_by
+from worlddb.model.records import said_by
 
 Chat = Sequence[Message | Mapping[str, Any]]
 Input = str | Message | Chat

@@ -38,6 +38,7 @@ from worlddb.ingest.plan import (
     Relation,
     Target,
     WorldDestination,
+    WritePlan,
     WriteRequest,
     apply,
     prepare,
@@ -113,6 +114,14 @@ def extractor_of(given: Extractor | str | None) -> Extractor:
 
         return extractor_named(given or "rules")
     return given
+
+
+def is_immediate(extractor: Extractor | str | None) -> bool:
+    """Return whether an extractor surely asks nobody, so that a snapshot may stay open meanwhile.
+
+    Those with a name are ours: the rules and verbatim. Any other may ask a model.
+    """
+    return extractor is None or isinstance(extractor, str)
 
 
 def draft_or_wait(
@@ -231,20 +240,30 @@ class Ingestion:
         spelled = there[0] if there and text not in there else text
         return [replace(messages[0], text=spelled)]
 
-    def commit(self, request: WriteRequest) -> tuple[Outcome, Commit | None, Target]:
-        """Write a request as one commit; return what became of it, and where it went.
+    def plan(self, request: WriteRequest, reader: Reader | None = None) -> WritePlan:
+        """Return the plan of a write, before anything is locked: on a `reader`, or a new snapshot.
 
-        The plan is made before anything is locked. If another writer has committed meanwhile, the
-        plan is made again inside the transaction, where nobody else can write. A relation of the
-        text that a handler refuses is left out, so the text itself is never lost with it.
+        Raises:
+            NotFoundError, ConflictError: the destination has ended.
+        """
+        if reader is not None:
+            return prepare(reader, request, self.clock())
+        with self.snapshot() as reader:
+            return prepare(reader, request, self.clock())
+
+    def commit(self, plan: WritePlan) -> tuple[Outcome, Commit | None, Target]:
+        """Write a plan as one commit; return what became of it, and where it went.
+
+        If another writer has committed since the plan was made, it is made again inside the
+        transaction, where nobody else can write. A relation of the text that a handler refuses is
+        left out, so the text itself is never lost with it.
 
         Raises:
             NotFoundError, ConflictError: the destination has ended.
             RejectedError: an edge handler refused.
             StorageError: the store cannot be written.
         """
-        with self.snapshot() as reader:
-            plan = prepare(reader, request, self.clock())
+        request = plan.asked
         if plan.target.written is not None:
             return Outcome(), None, plan.target
         refused: dict[Relation, str] = {}
@@ -286,20 +305,19 @@ class Ingestion:
             target = Target(commit=head.seq, home=home, home_row=row)
             messages = self.spelled_as_known(reader, messages, target)
         draft, waiting = self.draft(messages, at, extractor, head.time)
-        outcome, commit, _ = self.commit(
-            WriteRequest(
-                draft=draft,
-                memory=draft.nodes[0].key if draft.nodes else "",
-                destination=WorldDestination(target),
-                target=target,
-                actor=actor,
-                source=source,
-                waiting=waiting,
-                supersede=supersede,
-                resolver=resolver,
-                tiebreaker=tiebreaker,
-            )
+        request = WriteRequest(
+            draft=draft,
+            memory=draft.nodes[0].key if draft.nodes else "",
+            destination=WorldDestination(target),
+            target=target,
+            actor=actor,
+            source=source,
+            waiting=waiting,
+            supersede=supersede,
+            resolver=resolver,
+            tiebreaker=tiebreaker,
         )
+        outcome, commit, _ = self.commit(self.plan(request))
         self.look_again(target.home, outcome.created, recluster, resolver)
         says = [node.key for node in draft.nodes if not node.resolvable]
         return Ingested(
@@ -422,17 +440,16 @@ class Ingestion:
         target = Target(
             commit=commit, home=home, home_row=row, anchors=anchors, name_worlds=text.worlds
         )
-        outcome, _, _ = self.commit(
-            WriteRequest(
-                draft=replace(draft, nodes=rest),
-                memory=next(iter(anchors), ""),
-                destination=WorldDestination(target),
-                target=target,
-                actor=actor,
-                source=text.node.provenance or None,
-                queue_edges=entry.edges,
-            )
+        request = WriteRequest(
+            draft=replace(draft, nodes=rest),
+            memory=next(iter(anchors), ""),
+            destination=WorldDestination(target),
+            target=target,
+            actor=actor,
+            source=text.node.provenance or None,
+            queue_edges=entry.edges,
         )
+        outcome, _, _ = self.commit(self.plan(request))
         self.look_again(home, outcome.created, recluster)
         return outcome
 

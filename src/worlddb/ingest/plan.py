@@ -22,18 +22,20 @@ from typing import Any, Protocol
 
 from worlddb.claims.claim import CLAIM_EDGE, FACT, Claim, Standing
 from worlddb.claims.claim_lookup import (
+    REASON,
+    Rivals,
     Stood,
     Supersession,
     carriers,
     functional_claims,
     named_subjects,
+    rivals,
     standing_claims,
     supersessions,
 )
-from worlddb.claims.frames import REASON, Rivals, rivals
 from worlddb.claims.merged_claims import THROUGH
 from worlddb.errors import InvalidInputError, RejectedError
-from worlddb.identity.match_values import ResolverSettings, Tiebreaker, Verdict, acted_on
+from worlddb.identity.match_values import Match, ResolverSettings, Tiebreaker
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import STATED, NameIndex
 from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
@@ -140,11 +142,13 @@ class Guess:
 class WritePlan:
     """What one write will do.
 
-    `tiers` says which tier found a name that is used again; `linked` are the places, among the
-    edges of the draft, of those that are in the store already. `outlasted` are memories with the
-    text of a drafted one that end earlier: the drafted one takes their place.
+    `asked` is the request as it was made; in `request` the draft is without the words that are no
+    names here. `tiers` says which tier found a name that is used again; `linked` are the places,
+    among the edges of the draft, of those that are in the store already. `outlasted` are memories
+    with the text of a drafted one that end earlier: the drafted one takes their place.
     """
 
+    asked: WriteRequest
     request: WriteRequest
     commit: int
     target: Target
@@ -167,7 +171,7 @@ def prepare(
     With `before`, a plan that another commit has overtaken, the proposals of that plan are kept, no
     tiebreaker is asked again, and what it found is kept if it can still be seen.
     """
-    target, head = request.target, reader.head()
+    asked, target, head = request, request.target, reader.head()
     if target.commit != head.seq:
         target = request.destination.locate(reader)
     tiebreaker = None if before is not None else request.tiebreaker
@@ -175,25 +179,24 @@ def prepare(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
     known, guesses, tiers = resolved(resolver, request.draft, target.home_row)
-    outlasted = outlasting(reader, request.draft, known)
-    request = replace(request, draft=without_unknown(request.draft, known))
+    said_before = any(not node.resolvable and node.key in known for node in request.draft.nodes)
+    outlasted = outlasting(reader, request.draft, known) if said_before else {}
+    if any(node.known_only for node in request.draft.nodes):
+        request = replace(request, draft=without_unknown(request.draft, known))
     if before is not None:
         seen = resolver.seen(before.known.values())
         known |= {key: ident for key, ident in before.known.items() if ident in seen}
         guesses = dict(before.guesses)
     moment = moment_of(reader, NOW, now)
-    claims: list[Claim] = []
-    stood = Stood()
-    if request.supersede:
-        row = target.home_row
-        claims = functional_claims(request.draft)
-        if claims and row is not None and _shared(reader, row):
+    row, stood = target.home_row, Stood()
+    claims = functional_claims(request.draft) if request.supersede else []
+    if claims and row is not None:
+        if _shared(reader, row):
             claims = named_subjects(claims, request.draft)
-        if claims and row is not None:
-            stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
-    row = target.home_row
+        stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
     said = [node for node in request.draft.nodes if node.type in STATED]
     return WritePlan(
+        asked=asked,
         request=request,
         commit=head.seq,
         target=target,
@@ -272,11 +275,11 @@ def resolved(
     resolver.fetch([node for node in draft.nodes if node.resolvable])
     for node in draft.nodes:
         if node.resolvable:
-            verdict = resolver.exact(node) if node.known_only else resolver.verdict(node)
-            same, maybe = judged(resolver, verdict, home=row)
+            matches = resolver.matches(node)
+            same, maybe = judged(resolver, matches, home=row)
             if same is not None:
                 known[node.key] = same
-                tiers[node.key] = next(match.tier for match in verdict.matches if match.reuses)
+                tiers[node.key] = next(match.tier for match in matches if match.reuses)
             elif not node.known_only:
                 guesses[node.key] = maybe
         elif node.parent is None:
@@ -305,22 +308,21 @@ def _same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> di
 
 
 def judged(
-    resolver: StoreResolver, verdict: Verdict, home: int | None = None
+    resolver: StoreResolver, matches: Sequence[Match], home: int | None = None
 ) -> tuple[Id | None, list[Guess]]:
     """Return the node to use again, or the guesses to propose.
 
     Several nodes of the same name count as one only if they were accepted as one. Nodes that live
     at `home` come before nodes that are only members there.
     """
-    reader = resolver.reader
-    same = sorted(int(str(match.option.key)) for match in verdict.matches if match.reuses)
+    reader, view = resolver.reader, resolver.view
+    same = sorted(int(str(match.option.key)) for match in matches if match.reuses)
     if home is not None and len(same) > 1:
         same = [body.row for body in reader.bodies(same) if body.parent == home] or same
-    if same and (
-        len(same) == 1
-        or set(same)
-        <= accepted_class(reader, same[:1], resolver.view.moment, inside=resolver.view.keep_world)
-    ):
+    if len(same) > 1:
+        accepted = accepted_class(reader, same[:1], view.moment, inside=view.keep_world)
+        same = same if accepted.issuperset(same) else []
+    if same:
         return resolver.ident(same[0]), []
     return None, [
         Guess(
@@ -329,7 +331,8 @@ def judged(
             score=round(match.confidence, 4),
             evidence={"compared": list(match.compared), **match.evidence},
         )
-        for match in acted_on(verdict)
+        for match in matches
+        if match.reuses or match.proposes
     ]
 
 
@@ -375,6 +378,8 @@ def apply(
         return outcome  # The same idempotency key was used before: nothing is written.
     if request.queue_edges:
         remove_from_queue(tx, request.queue_edges)
+    guessed = (guess.id for guesses in plan.guesses.values() for guess in guesses)
+    tx.expect([target.home, *plan.known.values(), *guessed])
     for scope, generation in target.scopes.items():
         tx.create_node(type=SCOPE, name=str(scope), created_at=born(generation))
     _write_nodes(tx, plan, outcome)

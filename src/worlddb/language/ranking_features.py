@@ -15,7 +15,7 @@ the form of its sentences is looked at: subject, tense, and no question.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import cache, partial
 from typing import NamedTuple
@@ -209,6 +209,17 @@ def question_parts(
         frame = min((weights[token] for token in tokens if token in weights), default=1.0)
         parts.append((part, frame * rare**rarity_power))
     return parts
+
+
+def written_rarity(
+    said: str, languages: Iterable[str], rarity: Callable[[str], float], top: float
+) -> float:
+    """Return the rarity of a word as it was written: that of its rarest token.
+
+    A token is as rare as the form that the most texts have; what no text has is rarest (`top`).
+    """
+    forms = zip(words(said), *(words(said, code) for code in languages), strict=True)
+    return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
 
 
 def telling(text: str) -> int:

@@ -106,8 +106,7 @@ class MemoryEnder:
         return self._own_receipt(self.db.erase(worlds, actor=self.actor))
 
     def _own_receipt(self, receipt: Receipt) -> Receipt:
-        with self.db.engine.store.read() as reader:
-            commit, root = self.scopes.own_commit(reader, receipt.commit)
+        commit, root = self.scopes.own_commit(receipt.commit)
         return replace(receipt, commit=commit, root_state=root)
 
     def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
@@ -125,8 +124,7 @@ class MemoryEnder:
         return named[0]
 
     def _ended(self, tx: Transaction, ends: Sequence[Id], scopes: tuple[ScopeName, ...]) -> Retired:
-        with self.db.engine.store.read() as reader:
-            commit, root = self.scopes.own_commit(reader, tx.commit)
+        commit, root = self.scopes.own_commit(tx.commit)
         return Retired(ids=tuple(ends), scopes=scopes, commit=commit, root_state=root)
 
 

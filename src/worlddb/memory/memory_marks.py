@@ -19,7 +19,7 @@ from worlddb.model.inputs import Instant, check_names, from_micros, to_micros
 
 TAGS, PINNED = "tags", "pinned"
 UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-MICROS = 1_000_000
+MICROS = 1_000_000  # microseconds of a second
 _TTL = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
 
 Ttl: TypeAlias = float | str | timedelta
@@ -62,6 +62,9 @@ class Marks:
             for edge in draft.edges
         )
         return replace(draft, nodes=tuple(nodes), edges=tuple(edges))
+
+
+NO_MARKS = Marks(metadata=None, expires=None)
 
 
 def marks_of(

@@ -23,8 +23,16 @@ from worlddb.memory.summary_order import summaries_first
 from worlddb.model.address import Id
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
-from worlddb.model.records import KINDS, SCOPE, AsOf, Node, ScopeKind, ScopeName, scope_named
-from worlddb.model.visible_text import said_by
+from worlddb.model.records import (
+    KINDS,
+    SCOPE,
+    AsOf,
+    Node,
+    ScopeKind,
+    ScopeName,
+    said_by,
+    scope_named,
+)
 from worlddb.recall.hits import Recall
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW

@@ -91,7 +91,7 @@ class CallerScopes:
         return groups
 
     def own_commit(
-        self, reader: Reader, commit: Commit | None, home: ScopeName | None = None
+        self, commit: Commit | None, home: ScopeName | None = None
     ) -> tuple[Commit | None, Id]:
         """Return a commit and the root's state as the caller may know them.
 
@@ -99,14 +99,17 @@ class CallerScopes:
         bounds): those of the store would tell when others write. What is inside bounds of two kinds
         is no world, so there is no number and no state.
         """
-        if not self.bounds:
-            return commit, Id(reader.head().root_state) if commit is None else commit.root_state
-        own = home or self.bounds[0][0]
-        rows = generations(reader, own)[-1:] if len(self.bounds) == 1 else []
-        number, state = 0, Id(EMPTY)
-        if rows:
-            number, world = reader.state_count(rows[0]), reader.world(rows[0])
-            state = Id(world.id if world.state is None else world.state)
+        if not self.bounds and commit is not None:
+            return commit, commit.root_state
+        with self.store.read() as reader:
+            if not self.bounds:
+                return None, Id(reader.head().root_state)
+            own = home or self.bounds[0][0]
+            rows = generations(reader, own)[-1:] if len(self.bounds) == 1 else []
+            number, state = 0, Id(EMPTY)
+            if rows:
+                number, world = reader.state_count(rows[0]), reader.world(rows[0])
+                state = Id(world.id if world.state is None else world.state)
         if commit is not None:
             commit = replace(commit, seq=number, root_state=state, hash=state, previous=Id(EMPTY))
         return commit, state

@@ -349,8 +349,7 @@ class ScopedGraph:
         """Return a result with the number and the state that the caller may know."""
         if not self._scopes.bounds:
             return done
-        with self.db.engine.store.read() as reader:
-            commit, root = self._scopes.own_commit(reader, done.commit)
+        commit, root = self._scopes.own_commit(done.commit)
         return replace(done, commit=commit, root_state=root)
 
     def log(

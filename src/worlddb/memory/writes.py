@@ -11,10 +11,10 @@ from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import messages_of, same_text
 from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
-from worlddb.ingest.ingestion import ended_by
-from worlddb.ingest.plan import Outcome, Target, WriteRequest
+from worlddb.ingest.ingestion import ended_by, is_immediate
+from worlddb.ingest.plan import Outcome, Target, WritePlan, WriteRequest
 from worlddb.ingest.stated_names import Aliases, stated_names
-from worlddb.memory.memory_marks import Marks, marks_of
+from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     SESSION,
@@ -120,9 +120,11 @@ class MemoryWriter:
     ) -> Written:
         """Remember messages; see `Memory.write`."""
         scopes = tuple(name for group in self.scopes.written(scope) for name in group)
-        given = marks_of(now=self.engine.clock(), **marks)
+        is_marked = any(one is not None and one is not False for one in marks.values())
+        given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
         encode_metadata(given.metadata, self.engine.limits)
-        stated = stated_names(names, aliases)
+        is_named = names is not None or aliases is not None
+        stated = stated_names(names, aliases) if is_named else None
         destination = ScopeDestination(
             scopes,
             self.scopes.bounds,
@@ -132,28 +134,33 @@ class MemoryWriter:
         if at is not None:
             to_micros(at, "at")
         ingestion = self.engine.ingestion
+        chosen = self.extractor if extractor is None else extractor
+
+        def request() -> WriteRequest:
+            draft, waiting = ingestion.draft(messages, at, chosen, last)
+            draft = draft if stated is None else stated.added_to(draft)
+            draft = draft if given.expires is None else given.ending(draft)
+            return WriteRequest(
+                draft=draft,
+                memory=draft.nodes[0].key,
+                destination=destination,
+                target=target,
+                actor=self.actor,
+                source=source,
+                metadata=given.metadata,
+                waiting=waiting,
+                supersede=self.supersede,
+            )
+
         with ingestion.snapshot() as reader:
             target = destination.locate(reader)
             messages = ingestion.spelled_as_known(reader, messages, target)
             last = reader.head().time
+            is_new = target.written is None
+            plan = ingestion.plan(request(), reader) if is_new and is_immediate(chosen) else None
         if target.written is not None:
             return self._known(target.written)
-        draft, waiting = ingestion.draft(
-            messages, at, self.extractor if extractor is None else extractor, last
-        )
-        draft = given.ending(stated.added_to(draft))
-        request = WriteRequest(
-            draft=draft,
-            memory=draft.nodes[0].key,
-            destination=destination,
-            target=target,
-            actor=self.actor,
-            source=source,
-            metadata=given.metadata,
-            waiting=waiting,
-            supersede=self.supersede,
-        )
-        return self._commit(request, scopes)
+        return self._commit(plan or ingestion.plan(request()), scopes)
 
     def amend(
         self,
@@ -204,7 +211,7 @@ class MemoryWriter:
             supersede=self.supersede,
             replaces=old.id,
         )
-        return self._commit(request, names)
+        return self._commit(self.engine.ingestion.plan(request), names)
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Mark a memory; see `Memory.pin`."""
@@ -228,9 +235,9 @@ class MemoryWriter:
                 tx.retire(old.id, at=from_micros(given.expires))
         return self._written(old.id, names, commit=tx.commit)
 
-    def _commit(self, request: WriteRequest, names: Sequence[ScopeName]) -> Written:
-        ingestion = self.engine.ingestion
-        outcome, commit, target = ingestion.commit(request)
+    def _commit(self, plan: WritePlan, names: Sequence[ScopeName]) -> Written:
+        ingestion, request = self.engine.ingestion, plan.asked
+        outcome, commit, target = ingestion.commit(plan)
         if target.written is not None:
             return self._known(target.written)
         ingestion.look_again(target.home, outcome.created, self.recluster)
@@ -282,8 +289,7 @@ class MemoryWriter:
         created = set(outcome.created)
         drafted = draft.nodes if draft is not None else ()
         linked = [node for node in drafted if node.resolvable and node.key in outcome.ids]
-        with self.engine.store.read() as reader:
-            shown, root = self.scopes.own_commit(reader, commit, self._home(names))
+        shown, root = self.scopes.own_commit(commit, self._home(names))
         return Written(
             id=memory,
             created=memory in created,

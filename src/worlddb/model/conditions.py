@@ -22,8 +22,7 @@ from typing import Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import Node
-from worlddb.model.visible_text import said_by
+from worlddb.model.records import Node, said_by
 
 CONDITIONS_MAX = 100  # More than anybody writes by hand; each costs a comparison per node.
 DEPTH_MAX = 8  # Deeper nesting is a program's mistake, and costs stack.

@@ -36,7 +36,7 @@ from blake3 import blake3
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id, encode_field, node_address, pack_int
 from worlddb.model.inputs import Instant, encode_text, from_micros
-from worlddb.model.visible_text import said_by, visible
+from worlddb.model.visible_text import visible
 
 if TYPE_CHECKING:
     from worlddb.model.conditions import Condition
@@ -514,3 +514,16 @@ def _scope(kind: ScopeKind, value: str) -> ScopeName:
     if not value.isprintable():
         raise InvalidInputError(f"{kind}_id: {value!r:.100} has control characters; remove them")
     return ScopeName(kind, value)
+
+
+APP = "app"
+_OF_APP = frozenset({"system", "developer"})
+
+
+def said_by(speaker: str) -> str:
+    """Return the speaker that a text is kept and shown under.
+
+    The roles of an app's own instructions are no speakers: a model that reads "system: …" among its
+    memories may take the text for its orders.
+    """
+    return APP if speaker.strip().casefold() in _OF_APP else speaker

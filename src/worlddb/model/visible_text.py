@@ -25,16 +25,3 @@ def visible(text: str) -> str:
 def visible_json(document: str) -> str:
     """Return a JSON document with hidden characters as JSON escapes; it says the same."""
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], document)
-
-
-APP = "app"
-_OF_APP = frozenset({"system", "developer"})
-
-
-def said_by(speaker: str) -> str:
-    """Return the speaker that a text is kept and shown under.
-
-    The roles of an app's own instructions are no speakers: a model that reads "system: …" among its
-    memories may take the text for its orders.
-    """
-    return APP if speaker.strip().casefold() in _OF_APP else speaker

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
-from worlddb.index.held_world import HeldWorld, Scores, VectorRows, ranked, text_scores
+from worlddb.index.held_world import (
+    HeldWorld,
+    Scores,
+    VectorRows,
+    ranked,
+    text_scores,
+    weighed_words,
+)
 from worlddb.index.search import Search
 from worlddb.index.store_search import Found
 from worlddb.language.text_tokens import asked, language_of, words
@@ -128,7 +135,7 @@ def _wide(
             found += wide.strict(view, words(text, code), match == "phrase", most)
         best = dict(sorted(found, key=lambda item: item[1]))  # of two scores the better one
         return [(row, best[row]) for row in dict.fromkeys(row for row, _ in found)][:most]
-    return wide.text(view, asked(text, wide.languages(reader)), most)
+    return wide.text(view, weighed_words(text, wide.languages(reader)), most)
 
 
 def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:

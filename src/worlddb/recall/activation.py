@@ -9,7 +9,8 @@ says counts as a mention even if no edge says so: the node may be younger than t
 leads to another where an edge between them names a relation ("sister").
 
 S1  Every step goes to visible nodes along edges that hold at the moment, through accepted classes.
-S2  What an entity gives is shared by the texts about it: each gets 1/√n. An entity with more than
+S2  What an entity gives is shared by the texts about it: each gets 1/√n; and it is less the more
+    nodes have the words of its name, since many texts mention "Belgium". An entity with more than
     `hub_max` texts gives nothing, so the cost is bounded.
 S3  A text gets the most that one other text gives it, not the sum: many weak hints are no strong
     one. Equal stores and questions give equal results.
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.claims.claim_lookup import stated
-from worlddb.index.name_index import said_words
+from worlddb.index.name_index import name_key, said_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.statement import is_rival, may_be_rival, statement_of
@@ -33,6 +34,7 @@ from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
 from worlddb.recall.known_names import (
     KnownNames,
+    SaidName,
     longest,
     name_spans,
     named_rows,
@@ -100,23 +102,26 @@ class Spreading:
     def lifted(self, question: str, also: Sequence[str] = ()) -> dict[int, Way]:
         """Return what the names in a question give to texts: at most 1 for each name.
 
-        Names that are given `also` count as said. The texts about names without a question are all
-        worth the same, however many there are.
+        Words that may be no name give less. Names that are given `also` count as said. The texts
+        about names without a question are all worth the same, however many there are.
         """
         found: dict[int, Way] = {}
         at = self._names, self._reader, self._moment, self._classes
         names = question_names(*at[:3], question, self._classes)
-        given = [rows for name in dict.fromkeys(also) if (rows := named_rows(*at, name))]
+        found_rows = [said.rows for said in names]
+        for name in dict.fromkeys(also):
+            if (rows := named_rows(*at, name)) and rows not in found_rows:
+                names.append(SaidName(0, rows))
         self._newest = not question.strip()
         power = -0.5 if question.strip() else 0.0
-        for rows in [*names, *(rows for rows in given if rows not in names)]:
-            named = self._class_of(rows)
+        for said in names:
+            named = self._class_of(said.rows)
             texts = self._texts(named)
             own = self._names.keep(named)
-            part = max(1, len(own)) ** power
+            part = said.sureness * max(1, len(own)) ** power
             gains = {row: Way(part, (GraphStep(SAYS, row, None),)) for row in own}
             for share, reached in ((1.0, texts.about), (SCALARS.mention_share, texts.mentioning)):
-                part = share * max(1, len(reached)) ** power
+                part = said.sureness * share * max(1, len(reached)) ** power
                 gains |= {row: Way(part, steps) for row, steps in reached.items()}
             for row, way in gains.items():
                 before = found.get(row)
@@ -204,12 +209,19 @@ class Spreading:
         related = self._related(entities)
         beyond = {step.row for steps in related.values() for step in steps}
         texts = self._texts_of_each(entities | beyond)
+        keys = {
+            body.row: name_key(body.name)
+            for body in self._reader.bodies(sorted(entities | beyond), self._moment.known)
+        }
+        said = self._names.worth(keys.values())
+        worth = {row: said[key] for row, key in keys.items()}
         for row in new:
             onward: dict[int, Way] = {}
             for entity, step in mentioned[row].items():
-                self._add(onward, row, (step,), texts[entity])
+                self._add(onward, row, (step,), texts[entity], worth[entity])
                 for further in related.get(entity, ()):
-                    self._add(onward, row, (step, further), texts[further.row])
+                    way = step, further
+                    self._add(onward, row, way, texts[further.row], worth[further.row])
             self._onward[row] = onward
 
     def _add(
@@ -218,11 +230,12 @@ class Spreading:
         row: int,
         steps: tuple[GraphStep, ...],
         texts: Mapping[int, GraphStep],
+        worth: float,
     ) -> None:
         """Add the texts about an entity, unless the text that leads there is one of them."""
         if row in texts or not texts:
             return
-        gain = len(texts) ** -0.5
+        gain = worth * len(texts) ** -0.5
         for target, last in texts.items():
             if target not in onward or gain > onward[target].gain:
                 onward[target] = Way(gain, (*steps, last))

@@ -25,6 +25,7 @@ from worlddb.index.name_index import (
     said_words,
     unqualified,
 )
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.store_search import CANDIDATES_MAX, is_whole
 from worlddb.language.text_tokens import STOP, folded, words
 from worlddb.model.records import NOT_NAMED
@@ -58,6 +59,9 @@ class KnownNames(Protocol):
     def first_named(self, first: str) -> Iterable[int]:
         """Return the visible nodes with a first name, and more names than that."""
 
+    def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
+        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
+
     def like(self, key: str) -> Mapping[str, set[int]]:
         """Return names that are like a key, misspelled or longer, each with its nodes."""
 
@@ -87,8 +91,9 @@ def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
         if not capitals or word[0].isupper() or word[0].isdigit()
         for end in range(min(at + NAME_WORDS_MAX, len(said)), at, -1)
         # "It" and "1989" alone may be titles, but hardly ever are meant as such; and hardly any
-        # name ends with a word like "of".
-        if plain[end - 1] not in STOP and (end > at + 1 or not plain[at].isdigit())
+        # name ends with a word like "of", unless it is written as part of it ("She Hate Me").
+        if (plain[end - 1] not in STOP or (end > at + 1 and said[end - 1][0].isupper()))
+        and (end > at + 1 or not plain[at].isdigit())
     ]
 
 
@@ -103,21 +108,35 @@ def longest(
             done = span.end
 
 
+class SaidName(NamedTuple):
+    """A name in a question: its first word's number, its nodes, and how surely it is a name."""
+
+    first: int
+    rows: set[int]
+    sureness: float = 1.0
+
+
 def question_names(
     names: KnownNames, reader: Reader, moment: Moment, question: str, classes: bool
-) -> list[set[int]]:
-    """Return the nodes of each name in a question, and of first names that are one person's.
+) -> list[SaidName]:
+    """Return each name in a question, and first names that are one person's.
 
-    A name that nobody has is looked up once more as misspelled, or as part of a longer name.
+    A name that nobody has is looked up once more as misspelled, or as part of a longer name. Words
+    in lower case are as surely a name as they are rare: "power" may be the title of a text.
     """
     spans = name_spans(question, capitals=False)
     said = list(longest(spans, names.bearers_of({span.key for span in spans})))
     taken = {number for span, _ in said for number in range(span.first, span.end)}
-    found = [(span.first, rows) for span, rows in said]
+    written = said_words(question)
+    worth = names.worth(span.key for span, _ in said)
+    found = [
+        SaidName(span.first, rows, 1.0 if _is_capital(written, span) else worth[span.key])
+        for span, rows in said
+    ]
     for number, first in said_firsts(question).items():
         if number not in taken:
             rows = one_person(names, reader, names.first_named(first), moment, classes)
-            found += [(number, rows)] if rows else []
+            found += [SaidName(number, rows)] if rows else []
             taken |= {number} if rows else set()
     for number, key in unknown_names(question, taken):
         # "Jordan" is not the Jordan River: one word of a longer name is no name.
@@ -125,8 +144,21 @@ def question_names(
         if " " not in key:
             like = {name: rows for name, rows in like.items() if key not in name.split()}
         if len(like) == 1:  # Of several, nobody knows which was meant.
-            found += [(number, rows) for rows in like.values()]
-    return [rows for _, rows in sorted(found, key=lambda item: item[0])]
+            found += [SaidName(number, rows) for rows in like.values()]
+    return sorted(found, key=lambda item: item.first)
+
+
+def _is_capital(written: Sequence[str], span: NameSpan) -> bool:
+    """Return whether a name is written as one; the first word of a question alone is not."""
+    said = written[max(span.first, 1) : span.end]
+    return any(word[0].isupper() or word[0].isdigit() for word in said)
+
+
+def _worth(key: str, count: Callable[[str], int]) -> float:
+    """Return how much a name says, by how many nodes have its rarest word."""
+    least = min((count(word) for word in words(key)), default=1)
+    worth: float = max(1, least) ** -SCALARS.commonness_power
+    return worth
 
 
 def named_rows(
@@ -215,6 +247,10 @@ class HeldNames:
     def first_named(self, first: str) -> Iterable[int]:
         """Return the nodes with a first name, and more names than that."""
         return self.inside(self._interior.firsts.get(first, ()))
+
+    def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
+        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
+        return {key: _worth(key, self._interior.text.count) for key in keys}
 
     def like(self, key: str) -> Mapping[str, set[int]]:
         """Return names that are like a key, misspelled or longer, each with its nodes."""
@@ -309,6 +345,14 @@ class StoreNames:
                 yield body.row, body.name
                 yield body.row, opening_key(body)
         yield from self._reader.aliases(chosen, known)
+
+    def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
+        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
+        wanted = frozenset(keys)
+        if not self._is_whole:  # What others wrote must not be felt.
+            return dict.fromkeys(wanted, 1.0)
+        counts = self._counts(sorted({word for key in wanted for word in words(key)}))
+        return {key: _worth(key, counts.__getitem__) for key in wanted}
 
     def first_named(self, first: str) -> Iterable[int]:
         """Return the nodes with a first name, and more names than that."""

@@ -24,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
+from worlddb.index.held_world import VectorRows
 from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
+from worlddb.index.store_search import NodeSample
 from worlddb.language.ranking_features import (
     ASKS,
     CHARS,
@@ -123,6 +125,17 @@ class TextGraph(Protocol):
         """Return what each candidate gets if some candidates give; both by place."""
 
 
+class Company(NamedTuple):
+    """What candidates are compared with where only some nodes of a world are candidates.
+
+    `lanes` has the scores of a sample of all nodes that could be answers, and `total` is about how
+    many such nodes there are.
+    """
+
+    total: int
+    lanes: Mapping[str, Scores]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """What is ranked. Each array has one entry per candidate, in the order of writing.
@@ -132,7 +145,8 @@ class Candidates:
     if it is no turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
     marks the candidates that state what is asked for. `cover` is the share of the question's words
     that a candidate has. `years` has a row for each span of years in a candidate's text: its place,
-    the first and the last year; None if the question names no year.
+    the first and the last year; None if the question names no year. Without `company`, all nodes
+    of a world are candidates.
     """
 
     lanes: Mapping[str, Scores]
@@ -148,6 +162,7 @@ class Candidates:
     years: NDArray[np.int64] | None = None
     retained: Scores | None = None
     graph: TextGraph | None = None
+    company: Company | None = None
 
     def with_graph(self, lanes: Mapping[str, Scores]) -> Candidates:
         """Return the candidates with the last scores of the graph lane, if there is one."""
@@ -162,6 +177,20 @@ class Candidates:
         return {**self.lanes, "retention": self.retained}
 
 
+def company_of(
+    sample: NodeSample,
+    said: Mapping[str, float],
+    rarity: Mapping[str, float],
+    vector: NDArray[np.float32] | None,
+) -> Company:
+    """Return what a sample of nodes says of a question's weighted words and of its vector."""
+    lanes = {"text": sample.text.scores(said, lambda word: rarity.get(word, 0.0))}
+    if vector is None or sample.matrix is None:
+        return Company(sample.total, lanes)
+    cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
+    return Company(sample.total, {**lanes, "vector": cosines.of(vector)})
+
+
 def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return the place of the turn before each turn in its world; see `Candidates.before`."""
     before = np.full(len(parents), -1, dtype=np.intp)
@@ -174,18 +203,23 @@ def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDAr
 
 
 class Weighed(NamedTuple):
-    """The final score of each candidate, its parts by feature, and the last scores of the lanes."""
+    """The final score of each candidate, its parts by feature, and the last scores of the lanes.
+
+    `usual` is the score of a node like most others.
+    """
 
     scores: Scores
     parts: Mapping[str, Scores]
     lanes: Mapping[str, Scores]
+    usual: float
 
     def with_spread(self, gained: Scores, weight: float) -> Weighed:
         """Return the scores with what candidates gained; the graph lane has found them, too."""
         before = self.lanes.get("graph", np.zeros(len(gained)))
         lane = before + gained / (weight or 1.0)
         parts = {**self.parts, "spread": gained}
-        return Weighed(self.scores + gained, parts, {**self.lanes, "graph": lane})
+        lanes = {**self.lanes, "graph": lane}
+        return self._replace(scores=self.scores + gained, parts=parts, lanes=lanes)
 
     def matched(self, lanes: Mapping[str, Scores]) -> NDArray[np.bool_]:
         """Return which candidates were found at all: by one of `lanes`, or word by word."""
@@ -213,8 +247,8 @@ def weigh(
         late[best] = read
         weighed = ranker.combined({**weighed.lanes, "late": late}, known)
     if weights.spread and found.graph is not None:
-        # What all candidates have in common is nobody's to give.
-        above = weighed.scores - np.median(weighed.scores)
+        # What all have in common is nobody's to give.
+        above = weighed.scores - weighed.usual
         gained = spread(above, found.graph, weights.spread, scalars)
         weighed = weighed.with_spread(gained, weights.graph)
     return _lifted(weighed, found.claims, weights.claim)
@@ -253,6 +287,7 @@ class Ranker:
         self.found = found
         self.weights = weights
         self.scalars = scalars
+        self.company = found.company
         self._count = len(found.parents)
 
     def known(self, question: str, asked_at: datetime) -> dict[str, Scores]:
@@ -276,13 +311,18 @@ class Ranker:
         """Return the sum of all features: lanes, worlds, turns before, and what is `known`."""
         weights, scalars, before = self.weights, self.scalars, self.found.before
         parts: dict[str, Scores] = {}
+        usual: dict[str, float] = {}
         meaning: Scores = np.zeros(self._count)
         for lane, scores in lanes.items():
             # Word by word, every candidate is compared with the others that were read.
             company = scalars.company_min if lane == "late" else scalars.lane_company_min
             # What a name gives is the same in a world of ten texts and of ten thousand.
-            is_graph = lane == "graph"
-            amount = scores if is_graph else standing_out(scores, 0.0, company)
+            if lane == "graph":
+                amount, usual[lane] = scores, 0.0
+            elif self.company is not None and lane in self.company.lanes:
+                amount, usual[lane] = compared(scores, self.company.lanes[lane], self.company.total)
+            else:
+                amount = standing_out(scores, 0.0, company)
             parts[lane] = getattr(weights, lane) * amount
             if lane in ("vector", "late") or "vector" not in lanes:
                 meaning = meaning + amount
@@ -298,7 +338,14 @@ class Ranker:
         if weights.reply and "text" in lanes:
             heard = self._said_before(lanes["text"])
             parts["reply"] = weights.reply * np.where(heard > 0, heard * self._brevity(), heard)
-        return Weighed(sum(parts.values(), start=np.zeros(len(before))), parts, lanes)
+        scores = sum(parts.values(), start=np.zeros(len(before)))
+        if self.company is None:
+            return Weighed(scores, parts, lanes, float(np.median(scores)))
+        rest = sum(
+            (part for name, part in parts.items() if name not in usual), np.zeros(len(before))
+        )
+        common = sum(getattr(weights, lane) * amount for lane, amount in usual.items())
+        return Weighed(scores, parts, lanes, float(np.median(rest)) + common)
 
     def _standing_out(self, scores: Scores) -> Scores:
         return standing_out(scores, 1.0, self.scalars.company_min)
@@ -436,6 +483,20 @@ def standing_out(scores: Scores, spread: float, company: int) -> Scores:
     squares = float((scores * scores).sum()) + others * spread**2
     deviation = np.sqrt(max(0.0, squares / count - mean**2))
     return (scores - mean) / deviation if deviation > SPREAD_MIN else np.zeros(len(scores))
+
+
+def compared(scores: Scores, sample: Scores, count: int) -> tuple[Scores, float]:
+    """Return how far scores stand out in a world of `count` nodes, and where the usual one stands.
+
+    The candidates are the best of the world; a sample tells of the others.
+    """
+    others = max(0, count - len(scores))
+    mean = (scores.sum() + others * sample.mean()) / (len(scores) + others)
+    squares = float((scores * scores).sum()) + others * float((sample * sample).mean())
+    deviation = np.sqrt(max(0.0, squares / (len(scores) + others) - mean**2))
+    if deviation <= SPREAD_MIN:
+        return np.zeros(len(scores)), 0.0
+    return (scores - mean) / deviation, float((np.median(sample) - mean) / deviation)
 
 
 def with_retention(

@@ -36,14 +36,15 @@ from worlddb.index.held_world import (
     speaker_of,
     text_coverage,
     text_scores,
+    weighed_words,
     years_of,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
 from worlddb.language.preference_forms import preference_signs
-from worlddb.language.ranking_features import question_parts, wants_advice, weights_of
-from worlddb.language.text_tokens import asked, node_words
+from worlddb.language.ranking_features import wants_advice
+from worlddb.language.text_tokens import node_words
 from worlddb.language.year_spans import asked_years
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
@@ -64,11 +65,14 @@ from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
 from worlddb.recall.known_names import HeldNames, KnownNames, StoreNames
 from worlddb.recall.preferences import with_preferences
 from worlddb.recall.question_rewrite import question_query, seen_question
+from worlddb.recall.question_vector import held_question, stored_question
 from worlddb.recall.ranker import (
     Candidates,
+    Company,
     Weighed,
     Weights,
     check_weight,
+    company_of,
     names_ranking,
     spread,
     turns_before,
@@ -209,9 +213,10 @@ class Recaller:
         view = self.view
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             if interior is None:
+                vector = stored_question(self.search, self.view, self.question.text, vector)
                 rows, ids, found = self._wide_candidates(vector)
             else:
-                vector = self._with_rarity(interior, vector)
+                vector = held_question(self.search, interior, self.question.text, vector)
                 rows, ids, found = self._candidates(interior, vector, rows_within)
             if not rows or not found.lanes:
                 return self._answered(None)
@@ -348,22 +353,6 @@ class Recaller:
             return from_micros(to_micros(self.question.at, "at"))
         return self.moment.valid or self.moment.now
 
-    def _with_rarity(self, interior: HeldWorld, vector: Vector | None) -> Vector | None:
-        """Return the question's vector with its words weighed by how rare they are in a world."""
-        if vector is None:
-            return None
-        top = interior.text.rarity_max
-        return self.search.vectors().ask_weighed(
-            question_parts(
-                self.question.text,
-                interior.rarity_of,
-                top,
-                frame_weight=SCALARS.frame_weight,
-                rarity_power=SCALARS.rarity_power,
-            ),
-            vector,
-        )
-
     def _narrow(self) -> list[NDArray[np.int64] | None]:
         """Look inside the smallest group of worlds first; return the rows inside the others.
 
@@ -451,10 +440,10 @@ class Recaller:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
+        said = weighed_words(text, wide.languages(self.reader))
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
-            said = asked(text, wide.languages(self.reader))
             few = self._few(FEW_TEXTS_MAX)
             if few is None:
                 found["text"] = dict(wide.text(view, said, depth))
@@ -505,6 +494,7 @@ class Recaller:
             years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
+            company=self._company(said, vector),
         )
         return rows, [body.id for body in bodies], candidates
 
@@ -513,8 +503,19 @@ class Recaller:
         index = Bm25()
         for body in bodies:
             index.add(node_words(body.name, body.content))
-        said = asked(self.question.text, self.search.wide().languages(self.reader))
-        return index.coverage(weights_of(said, SCALARS.frame_weight))
+        languages = self.search.wide().languages(self.reader)
+        return index.coverage(weighed_words(self.question.text, languages))
+
+    def _company(self, said: Mapping[str, float], vector: Vector | None) -> Company | None:
+        """Return what candidates are compared with; None if all that can be found are some."""
+        if self._few(FEW_TEXTS_MAX) is not None:
+            return None
+        wide = self.search.wide()
+        vectors = None if vector is None else self.search.vectors()
+        sample = wide.sample(self.view, vectors)
+        if sample is None:
+            return None
+        return company_of(sample, said, wide.rarity_of(self.view, list(said)), vector)
 
     def _few(self, most: int) -> list[int] | None:
         """Return all that can be found, if a filter leaves at most so many; else None."""

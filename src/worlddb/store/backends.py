@@ -63,7 +63,7 @@ def format_of(path: str) -> tuple[int, int]:
     Raises:
         StorageError, FormatError: it cannot be read, is no store, or has a newer format.
     """
-    from worlddb.store.sqlite.backup import format_of_file
+    from worlddb.store.sqlite.file_copy import format_of_file
     from worlddb.store.sqlite.schema import FORMAT_VERSION
 
     return format_of_file(path), FORMAT_VERSION

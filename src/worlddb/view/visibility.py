@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, get_args
@@ -53,6 +54,7 @@ BEFORE_EVERYTHING = -1
 """The commit number of a known time before the first commit: nothing was known."""
 NOWHERE = 0
 """A row that no node has: inside it nothing is seen."""
+Parents = Mapping[int, int | None]  # The row of the world that each row lives in.
 MEMBERSHIP = ("contains",)
 NAME_TYPES = frozenset(
     {"Entity", "Topic", "Scope", "Session", "Date", "Key", "Folder", "File", "Version"}
@@ -109,9 +111,7 @@ def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
     if as_of.known is not None:
         found = reader.commit_at(to_micros(as_of.known, "known"))
         known = BEFORE_EVERYTHING if found is None else found
-    valid = None
-    if as_of.valid is not None:
-        valid = from_micros(to_micros(as_of.valid, "valid"))
+    valid = None if as_of.valid is None else from_micros(to_micros(as_of.valid, "valid"))
     return Moment(from_micros(now), valid, known)
 
 
@@ -159,27 +159,36 @@ def interior_up_to(
 
 
 def inside(
-    reader: Reader, world: int, rows: Iterable[int], moment: Moment, members: bool
+    reader: Reader,
+    world: int,
+    rows: Iterable[int],
+    moment: Moment,
+    members: bool,
+    parents: Parents | None = None,
 ) -> set[int]:
-    """Return those of `rows` that are inside `world`."""
+    """Return those of `rows` that are inside `world`; `parents` of the rows, if known."""
     candidates = set(rows) - {world}
     if world == ROOT_ROW:
         return candidates  # Every node but the root lives in it.
+    if parents is None:
+        parents = reader.parents(candidates, moment.known)
+    # Most candidates live in the world itself; only for the others the way up is searched.
+    children = {row for row in candidates if parents.get(row) == world}
+    frontier = rest = candidates - children
     above: dict[int, set[int]] = {}
-    frontier = set(candidates)
     while frontier:
+        if frontier is not rest:
+            parents = reader.parents(frontier, moment.known)
         for row in frontier:
-            above.setdefault(row, set())
-        for row, parent in reader.parents(frontier, moment.known).items():
-            if parent is not None:
-                above[row].add(parent)
+            parent = parents.get(row)
+            above[row] = set() if parent is None else {parent}
         if members:
             for item in reader.edges_at(frontier, "in", MEMBERSHIP, moment.known):
                 if moment.holds(item.edge):
                     above[item.target].add(item.source)
         reached = {parent for row in frontier for parent in above[row]}
         frontier = reached - above.keys() - {world}
-    return _descendants_of(world, above) & candidates
+    return children | (_descendants_of(world, above) & rest)
 
 
 def _descendants_of(world: int, above: dict[int, set[int]]) -> set[int]:
@@ -246,40 +255,36 @@ class View:
     def beginning_with(self, number: int) -> View:
         """Return the same view with group `number` of its groups of worlds as the first."""
         groups = [self.worlds, *self.within]
-        first = groups.pop(number)
-        return View(
-            self.reader,
-            self.moment,
-            worlds=first,
-            members=self.members,
-            include_ended=self.include_ended,
-            types=self.types,
-            instances=self.instances,
-            chosen=self.chosen,
-            answers=self.answers,
-            within=groups,
-            where=self.where,
-        )
+        view = copy(self)
+        view.worlds, view.within = groups.pop(number), groups
+        return view
 
-    def keep_world(self, rows: Iterable[int]) -> set[int]:
+    def keep_world(self, rows: Iterable[int], parents: Parents | None = None) -> set[int]:
         """Return those of some rows that are inside, whatever their validity."""
         wanted = set(rows)
         for group in (self.worlds, *self.within):
-            wanted = self.keep_inside(wanted, group)
+            wanted = self.keep_inside(wanted, group, parents)
         return wanted
 
-    def keep_inside(self, rows: set[int], worlds: Sequence[int]) -> set[int]:
+    def keep_inside(
+        self, rows: set[int], worlds: Sequence[int], parents: Parents | None = None
+    ) -> set[int]:
         """Return those of some rows that are inside any of `worlds`."""
-        seen: set[int] = set()
-        for world in worlds:
-            seen |= inside(self.reader, world, rows, self.moment, self.members)
-        return seen
+        about = self.moment, self.members, parents
+        return set[int]().union(*(inside(self.reader, world, rows, *about) for world in worlds))
 
     def keep(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that can be seen."""
         if self.where is not None:
             rows = self.where.keep(rows)
         return self.keep_time(self.keep_world(rows))
+
+    def keep_bodies(self, bodies: Sequence[BodyRow]) -> set[int]:
+        """Return the rows of those nodes, as this view's commit has them, that can be seen."""
+        parents = {body.row: body.parent for body in bodies}
+        rows = parents if self.where is None else self.where.keep(parents)
+        wanted = self.keep_world(rows, parents)
+        return self._holding(body for body in bodies if body.row in wanted)
 
     def keep_time_of(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that can be seen and hold, whatever their type."""
@@ -290,10 +295,13 @@ class View:
 
     def keep_time(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that hold at the moment, wherever they are."""
+        return self._holding(self.reader.bodies(rows, self.moment.known))
+
+    def _holding(self, bodies: Iterable[BodyRow]) -> set[int]:
         now = to_micros(self.moment.now, "now")
         valid = None if self.moment.valid is None else to_micros(self.moment.valid, "valid")
         kept = set()
-        for body in self.reader.bodies(rows, self.moment.known):
+        for body in bodies:
             if self.types is not None and body.type not in self.types:
                 if body.row not in self.instances:
                     continue
@@ -520,7 +528,7 @@ def proposals(reader: Reader, status: ProposalStatus | None, moment: Moment) -> 
         statuses = ", ".join(get_args(ProposalStatus))
         raise InvalidInputError(f"status {status!r}: use one of {statuses}, or None for all")
     rows = reader.proposals(status, None, moment.known)
-    staged = _edges_of(reader, rows)
+    staged = {item.row: item.edge for item in reader.edges(row.edge for row in rows)}
     return [
         proposal_value(row, edge.id, edge.source, edge.target)
         for row in rows
@@ -544,9 +552,8 @@ def proposal_value(row: ProposalRow, edge: Id, left: Id, right: Id) -> Proposal:
 def conflicts(reader: Reader, moment: Moment, include_settled: bool) -> list[Conflict]:
     """Return the conflicts at the moment; with `include_settled`, also those that are over."""
     rows = reader.conflicts(None, moment.known)
-    return conflict_values(
-        reader, rows if include_settled else open_conflicts(reader, rows, moment)
-    )
+    rows = rows if include_settled else open_conflicts(reader, rows, moment)
+    return conflict_values(reader, rows)
 
 
 def open_conflicts(
@@ -562,7 +569,7 @@ def open_conflicts(
 
 def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:
     """Return stored conflicts as public values."""
-    flagged = _edges_of(reader, rows)
+    flagged = {item.row: item.edge for item in reader.edges(row.edge for row in rows)}
     return [
         Conflict(
             edge=edge.id,
@@ -574,11 +581,6 @@ def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:
         for row in rows
         for edge in (flagged[row.edge],)
     ]
-
-
-def _edges_of(reader: Reader, rows: Iterable[ProposalRow | ConflictRow]) -> dict[int, Edge]:
-    """Return the edges of proposals or conflicts, by their rows."""
-    return {item.row: item.edge for item in reader.edges(row.edge for row in rows)}
 
 
 def export_identity(reader: Reader, row: int, moment: Moment) -> Identity:

@@ -179,14 +179,15 @@ class Ledger:
         end, writer = to_micros(at, "valid_to"), self.writer
         try:
             kind, row = "node", self.place(target).row
-            before = writer.nodes([row])[row].valid_to
+            before = next(iter(writer.bodies([row]))).valid_to
         except NotFoundError:
             edge_row = writer.edge_row(target)
             if edge_row is None:
                 raise NotFoundError(f"no node or edge has the id {Id(target)}") from None
             kind, row = "edge", edge_row
-            before = writer.edges([row])[0].edge.valid_to
-        if before is not None and to_micros(before, "valid_to") <= end:
+            closed = writer.edges([row])[0].edge.valid_to
+            before = None if closed is None else to_micros(closed, "valid_to")
+        if before is not None and before <= end:
             return
         writer.set_valid_to(kind, row, end)
         detail = {"by": str(by.id)} if by else {}

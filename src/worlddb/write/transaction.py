@@ -135,6 +135,12 @@ class Transaction:
         """
         return self._do(partial(create_nodes, reuse=reuse), self._ledger, drafts)
 
+    def expect(self, node_ids: Iterable[Id]) -> None:
+        """Look up in one statement the nodes that the transaction will refer to."""
+        places = self._ledger.places
+        missing = [ident for ident in dict.fromkeys(node_ids) if ident not in places]
+        self._do(self._ledger.place_all, missing)
+
     def is_new(self, node_id: Id) -> bool:
         """Return whether this transaction created a node."""
         return self._ledger.place(node_id).row > self._ledger.head.nodes

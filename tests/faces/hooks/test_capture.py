@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from faces.http.serving import serving, token
-from worlddb.faces.config import Settings, settings_from
+from worlddb.faces.face_settings import Settings, settings_from
 from worlddb.faces.hooks.client_dialects import HookEvent, event_of
 from worlddb.faces.hooks.memory_door import DoorError
 from worlddb.faces.hooks.session_files import SessionFiles

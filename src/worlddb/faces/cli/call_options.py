@@ -214,7 +214,7 @@ def nothing_found(memory: Memory, args: argparse.Namespace) -> str:
         return "nothing found"
     import shlex
 
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
 
     user = settings_from(args).user_id or DEFAULT_USER
     scopes = memory.list_scopes(limit=SCOPES_HINTED + 2)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def store_path(args: argparse.Namespace) -> str:
     """Return the store's path: `--db`, else what the configuration says, else the user's own."""
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
 
     return settings_from(args).path
 
@@ -23,7 +23,7 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
 
     Not read-only in SQLite's sense: such a connection leaves its `-wal` and `-shm` files behind.
     """
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
     from worlddb.faces.user_paths import existing_store
     from worlddb.world_db import open as open_store
 
@@ -58,7 +58,7 @@ def open_memories(
     """
     from dataclasses import replace
 
-    from worlddb.faces.config import open_memory, settings_from
+    from worlddb.faces.face_settings import open_memory, settings_from
 
     settings = settings_from(args)
     if not asks and not reads:
@@ -70,6 +70,6 @@ def open_memories(
 
 def chosen_embedder(args: argparse.Namespace) -> Embedder | str | None:
     """Return the embedder of `--embedder` or the configuration; None if neither says one."""
-    from worlddb.faces.config import embedder_of, settings_from
+    from worlddb.faces.face_settings import embedder_of, settings_from
 
     return embedder_of(settings_from(args))

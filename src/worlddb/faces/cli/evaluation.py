@@ -255,7 +255,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     from worlddb.evaluate.benchmark_settings import LANES, SEED, RunSettings
     from worlddb.evaluate.data_sets import DATA_SETS, format_of
     from worlddb.evaluate.model_answers import load_prompts
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
 
     told = settings_from(args)
     named = args.format if args.what in ("retrieval", "ablate") else args.what

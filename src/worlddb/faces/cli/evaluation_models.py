@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from worlddb.evaluate.model_answers import Roles
     from worlddb.evaluate.question_plan import PlannedQuestion
     from worlddb.evaluate.reply_cache import Calls
-    from worlddb.faces.config import Settings
+    from worlddb.faces.face_settings import Settings
     from worlddb.models.chat_client import ModelName
 
     Rest = tuple[RunSettings, Roles | None, Sequence[PlannedQuestion]]
@@ -117,7 +117,7 @@ def _specs(args: argparse.Namespace, reading: str) -> dict[str, str | None]:
 
 
 def _is_configured(args: argparse.Namespace) -> bool:
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
 
     told = settings_from(args)
     return bool(told.llm_provider and told.llm_model)
@@ -126,7 +126,7 @@ def _is_configured(args: argparse.Namespace) -> bool:
 def _chat_settings(args: argparse.Namespace, role: str, spec: str | None) -> ChatSettings:
     """Return how to reach the model of a role."""
     from worlddb import chat_from
-    from worlddb.faces.config import chat_of, settings_from
+    from worlddb.faces.face_settings import chat_of, settings_from
 
     told = settings_from(args)
     longest = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from worlddb.faces.hooks.memory_door import call_in, door_to, scopes_of
 
 if TYPE_CHECKING:
-    from worlddb.faces.config import Settings
+    from worlddb.faces.face_settings import Settings
     from worlddb.faces.hooks.client_dialects import HookEvent
     from worlddb.faces.hooks.memory_door import MemoryDoor
     from worlddb.faces.hooks.session_files import SessionFiles

@@ -84,7 +84,7 @@ def _context(event: HookEvent, db: str | None, folder: str, started: float) -> s
         files.switch(off=switch)
     from argparse import Namespace
 
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
 
     settings = settings_from(Namespace(db=db))
     is_off = files.off or switch is not None

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from worlddb.faces.config import Settings
+    from worlddb.faces.face_settings import Settings
 
 SERVER_END = "-server"
 DEFAULT_USER = "default"  # As Memory has it; its module would load the engine.
@@ -137,7 +137,7 @@ class StoreDoor:
         from dataclasses import replace
 
         gc.disable()  # A hook ends before the collector would find anything worth its time.
-        from worlddb.faces.config import open_memory
+        from worlddb.faces.face_settings import open_memory
 
         plain = replace(settings, embedder="none", extractor="rules")
         self._memory = open_memory(plain, create=True, actor="hook")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
-PRIVATE = 0o600
+PRIVATE = 0o600  # What was said is personal: for its owner alone.
 KEPT_S = 30 * 24 * 3600  # A session that nobody resumed for a month is over.
 LOG = "hooks.log"
 LOG_BYTES_MAX = 1 << 18  # Some thousand lines; then the log begins anew, and the old one is kept.

@@ -22,7 +22,7 @@ from worlddb.faces.hooks.transcript_lines import TranscriptTurn, turns_in
 from worlddb.model.secret_patterns import without_secrets
 
 if TYPE_CHECKING:
-    from worlddb.faces.config import Settings
+    from worlddb.faces.face_settings import Settings
     from worlddb.faces.hooks.client_dialects import HookEvent
     from worlddb.faces.hooks.memory_door import MemoryDoor
     from worlddb.faces.hooks.session_files import SessionFiles

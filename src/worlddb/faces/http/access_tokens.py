@@ -28,7 +28,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
-from worlddb.faces.config import Settings
+from worlddb.faces.face_settings import Settings
 from worlddb.faces.user_paths import toml_in
 from worlddb.model.records import KINDS, groups_of
 

@@ -22,7 +22,7 @@ from pydantic import (
 
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.calls import Call
-from worlddb.model.visible_text import said_by
+from worlddb.model.records import said_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,15 +15,13 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from worlddb.language.calendar_periods import Period, day, month, season, week, weekend, year
-from worlddb.language.english.prose import STARTERS, Patterns, in_quotes
+from worlddb.language.english.prose import STARTERS, Patterns, hinted_dates, in_quotes
 from worlddb.language.language_reader import Dated
 from worlddb.language.ranking_features import NUMBERS, WEEKDAYS
 from worlddb.language.text_tokens import MONTHS
 
 _P = Patterns("date_phrases")
 
-
-_ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
 
 # Seen from the day they were said on, which for a quotation is not known.
 _RELATIVE = frozenset(("turned", "month", "weekday", "ago", "near", "day_month", "month_day"))
@@ -71,12 +69,8 @@ class DateMoment(NamedTuple):
 
 def dates_in(plain: str, said: date) -> list[Dated]:
     """Return the dates of a masked text that was said on a day, in order."""
-    low = plain.lower()
-    if len(low) != len(plain):  # A few capitals are longer in lower case.
-        low = plain.translate(_ASCII_LOWER)
-    if _P.HINT.search(low) is None:
-        return []
-    return list(_dates(low, plain, said))
+    low = hinted_dates(plain)
+    return [] if low is None else list(_dates(low, plain, said))
 
 
 def _dates(low: str, plain: str, said: date) -> Iterator[Dated]:

@@ -6,10 +6,15 @@ from collections.abc import Set
 
 from worlddb.language.english.claim_reader import claims_in
 from worlddb.language.english.claim_values import asked_claims
-from worlddb.language.english.date_phrases import dates_in
 from worlddb.language.english.english_names import mentions_in
 from worlddb.language.english.name_roles import namings_in
-from worlddb.language.english.prose import TITLES, looks_ordinary, plain_prose, reads_as_english
+from worlddb.language.english.prose import (
+    TITLES,
+    dates_of,
+    looks_ordinary,
+    plain_prose,
+    reads_as_english,
+)
 
 
 class EnglishReader:
@@ -21,6 +26,6 @@ class EnglishReader:
     plain = staticmethod(plain_prose)
     mentions = staticmethod(mentions_in)
     namings = staticmethod(namings_in)
-    dates = staticmethod(dates_in)
+    dates = staticmethod(dates_of)
     claims = staticmethod(claims_in)
     asked_claims = staticmethod(asked_claims)

@@ -108,6 +108,27 @@ class Patterns:
         return pattern
 
 
+_DATES = Patterns("date_phrases")
+_ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
+
+
+def hinted_dates(plain: str) -> str | None:
+    """Return a masked text in lower case if it has a word or a number that a date needs."""
+    low = plain.lower()
+    if len(low) != len(plain):  # A few capitals are longer in lower case.
+        low = plain.translate(_ASCII_LOWER)
+    return None if _DATES.HINT.search(low) is None else low
+
+
+def dates_of(plain: str, said: date) -> list[Dated]:
+    """Return the dates of a masked text; the first text that may have one loads their grammar."""
+    if hinted_dates(plain) is None:
+        return []
+    from worlddb.language.english.date_phrases import dates_in
+
+    return dates_in(plain, said)
+
+
 @cache
 def _entries() -> dict[str, dict[str, tuple[str, str]]]:
     """Return flags and source of each entry, by section and name."""

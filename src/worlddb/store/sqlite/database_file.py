@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import apsw
 
@@ -26,7 +27,6 @@ from worlddb.errors import (
     WorldDBError,
 )
 from worlddb.store.rows import CommitRow, Head, LookupsReached, NewText
-from worlddb.store.sqlite.page_budget import PAGE_BUDGET
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
@@ -43,6 +43,10 @@ SMALLEST_BYTES = 512  # The smallest page of SQLite: a shorter file is none of i
 BUSY_PAUSE_S = 0.005
 """Between two attempts to switch the journal's mode: much shorter than anybody notices."""
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # What `durability` means to SQLite.
+BUDGET_KIB = 131_072
+"""The indexes of a million nodes fit. The kernel keeps the file in memory as well, so more gains
+little; unused pages cost nothing."""
+SHARE_KIB_MIN = 2_000  # SQLite's own default: with less, a larger commit spills to the disk.
 IN = "IN (SELECT value FROM carray(?))"
 """The condition for a list of rows, bound as one value: `(among(rows),)`."""
 FOREVER = 1 << 62  # A commit number above all others.
@@ -130,6 +134,34 @@ def _is_ours(trace: TracebackType | None) -> bool:
     while trace is not None:
         module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
     return module.startswith("worlddb.")
+
+
+class PageBudget:
+    """The memory for pages that all connections of this process share.
+
+    SQLite gives each connection a page cache of its own and has no limit over all of them. So each
+    connection gets an equal share, anew whenever it is taken or given back: one alone may use it
+    all, nine use no more together than one would.
+    """
+
+    def __init__(self, kib: int = BUDGET_KIB) -> None:
+        self._kib = kib
+        self._shares: WeakKeyDictionary[apsw.Connection, int] = WeakKeyDictionary()
+
+    def share(self, con: apsw.Connection) -> None:
+        """Give a connection its share; pages beyond the share are freed at once."""
+        self._shares.setdefault(con, 0)
+        share = max(self._kib // len(self._shares), SHARE_KIB_MIN)
+        if self._shares[con] != share:
+            con.pragma("cache_size", -share)
+            self._shares[con] = share
+
+    def leave(self, con: apsw.Connection) -> None:
+        """Forget a connection that closes; the others get more when they are used next."""
+        self._shares.pop(con, None)
+
+
+PAGE_BUDGET = PageBudget()
 
 
 def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) -> apsw.Connection:
@@ -351,6 +383,7 @@ class SqlSession:
         "_run_many",
         "con",
         "deferred",
+        "has_moved",
         "head",
         "node_rows",
         "reached",
@@ -374,6 +407,7 @@ class SqlSession:
         """Drop what was remembered of a snapshot, before the next one."""
         self.head: Head | None = None
         self.reached: LookupsReached | None = None
+        self.has_moved = False
         self.node_rows: dict[bytes, int] = {}
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import apsw
 from blake3 import blake3
 
 from worlddb.errors import CorruptionError
@@ -48,6 +49,9 @@ _FIND = """
         SELECT node FROM lookups WHERE key = k.value ORDER BY node DESC LIMIT 1 OFFSET ?2 - 1
     ), 0)
 """
+_REACHED = (
+    "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved) FROM lookups_reached WHERE number = 0"
+)
 _COUNTS = """
     SELECT k.value, (SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = k.value LIMIT ?2))
     FROM carray(?1) k
@@ -252,21 +256,25 @@ class LookupTable:
         """Return the last node and note in the index, (1, 0) in a new store; it is read once."""
         session = self._session
         if session.reached is None:
-            found = session.execute(
-                "SELECT node, note FROM lookups_reached WHERE number = 0"
-            ).fetchone()
-            session.reached = NOT_BEGUN if found is None else LookupsReached(*found)
+            found: Any = session.execute(_REACHED).fetchone()
+            session.reached = NOT_BEGUN if found is None else LookupsReached(*found[:2])
+            session.has_moved = found is not None and bool(found[2])
         return session.reached
 
     def set_reached(self, node: int, note: int) -> None:
         """Record how far the index has come, and forget the moved nodes."""
         session = self._session
-        session.reached = None
+        self.reached()
         session.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
-        session.execute("DELETE FROM lookups_moved WHERE node IS NOT NULL")
+        if session.has_moved:
+            session.execute("DELETE FROM lookups_moved WHERE node IS NOT NULL")
+        session.reached, session.has_moved = LookupsReached(node, note), False
 
     def moved(self) -> list[int]:
         """Return the nodes that were moved or erased since they were indexed, by row."""
+        self.reached()
+        if not self._session.has_moved:
+            return []
         return self._session.rows("SELECT node FROM lookups_moved ORDER BY node", ())
 
     def names(self, world: int) -> int:
@@ -461,3 +469,114 @@ class EmbeddingTables:
         )
         for number, seq, *pool in self._session.execute(sql):
             yield StoredPool(number, seq, PoolRow(*pool))
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+SUMMED = {
+    "lookups_reached": 1,
+    "lookups": 2,
+    "lookups_worlds": 3,
+    "lookups_moved": 4,
+    "models": 5,
+    "vectors": 6,
+    "tokens": 7,
+    "pools": 8,
+    "recalls": 9,
+}
+"""The tables with a sum, and the number of its row: never changed, files have it."""
+_ROW_BYTES = 8  # An integer of SQLite.
+FORGET_SUMS = "DELETE FROM lookups_reached WHERE number > 0"
+"""The transaction that does this sums all rows again, as they are at its end."""
+_READ_SUMS = "SELECT number, node, note FROM lookups_reached WHERE number > 0"
+_WRITE_SUMS = "INSERT OR REPLACE INTO lookups_reached VALUES (?, ?, ?)"
+
+Sum = tuple[int, int]  # The hashes of the rows, and how many rows.
+
+
+def _hash(table: str, row: tuple[Any, ...]) -> Sum:
+    """Return what one row adds to the sum of its table."""
+    if table == "lookups_reached" and row[0] != 0:
+        return 0, 0
+    # The text of a tuple of numbers, texts and bytes says each of them exactly.
+    digest = blake3(repr(row).encode("utf-8", "surrogatepass")).digest(_ROW_BYTES)
+    return int.from_bytes(digest, "big", signed=True), 1
+
+
+def _sum_of(con: apsw.Connection, table: str) -> Sum:
+    total = rows = 0
+    if con.table_exists("main", table):
+        for row in con.execute(f"SELECT * FROM {table}"):
+            hashed, count = _hash(table, row)
+            total, rows = total ^ hashed, rows + count
+    return total, rows
+
+
+class TableSums:
+    """What the transaction under way has changed in the sums.
+
+    Vectors, counts and keys have no address that they could be compared with. So each transaction
+    of ours adds what it changes in a table to the sum of that table: the hashes of its rows,
+    combined by exclusive or. Another program that edits a row does not, and the sum no longer fits.
+    The sums lie behind row 0 of `lookups_reached`, whose page nearly every write changes anyway; a
+    store that an earlier version wrote has none until the first write.
+
+     The sums are against accidents and strangers' SQL, not against a person who computes them
+    again.
+    """
+
+    def __init__(self) -> None:
+        self._changed: dict[str, Sum] = {}
+
+    def follow(self, con: apsw.Connection) -> None:
+        """Note every row that a connection changes."""
+        con.preupdate_hook(self._note)
+
+    def _note(self, change: apsw.PreUpdate) -> None:
+        table = change.table_name
+        if table not in SUMMED or change.database_name != "main":
+            return
+        total, rows = self._changed.get(table, (0, 0))
+        if (old := change.old) is not None:
+            hashed, count = _hash(table, old)
+            total, rows = total ^ hashed, rows - count
+        if (new := change.new) is not None:
+            hashed, count = _hash(table, new)
+            total, rows = total ^ hashed, rows + count
+        self._changed[table] = total, rows
+
+    def begin(self) -> None:
+        """Forget what a transaction changed that did not land."""
+        self._changed.clear()
+
+    def write(self, con: apsw.Connection) -> None:
+        """Write the sums that the transaction has changed; all of them where there are none."""
+        changed = dict(self._changed)
+        if not changed:
+            return
+        there = stored_sums(con)
+        if there.keys() == set(SUMMED):
+            for table, (total, rows) in changed.items():
+                before, count = there[table]
+                changed[table] = total ^ before, count + rows
+        else:
+            changed = {table: _sum_of(con, table) for table in SUMMED}
+        con.executemany(_WRITE_SUMS, [(SUMMED[table], *found) for table, found in changed.items()])
+
+
+def stored_sums(con: apsw.Connection) -> dict[str, Sum]:
+    """Return the sums in the file, by table; empty in a store that has none yet."""
+    tables = {number: table for table, number in SUMMED.items()}
+    return {
+        tables.get(number, str(number)): (total, rows)
+        for number, total, rows in con.execute(_READ_SUMS)
+    }
+
+
+def edited_tables(con: apsw.Connection) -> list[str]:
+    """Return the tables with rows that another program changed, added or removed."""
+    stored = stored_sums(con)
+    if not stored:
+        return []
+    tables = sorted(stored.keys() | SUMMED.keys())
+    return [table for table in tables if stored.get(table) != _sum_of(con, table)]

@@ -1,26 +1,18 @@
 """File locks: who may use a store's file, in this process and beside other users of it.
 
-LockedFiles   locks that keep another SQLite in this process from closing the store under us
-Checkpointer  moves the write-ahead log into the file, off every writer's path
+`LockedFiles` has locks that keep another SQLite in this process from closing the store under us.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from queue import SimpleQueue
 from threading import RLock
 
-import apsw
-
-from worlddb.errors import WorldDBError
-from worlddb.store.sqlite.file_watch import FileWatch, two_logs
-from worlddb.store.sqlite.gate import Gate
+from worlddb.store.sqlite.private_files import two_logs
 
 try:
     import fcntl
@@ -36,15 +28,6 @@ LOGS_BYTE = 1 << 61
 """In the file, far behind its end: from here on, one byte for each log that the file could have."""
 LOGS_MAX = 1 << 32  # Logs are told apart by their file numbers, of which this much is looked at.
 _LOCK = struct.Struct("hhqqi0q")  # l_type, l_whence, l_start, l_len, l_pid, as C lays them out.
-LOG_BYTES_MIN = 32 << 20
-"""A log of this size is moved: pages written often are moved once, and a crash re-reads it fast."""
-STOPPING_S_MAX = 30.0  # Far longer than a checkpoint takes; then the thread is left behind.
-TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
-ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
-OTHERS_PATIENCE_MS = 10  # Other processes wait for this lock, too; a later commit tries again.
-LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew after a large load.
-X_SYNC = 5
-"""Where `xSync` is in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""
 
 
 class FileLocks:
@@ -236,114 +219,3 @@ def _key_of(file: str) -> tuple[int, int]:
 LOCKED_FILES = LockedFiles()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=LOCKED_FILES.begin_anew)
-
-
-def sync_file(con: apsw.Connection) -> None:
-    """Wait until the disk has what was moved into the file.
-
-    Through SQLite's own handle, by its public table of methods: to open the file a second time and
-    close it again would take away the locks that this process has on it.
-    """
-    import ctypes
-
-    words = ctypes.POINTER(ctypes.c_void_p)
-    file = ctypes.c_void_p()
-    con.file_control("main", apsw.SQLITE_FCNTL_FILE_POINTER, ctypes.addressof(file))
-    methods = ctypes.cast(ctypes.cast(file, words)[0], words)
-    sync = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(methods[X_SYNC] or 0)
-    sync(file, apsw.SQLITE_SYNC_NORMAL)
-
-
-class Checkpointer:
-    """A thread that sleeps until the log has grown, then moves it into the file.
-
-    A log begins anew only if all of it has been moved when the next writer starts. A writer that
-    never rests writes on meanwhile, and the log would grow without end. So most of the log is moved
-    beside the writers, and the little that is left in a turn of its own.
-    """
-
-    def __init__(self, path: str, writer: apsw.Connection, gate: Gate, watch: FileWatch) -> None:
-        self._path = path
-        self._gate = gate
-        self._watch = watch
-        # No event: an interrupt inside `set` would leave the thread asleep.
-        self._due: SimpleQueue[None] = SimpleQueue()
-        self._is_due = False
-        self._stopped = False
-        self._thread: threading.Thread | None = None
-        self._pages = 0
-        self._tried = 0
-        self.follow(writer)
-
-    def follow(self, writer: apsw.Connection) -> None:
-        """Hear of the commits of a connection."""
-        self._pages_min = LOG_BYTES_MIN // int(str(writer.pragma("page_size")))
-        writer.pragma("journal_size_limit", LOG_BYTES_MAX)
-        writer.set_wal_hook(self._after_commit)
-
-    def _after_commit(self, con: apsw.Connection, database: str, pages: int) -> int:
-        if pages < self._pages:
-            self._tried = 0  # The log has begun anew.
-        self._pages = pages
-        grown = pages - self._tried
-        is_large = grown >= self._pages_min or (grown >= TAIL_MAX and self._is_tight(pages))
-        if is_large and not self._is_due:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="worlddb-checkpoint", daemon=True
-                )
-                self._thread.start()
-            self._is_due = True
-            self._due.put(None)
-        return apsw.SQLITE_OK
-
-    def _is_tight(self, pages: int) -> bool:
-        """Return whether the disk is nearly full: the file needs as much room as its log has."""
-        try:
-            free = shutil.disk_usage(os.path.dirname(self._path)).free
-        except OSError:
-            return False
-        return free < 2 * pages * LOG_BYTES_MIN // self._pages_min
-
-    def _run(self) -> None:
-        con: apsw.Connection | None = None
-        try:
-            while not self._stopped:
-                self._due.get()
-                # A failed checkpoint loses nothing: the log stays, and a later commit asks again.
-                with suppress(apsw.Error, WorldDBError):
-                    self._watch.refuse_lost()  # A new connection would begin a new log.
-                    con = con or self._connect()
-                    if not self._stopped:
-                        self._move(con)
-                self._tried = self._pages
-                self._is_due = False
-        finally:
-            if con is not None:
-                con.close()
-
-    def _connect(self) -> apsw.Connection:
-        con = apsw.Connection(self._path)
-        con.set_busy_timeout(OTHERS_PATIENCE_MS)
-        return con
-
-    def _move(self, con: apsw.Connection) -> None:
-        """Move the log into the file, all of it if readers allow."""
-        # A connection that has read nothing does not know of the log, and would move nothing.
-        con.pragma("user_version")
-        for _ in range(ROUNDS_MAX):
-            _, moved = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            # SQLite waits for the disk only with the last page; here no writer waits with it.
-            sync_file(con)
-            if self._pages - moved <= TAIL_MAX:
-                with self._gate.tidying():
-                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
-                return
-
-    def stop(self) -> None:
-        """End the thread; the last connection to close checkpoints what is left."""
-        self._stopped = True
-        self._due.put(None)
-        with suppress(RuntimeError):  # An interrupt may have come before the thread began.
-            if self._thread is not None:
-                self._thread.join(STOPPING_S_MAX)

@@ -7,29 +7,46 @@ G1  Who comes and who goes is one step of a dictionary each, which no interrupt 
 G2  Every wait looks again by itself, and has an end.
 G3  A thread that comes back while it is noted as the writer is let in if its block is over: the
     function that opened the block has returned, or the interrupt that is being handled left it.
+
+`FileWatch` says whether the files behind the gate are still those that were opened. `Checkpointer`
+moves the log into the file in turns of its own, off every writer's path.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import _GeneratorContextManager, contextmanager, nullcontext
+from contextlib import _GeneratorContextManager, contextmanager, nullcontext, suppress
 from functools import partial
+from queue import SimpleQueue
 from types import FrameType, TracebackType
 
 import apsw
 
-from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.errors import ConflictError, InvalidInputError, StorageError, WorldDBError
 
+LOG_ENDS = ("-wal", "-shm")
 TIDYING_S_MAX = 5.0
 """How long the store's own upkeep may wait for its turn, or a writer for the upkeep."""
+LOG_BYTES_MIN = 32 << 20
+"""A log of this size is moved: pages written often are moved once, and a crash re-reads it fast."""
+STOPPING_S_MAX = 30.0  # Far longer than a checkpoint takes; then the thread is left behind.
+TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
+ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
+OTHERS_PATIENCE_MS = 10  # Other processes wait for this lock, too; a later commit tries again.
+LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew after a large load.
+X_SYNC = 5
+"""Where `xSync` is in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""
 CLOSING_S_MAX = 60.0  # Longer than any usual call takes: then closing gives up and says why.
 CLOSE_PAUSE_S = 0.002  # Between two looks of who closes; nobody notices.
 LOOK_S = 0.02  # How often who waits looks again: an interrupt may have swallowed the wake-up.
 GENERATOR = 0x20  # The flag of a generator's code (inspect.CO_GENERATOR).
+Identity = tuple[int, int]  # Device and number of a file.
 _ENTER = _GeneratorContextManager.__enter__.__code__
 _EXIT = _GeneratorContextManager.__exit__.__code__
 
@@ -273,3 +290,192 @@ class Gate:
         """Raise InvalidInputError if the store is closed."""
         if self._closed:
             raise InvalidInputError(f"{self._path}: is closed; open it again")
+
+
+class LostLogError(StorageError):
+    """The log beside a store was deleted, moved or replaced while the store was open."""
+
+
+class FileWatch:
+    """The paths of a store's files, and the files that they led to when the store was opened.
+
+    A store is a file and the log beside it (`-wal`, with its index `-shm`). SQLite goes on writing
+    to the files it has opened, whatever their paths lead to by now. Nobody would find what was
+    written there, so it must not be acknowledged.
+    """
+
+    def __init__(self, path: str, file: str | None) -> None:
+        self._path = path
+        self._file = file
+        self._found = None if file is None else _identity(os.stat(file))
+        real = "" if file is None else os.path.realpath(file)
+        # Of a file that can only be read, there may be no log.
+        self._logs = [
+            (real + end, _identity(os.stat(real + end)))
+            for end in LOG_ENDS
+            if file is not None and os.path.exists(real + end)
+        ]
+
+    def refuse_lost(self, *, to_read: bool = False) -> None:
+        """Raise StorageError if a path leads to another file by now, or to none, or got a twin.
+
+        A twin does not matter to who only reads.
+
+        Raises:
+            LostLogError: it is the log. What the log held can still be moved into the file.
+        """
+        if self._file is None or self._found is None:
+            return
+        about = _look(self._file, self._found)
+        if about is None:
+            raise StorageError(
+                f"{self._path}: was deleted, moved or replaced while it was open here, so nothing "
+                "is written any more; put the right file in its place (a backup, by 'worlddb "
+                "restore') and start this program again"
+            )
+        if about.st_nlink > 1 and not to_read:
+            raise StorageError(f"{self._path}: {second_name(self._path)}")
+        for log, found in self._logs:
+            if found is not None and _look(log, found) is None:
+                raise LostLogError(
+                    f"{self._path}: its log {os.path.basename(log)} was deleted, moved or replaced "
+                    "while the store was open, so nothing is written any more; end this program "
+                    "(closing the store moves what the log held into the file) and start it again"
+                )
+
+
+def _look(path: str, found: Identity) -> os.stat_result | None:
+    """Return what a path leads to; None if that is not the file that was found there."""
+    try:
+        about = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        # A folder that we may not look into any more says nothing about the file.
+        return os.stat_result((0, found[1], found[0], 1, 0, 0, 0, 0, 0, 0))
+    return about if _identity(about) == found else None
+
+
+def _identity(about: os.stat_result) -> Identity | None:
+    """Return what tells a file from others; None on a file system that numbers none."""
+    return (about.st_dev, about.st_ino) if about.st_ino else None
+
+
+def second_name(path: str) -> str:
+    """Return what is wrong with a file that has two names, and the way out."""
+    return (
+        "has a second name (a hard link), and each name would get a log of its own, so it is not "
+        f"opened or written; remove the other name (find FOLDER -samefile {path}), or copy the "
+        "store by 'worlddb backup' instead of linking it"
+    )
+
+
+def sync_file(con: apsw.Connection) -> None:
+    """Wait until the disk has what was moved into the file.
+
+    Through SQLite's own handle, by its public table of methods: to open the file a second time and
+    close it again would take away the locks that this process has on it.
+    """
+    import ctypes
+
+    words = ctypes.POINTER(ctypes.c_void_p)
+    file = ctypes.c_void_p()
+    con.file_control("main", apsw.SQLITE_FCNTL_FILE_POINTER, ctypes.addressof(file))
+    methods = ctypes.cast(ctypes.cast(file, words)[0], words)
+    sync = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(methods[X_SYNC] or 0)
+    sync(file, apsw.SQLITE_SYNC_NORMAL)
+
+
+class Checkpointer:
+    """A thread that sleeps until the log has grown, then moves it into the file.
+
+    A log begins anew only if all of it has been moved when the next writer starts. A writer that
+    never rests writes on meanwhile, and the log would grow without end. So most of the log is moved
+    beside the writers, and the little that is left in a turn of its own.
+    """
+
+    def __init__(self, path: str, writer: apsw.Connection, gate: Gate, watch: FileWatch) -> None:
+        self._path = path
+        self._gate = gate
+        self._watch = watch
+        # No event: an interrupt inside `set` would leave the thread asleep.
+        self._due: SimpleQueue[None] = SimpleQueue()
+        self._is_due = False
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+        self._pages = 0
+        self._tried = 0
+        self.follow(writer)
+
+    def follow(self, writer: apsw.Connection) -> None:
+        """Hear of the commits of a connection."""
+        self._pages_min = LOG_BYTES_MIN // int(str(writer.pragma("page_size")))
+        writer.pragma("journal_size_limit", LOG_BYTES_MAX)
+        writer.set_wal_hook(self._after_commit)
+
+    def _after_commit(self, con: apsw.Connection, database: str, pages: int) -> int:
+        if pages < self._pages:
+            self._tried = 0  # The log has begun anew.
+        self._pages = pages
+        grown = pages - self._tried
+        is_large = grown >= self._pages_min or (grown >= TAIL_MAX and self._is_tight(pages))
+        if is_large and not self._is_due:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="worlddb-checkpoint", daemon=True
+                )
+                self._thread.start()
+            self._is_due = True
+            self._due.put(None)
+        return apsw.SQLITE_OK
+
+    def _is_tight(self, pages: int) -> bool:
+        """Return whether the disk is nearly full: the file needs as much room as its log has."""
+        try:
+            free = shutil.disk_usage(os.path.dirname(self._path)).free
+        except OSError:
+            return False
+        return free < 2 * pages * LOG_BYTES_MIN // self._pages_min
+
+    def _run(self) -> None:
+        con: apsw.Connection | None = None
+        try:
+            while not self._stopped:
+                self._due.get()
+                # A failed checkpoint loses nothing: the log stays, and a later commit asks again.
+                with suppress(apsw.Error, WorldDBError):
+                    self._watch.refuse_lost()  # A new connection would begin a new log.
+                    con = con or self._connect()
+                    if not self._stopped:
+                        self._move(con)
+                self._tried = self._pages
+                self._is_due = False
+        finally:
+            if con is not None:
+                con.close()
+
+    def _connect(self) -> apsw.Connection:
+        con = apsw.Connection(self._path)
+        con.set_busy_timeout(OTHERS_PATIENCE_MS)
+        return con
+
+    def _move(self, con: apsw.Connection) -> None:
+        """Move the log into the file, all of it if readers allow."""
+        # A connection that has read nothing does not know of the log, and would move nothing.
+        con.pragma("user_version")
+        for _ in range(ROUNDS_MAX):
+            _, moved = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            # SQLite waits for the disk only with the last page; here no writer waits with it.
+            sync_file(con)
+            if self._pages - moved <= TAIL_MAX:
+                with self._gate.tidying():
+                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+                return
+
+    def stop(self) -> None:
+        """End the thread; the last connection to close checkpoints what is left."""
+        self._stopped = True
+        self._due.put(None)
+        with suppress(RuntimeError):  # An interrupt may have come before the thread began.
+            if self._thread is not None:
+                self._thread.join(STOPPING_S_MAX)

@@ -2,15 +2,16 @@
 
 NodeTable  nodes and their notes (aliases, sources, metadata), read as of any commit
 TextIndex  the words of every node (FTS5); words come analysed, and are never FTS5 syntax
-BulkLoad   a load that puts off all indexes until its end
 """
 
 from __future__ import annotations
 
 import json
+import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from itertools import product
+from types import NoneType
 from typing import Any, NamedTuple
 
 import apsw
@@ -23,6 +24,7 @@ from worlddb.model.address import (
     ROOT_NAME,
     ROOT_TYPE,
     Id,
+    has_address,
     short_key,
     trusted_id,
 )
@@ -32,7 +34,6 @@ from worlddb.store.rows import (
     ROOT_ROW,
     AliasRow,
     BodyRow,
-    Head,
     NewNode,
     NewText,
     NodePlace,
@@ -44,17 +45,10 @@ from worlddb.store.rows import (
 from worlddb.store.sqlite.database_file import (
     FOREVER,
     IN,
+    WAY_OUT,
     JournalTable,
     SqlSession,
     among,
-)
-from worlddb.store.sqlite.node_verification import DAMAGE, first_damage, refuse_changed, sound_body
-from worlddb.store.sqlite.schema import (
-    DEFERRED_INDEXES,
-    INDEX_TEXTS,
-    USUAL_HASH_BYTES,
-    USUAL_MERGE,
-    guards,
 )
 
 _COLUMNS = f"""
@@ -67,6 +61,14 @@ _WORLD = (
     "SELECT row, id, state, type, name, content, created_at, parent, blind FROM nodes WHERE row "
 )
 _BODY = "SELECT row, id, type, parent, name, content, valid_from, valid_to FROM nodes "
+_ALIKE = """
+    SELECT k.value, n.row FROM carray(?1) k CROSS JOIN nodes n
+    WHERE n.row IN (
+        SELECT row FROM nodes WHERE content_key = k.value
+        ORDER BY created_at DESC, row DESC LIMIT ?2
+    ) AND (n.valid_to IS NULL OR n.valid_to > ?3)
+    ORDER BY n.created_at DESC, n.row DESC
+"""
 _KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The same in every store, but for its state."""
@@ -78,24 +80,13 @@ FILE_AGAIN = (
 
 COUNTED_MAX = 2_000
 """More nodes with a word than this are estimated: counting them all takes as long as a search."""
-BULK_HASH_BYTES = 64 << 20
-"""How much text FTS5 gathers during a load: one large segment instead of many small ones."""
-SORTING_CACHE_KIB = 2_000
-"""SQLite sorts in runs as large as its cache; runs that fit the processor's cache are faster."""
-BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
-"""Triggers that would run for each row of a load."""
-TEXTS_KEPT_MAX = 2_000_000
-"""How many texts a load keeps in memory; those beyond are read back from the nodes."""
-TEXTS_BATCH = 10_000
-"""How many texts are analysed at once: enough that handing them over costs nothing."""
-_BETWEEN = "\x1f"  # Stands between name and content; no word has it.
-_INSERT_BATCH = (
-    "INSERT INTO texts (rowid, name, content) SELECT ? + rowid - 1, "
-    "substr(value, 1, instr(value, char(31)) - 1), substr(value, instr(value, char(31)) + 1) "
-    "FROM carray(?)"
+DAMAGE = (ValueError, TypeError, AttributeError, OverflowError, struct.error, CorruptionError)
+"""What reading a damaged row raises. One flipped bit turns a number into a text or into nothing."""
+_BODY_TYPES = frozenset(
+    (int, bytes, str, parent, str, str, int, valid_to)
+    for parent, valid_to in product((int, NoneType), repeat=2)
 )
-"""Takes a whole batch as one value, so that SQLite reads it without stopping for Python."""
-
+"""What the fields of a body may be; SQLite checks them only when they are written."""
 Notes = dict[str, list[str]]  # The notes of one node by kind.
 
 
@@ -250,13 +241,15 @@ class NodeTable:
         wanted = list(rows)
         if not wanted:
             return
+        session = self._session
         past = self._journal.past(("node.valid_to", "node.parent"), wanted, known)
-        found = self._session.execute(
+        found = session.execute(
             f"{_BODY} WHERE row {IN} AND born <= ? ORDER BY row",
             (among(wanted), FOREVER if known is None else known),
         )
         try:
             for body in map(BodyRow._make, found):
+                session.node_rows[body.id] = body.row
                 if past:
                     body = body._replace(
                         parent=past.get(("node.parent", body.row), body.parent),
@@ -336,12 +329,11 @@ class NodeTable:
         """Return the newest `most` rows of each content key that have not ended by `now`."""
         self._session.need_index("nodes_content")
         # Ended ones count among the `most`: a text that is retired and said again stays cheap.
-        sql = (
-            "SELECT row FROM (SELECT row, valid_to FROM nodes WHERE content_key = ? "
-            "ORDER BY created_at DESC, row DESC LIMIT ?) WHERE valid_to IS NULL OR valid_to > ?"
-        )
-        found = (self._session.rows(sql, (key, most, now)) for key in dict.fromkeys(keys))
-        return [row for rows in found for row in rows]
+        wanted = list(dict.fromkeys(keys))
+        found: dict[int, list[int]] = {key: [] for key in wanted}
+        for key, row in self._session.execute(_ALIKE, (among(wanted), most, now)):
+            found[key].append(row)
+        return [row for rows in found.values() for row in rows]
 
     def twins(self, keys: Iterable[int], created_at: int, most: int) -> list[BodyRow]:
         """Return the last `most` nodes with one of these content keys and this time of creation."""
@@ -432,6 +424,7 @@ class NodeTable:
         self._journal.change("node", "parent", row, parent)
         session.execute("UPDATE edges SET world = ? WHERE source = ?", (parent, row))
         session.execute(FILE_AGAIN, (row,))
+        session.reached = None
         sql = "SELECT id FROM edges WHERE source = ? AND gone IS NULL"
         return [ident for (ident,) in session.execute(sql, (row,))]
 
@@ -452,6 +445,58 @@ class NodeTable:
 def _merged(texts: Iterable[str]) -> dict[str, Any]:
     """Return metadata as one mapping; what was written later wins."""
     return {key: value for text in texts for key, value in json.loads(text).items()}
+
+
+def sound_body(body: BodyRow) -> BodyRow:
+    """Return a body as it is.
+
+    Raises:
+        CorruptionError: a field is of another type than was written.
+    """
+    if tuple(map(type, body)) not in _BODY_TYPES:
+        raise _damaged(body.id, "cannot be read (a field is of another type than was written)")
+    return body
+
+
+def refuse_changed(found: Iterable[Any]) -> None:
+    """Refuse nodes (row, id, state, type, name, content, created_at, …, blind) that were changed.
+
+    An id is the hash of type, name, content, creation time and blind, so each read compares them.
+    Notes, validity and parents are no part of the address; `check` compares those with the journal.
+
+    Raises:
+        CorruptionError: the fields of a node do not hash to its id.
+    """
+    for _, ident, _, type_, name, content, created_at, *_, blind in found:
+        if not has_address(ident, type_, name, content, created_at, blind):
+            raise _damaged(ident, "is not what was written (its fields do not hash to its id)")
+
+
+def first_damage(session: SqlSession, rows: list[int], error: Exception) -> CorruptionError:
+    """Return the error for nodes of which a field cannot be read, naming the first of them."""
+    sql = (
+        "SELECT n.id, n.valid_from, n.valid_to, cast(n.type || n.name || n.content || "
+        "coalesce((SELECT group_concat(text) FROM notes WHERE node = n.row), '') AS BLOB) "
+        f"FROM nodes n WHERE n.row {IN} ORDER BY n.row"
+    )
+    for ident, valid_from, valid_to, texts in session.execute(sql, (among(rows),)):
+        try:
+            texts.decode()
+            from_micros(valid_from)
+            from_micros(valid_from if valid_to is None else valid_to)
+        except DAMAGE as damage:
+            return _damaged(ident, f"cannot be read ({damage})")
+    if isinstance(error, CorruptionError):
+        return error
+    return CorruptionError(f"a node cannot be read ({error}); {WAY_OUT}")
+
+
+def _damaged(ident: Any, what: str) -> CorruptionError:
+    name = ident.hex() if isinstance(ident, bytes) else repr(ident)
+    return CorruptionError(
+        f"node {name} {what}: the file was damaged or changed by another program; "
+        f"{WAY_OUT}, or open the store with verify_reads=False to see what is there"
+    )
 
 
 class TextIndex:
@@ -528,70 +573,3 @@ def _varints(body: bytes) -> list[int]:
             numbers.append(value)
             value = 0
     return numbers or [0]
-
-
-def _analysed(rows: Sequence[NewText]) -> tuple[int, tuple[str, ...]]:
-    """Return the first of consecutive rows, and the words of all of them."""
-    words = tuple([f"{indexed(name)}{_BETWEEN}{indexed_content(text)}" for _, name, text in rows])
-    return rows[0][0], words
-
-
-class BulkLoad:
-    """A load that drops the indexes which are cheaper to build once, and builds them at its end.
-
-    The transaction hides that from everybody else.
-    """
-
-    def __init__(self, session: SqlSession, head: Head) -> None:
-        # What is there already may be what is loaded again: its keys must be found.
-        kept = {name for name in ("nodes_key", "edges_key") if head.nodes > ROOT_ROW}
-        self.names = DEFERRED_INDEXES.keys() - kept
-        self._session = session
-        self._texts: list[NewText] = []
-        self._batches: list[Future[tuple[int, tuple[str, ...]]]] = []
-        self._texts_from = (session.one("SELECT max(row) FROM nodes", ()) or 0) + 1
-        for name in self.names:
-            session.execute(f"DROP INDEX {name}")
-        for name in BULK_GUARDS:
-            session.execute(f"DROP TRIGGER {name}")
-        self._tune(BULK_HASH_BYTES, 0)
-
-    def keep(self, rows: Iterable[NewText]) -> None:
-        """Keep texts in memory until the indexes are built."""
-        if len(self._texts) < TEXTS_KEPT_MAX:
-            self._texts.extend(rows)
-
-    def analyse(self, pool: Executor) -> None:
-        """Have the words analysed while SQLite builds indexes, which needs no Python."""
-        self._batches = [pool.submit(_analysed, batch) for batch in self._split()]
-
-    def _split(self) -> list[list[NewText]]:
-        texts = self._texts
-        return [texts[at : at + TEXTS_BATCH] for at in range(0, len(texts), TEXTS_BATCH)]
-
-    def build(self) -> None:
-        """Build what was put off; the load is over with it."""
-        session = self._session
-        session.deferred = None
-        usual = session.con.pragma("cache_size")
-        session.execute(f"PRAGMA cache_size = -{SORTING_CACHE_KIB}")
-        for name in DEFERRED_INDEXES:
-            if name in self.names:
-                session.execute(DEFERRED_INDEXES[name])
-        session.execute(f"PRAGMA cache_size = {usual}")
-        for name in BULK_GUARDS:
-            session.execute(guards()[name])
-        for batch in self._batches or map(_analysed, self._split()):
-            first, words = batch if isinstance(batch, tuple) else batch.result()
-            session.execute(_INSERT_BATCH, (first, apsw.carray(words)))
-        # What was too much to keep is read back from the nodes.
-        session.execute(INDEX_TEXTS, (self._texts_from + len(self._texts),))
-        self._tune(USUAL_HASH_BYTES, USUAL_MERGE)
-        # One segment on a high level: left on the lowest, the next few small writes would each
-        # wait while FTS5 merges itself into the whole load.
-        session.execute("INSERT INTO texts (texts) VALUES ('optimize')")
-
-    def _tune(self, hash_bytes: int, merge: int) -> None:
-        """Set how much text FTS5 gathers before it writes, and how eagerly it merges."""
-        for option, value in (("hashsize", hash_bytes), ("automerge", merge)):
-            self._session.execute("INSERT INTO texts (texts, rank) VALUES (?, ?)", (option, value))

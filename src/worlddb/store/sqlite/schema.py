@@ -16,7 +16,7 @@
     tokens     embeddings of the single words of a text, where a model has them (derived)
     lookups    keys of names, for finding who is there already; how far they go, the names of each
                world, and what was moved since (derived); behind row 0 of `lookups_reached` lie the
-               sums over the rows of all derived tables (table_sums.py)
+               sums over the rows of all derived tables (derived_tables.py)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
 An id is looked up by `key`, its first 8 bytes as an integer: a third of the index of 32 bytes.

@@ -13,6 +13,7 @@ import apsw
 
 from worlddb.model.inputs import commit_time
 from worlddb.store.rows import CommitRow, NewText
+from worlddb.store.sqlite.bulk_load import BulkLoad
 from worlddb.store.sqlite.database_file import JournalTable, SessionContext, SqlSession
 from worlddb.store.sqlite.derived_tables import (
     EmbeddingTables,
@@ -22,7 +23,7 @@ from worlddb.store.sqlite.derived_tables import (
     SetPagesWriter,
 )
 from worlddb.store.sqlite.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
-from worlddb.store.sqlite.node_table import BulkLoad, NodeTable, TextIndex
+from worlddb.store.sqlite.node_table import NodeTable, TextIndex
 from worlddb.store.sqlite.table_audit import TableScan
 from worlddb.store.sqlite.text_erasure import TextErasure
 

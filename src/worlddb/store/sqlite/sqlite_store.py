@@ -19,15 +19,9 @@ import apsw
 
 from worlddb.errors import StorageError
 from worlddb.store.interface import Migration
-from worlddb.store.sqlite.backup import (
-    OldStoreView,
-    copy_pages,
-    copy_to_new,
-    migrate_store,
-    refuse_bad_target,
-)
 from worlddb.store.sqlite.database_file import (
     MEMORY,
+    PAGE_BUDGET,
     SYNCHRONOUS,
     SessionContext,
     SqlSession,
@@ -42,20 +36,28 @@ from worlddb.store.sqlite.database_file import (
 )
 from worlddb.store.sqlite.derived_tables import (
     PageCache,
+    TableSums,
 )
-from worlddb.store.sqlite.file_locks import LOCKED_FILES, Checkpointer
-from worlddb.store.sqlite.file_watch import (
+from worlddb.store.sqlite.file_copy import (
+    OldStoreView,
+    copy_pages,
+    copy_to_new,
+    migrate_store,
+    refuse_bad_target,
+)
+from worlddb.store.sqlite.file_locks import LOCKED_FILES
+from worlddb.store.sqlite.gate import (
+    Checkpointer,
     FileWatch,
+    Gate,
     LostLogError,
-    make_private,
-    refuse_second_name,
+    function_of,
+    has_returned,
 )
-from worlddb.store.sqlite.gate import Gate, function_of, has_returned
-from worlddb.store.sqlite.page_budget import PAGE_BUDGET
+from worlddb.store.sqlite.private_files import make_private, refuse_second_name
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 from worlddb.store.sqlite.sqlite_session import SqliteReader, SqliteWriter
 from worlddb.store.sqlite.table_audit import edited_rows, lost_rows, lost_tables
-from worlddb.store.sqlite.table_sums import TableSums
 
 IDLE_READERS_MAX = 8
 """How many connections wait for the next reader; each has a page cache of its own."""

@@ -29,9 +29,8 @@ from worlddb.store.rows import (
     RegistrationScan,
 )
 from worlddb.store.sqlite.database_file import SqlSession
-from worlddb.store.sqlite.derived_tables import EMBEDDING_TABLES
+from worlddb.store.sqlite.derived_tables import EMBEDDING_TABLES, FORGET_SUMS, edited_tables
 from worlddb.store.sqlite.schema import INDEX_TEXTS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE, create
-from worlddb.store.sqlite.table_sums import FORGET_SUMS, edited_tables
 
 
 class TableScan:

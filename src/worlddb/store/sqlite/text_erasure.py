@@ -100,6 +100,7 @@ class TextErasure:
         self._session.execute("UPDATE models SET composed = 1, seq = -1")
         self._session.execute(f"DELETE FROM lookups WHERE node {IN}", (among(rows),))
         self._session.executemany(FILE_AGAIN, [(row,) for row in rows])
+        self._session.reached = None
 
 
 def _without_texts(metadata: str) -> str:

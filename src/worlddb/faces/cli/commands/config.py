@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
       worlddb config --json                    # the same, for a script
       WORLDDB_CONFIG=/dev/null worlddb config  # without your file
     """
-    from worlddb.faces.config import config_path, origins
+    from worlddb.faces.face_settings import config_path, origins
 
     found = origins(args)
     if wants_json(args):

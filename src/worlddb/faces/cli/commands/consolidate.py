@@ -88,7 +88,7 @@ def run_consolidate(args: argparse.Namespace) -> int:
 def _summarizer(args: argparse.Namespace) -> Summarizer | None:
     if args.summarizer == "extractive":
         return None
-    from worlddb.faces.config import chat_of, settings_from
+    from worlddb.faces.face_settings import chat_of, settings_from
     from worlddb.models.model_tasks import LlmSummarizer
 
     return LlmSummarizer(chat_of(settings_from(args)))

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _findings(args: argparse.Namespace) -> Iterator[DoctorFinding]:
     from worlddb.faces import diagnosis
-    from worlddb.faces.config import KINDS, config_path, origins, settings_from
+    from worlddb.faces.face_settings import KINDS, config_path, origins, settings_from
 
     settings = settings_from(args)
     secrets = [

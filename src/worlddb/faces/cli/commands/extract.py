@@ -73,7 +73,7 @@ def _extractor(args: argparse.Namespace) -> tuple[LlmExtractor | str, Chat | Non
     """
     from pathlib import Path
 
-    from worlddb.faces.config import chat_of, settings_from
+    from worlddb.faces.face_settings import chat_of, settings_from
 
     settings = settings_from(args)
     if not settings.llm_provider and args.prompt is None:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     # two threads takes thirty times as long as on one. Has to be set before numpy is loaded.
     for variable in ONE_THREAD:
         os.environ.setdefault(variable, "1")
-    from worlddb.faces.config import open_memory, settings_from
+    from worlddb.faces.face_settings import open_memory, settings_from
     from worlddb.faces.server_extra import require_server_extra
 
     require_server_extra("mcp")

@@ -68,7 +68,7 @@ def _models_dir(args: argparse.Namespace) -> Path:
     from pathlib import Path
 
     from worlddb.embed.embedder_catalog import default_models_dir
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
 
     given = settings_from(args).models_dir
     return Path(given) if given else default_models_dir()

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
       worlddb serve --tokens-file tokens.toml                                      # each token opens its own scopes
       worlddb serve --host 0.0.0.0 --tokens-file t.toml --allowed-host memory.lan  # for others, too
     """  # noqa: E501
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
     from worlddb.faces.http.access_tokens import access_of
     from worlddb.faces.server_extra import require_server_extra
 

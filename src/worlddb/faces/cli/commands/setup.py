@@ -156,7 +156,7 @@ def _remove(args: argparse.Namespace) -> int:
 
 def _entry(args: argparse.Namespace, client: McpClient) -> dict[str, Any]:
     from worlddb.faces.clients.client_catalog import http_entry, launch_command, stdio_entry
-    from worlddb.faces.config import settings_from
+    from worlddb.faces.face_settings import settings_from
 
     if args.http is not None:
         if args.user_id or getattr(args, "db", None):
@@ -169,7 +169,13 @@ def _entry(args: argparse.Namespace, client: McpClient) -> dict[str, Any]:
 
 def _variables(args: argparse.Namespace) -> dict[str, str]:
     """Return the variables for the entry: a client starts the server without this shell's."""
-    from worlddb.faces.config import FILE_VARIABLE, KINDS, config_path, origins, settings_from
+    from worlddb.faces.face_settings import (
+        FILE_VARIABLE,
+        KINDS,
+        config_path,
+        origins,
+        settings_from,
+    )
     from worlddb.faces.user_paths import IN_MEMORY
 
     settings = settings_from(args)

@@ -1,7 +1,6 @@
 // What changes the store: amend, retire, undo. Each says what it did and offers the way back.
-import { post } from "./api.js";
-import { attempt, notify, place } from "./parts.js";
-import { scopeOf } from "./api.js";
+import { post, scopeOf } from "./api.js";
+import { attempt, notify, place, save } from "./parts.js";
 
 /** Tell every page that the store has changed. */
 export function changed() {
@@ -37,5 +36,28 @@ export function retire(memories) {
     notify(memories.length === 1 ? "Retired: it is not found any more." : `${memories.length} memories retired.`, undoOf(...results));
     changed();
     return results;
+  });
+}
+
+export const isPinned = (memory) => Boolean((memory.metadata || {}).pinned);
+
+/** Pin a memory, or unpin it: what is pinned is always among what an agent is given first. */
+export function pin(memory) {
+  return attempt(async () => {
+    const what = isPinned(memory) ? "unpin" : "pin";
+    await post(`/v1/memories/${memory.id}/${what}`, here());
+    notify(what === "pin" ? "Pinned." : "Not pinned any more.", () => pin({ ...memory, metadata: { pinned: what === "pin" } }));
+    changed();
+  });
+}
+
+/** Remove the text of a memory for good; the receipt is saved as a file. */
+export function erase(memory) {
+  return attempt(async () => {
+    const receipt = await post("/v1/erase", { id: memory.id, ...here() });
+    save(`erased-${memory.id.slice(0, 8)}.json`, JSON.stringify(receipt, null, 1));
+    notify("Erased for good. The receipt was saved.");
+    changed();
+    return receipt;
   });
 }

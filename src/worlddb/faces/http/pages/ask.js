@@ -85,6 +85,15 @@ function WhyNot(props) {
     ${told && html`<p role="status">${told.text}</p>${told.hit && html`<${Hit} hit=${told.hit} rank=${told.rank} />`}`}`;
 }
 
+/** The very text that an agent's prompt gets, within a budget. */
+function PromptText({ query, scope, params }) {
+  const [most, setMost] = useState(500);
+  const page = useLoaded((signal) => post("/v1/context", { query, max_tokens: most, ...scope, ...clocksOf(params) }, signal), [query, most, params.scope, params.as_of, params.known_at]);
+  return html`<h2>What a prompt gets</h2>
+    <div class="bar"><label>at most <input type="number" min="20" max="20000" value=${most} onChange=${(event) => setMost(Number(event.target.value))} /> tokens</label></div>
+    <${Loaded} of=${page}>${(data) => (data.text ? html`<p class="small soft">${data.tokens} tokens, ${data.ids.length} memories, ${data.left_out} left out</p><pre tabindex="0">${data.text}</pre>` : html`<p class="soft">Nothing is remembered that fits.</p>`)}</${Loaded}>`;
+}
+
 function asCode(kind, query, options, scope) {
   const all = { query, ...options, ...scope };
   const python = Object.entries({ ...options, ...scope }).map(([name, value]) => `, ${name}=${value === true ? "True" : JSON.stringify(value)}`).join("");
@@ -130,5 +139,6 @@ export function Ask({ where, scope, stamp }) {
         <${Answer} title="Hits" query=${params.q} options=${left} scope=${scope} params=${params} stamp=${stamp} />
         ${params.two && html`<${Answer} title="Hits with the second settings" query=${params.q} options=${optionsOf("b", params)} scope=${scope} params=${params} stamp=${stamp} />`}
       </div>
+      <${PromptText} query=${params.q} scope=${scope} params=${params} />
       <${WhyNot} query=${params.q} options=${left} scope=${scope} params=${params} />`}`;
 }

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
 import { attempt, change, Chip, Empty, link, Loaded, notify, save, textOf, TextDialog, Time, useLoaded } from "./parts.js";
-import { amend, changed, retire, undoOf } from "./actions.js";
+import { amend, changed, isPinned, retire, undoOf } from "./actions.js";
 
 const TYPING_MS = 120; // Longer than between two keys, shorter than anybody would notice.
 const PAGE = 50;
@@ -24,12 +24,37 @@ export async function writeSample(scope) {
   for (const [at, text] of SAMPLE) await post("/v1/memories", { text, at, source: "sample data", ...scope });
 }
 
+/** Return the filter that the parameters of the page mean, or nothing. */
+function filterOf(params) {
+  const all = [];
+  if (params.tag) all.push({ tags: { $contains: params.tag } });
+  if (params.source) all.push({ source: { $contains: params.source } });
+  if (params.pinned) all.push({ pinned: true });
+  if (params.expiring) all.push({ expires_at: { $exists: true } });
+  if (params.since) all.push({ at: { $gte: params.since } });
+  return all.length ? { $and: all } : undefined;
+}
+
+function Filters({ params }) {
+  const text = (name, label) => html`<label>${label} <input size="9" value=${params[name] || ""} onChange=${(event) => change({ [name]: event.target.value.trim() })} /></label>`;
+  const box = (name, label) => html`<label><input type="checkbox" checked=${Boolean(params[name])} onChange=${(event) => change({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
+  return html`<div class="bar small">
+    <label>Type <select value=${params.type || ""} onChange=${(event) => change({ type: event.target.value })}>
+      <option value="">all</option>${["Memory", "Session", "Turn", "Fact", "Entity", "Summary"].map((type) => html`<option>${type}</option>`)}</select></label>
+    ${text("tag", "Tag")} ${text("source", "Source")}
+    <label>Since <input type="date" value=${params.since || ""} onChange=${(event) => change({ since: event.target.value })} /></label>
+    ${box("pinned", "pinned")} ${box("expiring", "expiring")} ${box("ended", "also ended")}
+  </div>`;
+}
+
 function Row({ one, chosen, onChoose, canWrite, onAmend, again }) {
   return html`<tr class=${one.retired ? "ended" : ""}>
     ${canWrite && html`<td class="tight"><input type="checkbox" aria-label=${`Choose: ${textOf(one).slice(0, 60)}`} checked=${chosen} onChange=${onChoose} /></td>`}
     <td class="text"><a href=${link("memory", one.id)} class="clamp">${textOf(one)}</a>
       ${one.type !== "Memory" && html`<${Chip}>${one.type}</${Chip}>`}
       ${one.retired && html`<${Chip} kind="warn">ended</${Chip}>`}
+      ${isPinned(one) && html`<${Chip} kind="good">pinned</${Chip}>`}
+      ${((one.metadata || {}).tags || []).map((tag) => html`<${Chip}>${tag}</${Chip}>`)}
       ${(one.maybe_outdated || []).length > 0 && html`<${Chip} kind="warn">maybe outdated</${Chip}>`}
       ${(one.conflicts || []).length > 0 && html`<${Chip} kind="bad">conflict</${Chip}>`}
       ${(one.superseded_by || []).length > 0 && html`<${Chip}>replaced</${Chip}>`}</td>
@@ -69,16 +94,17 @@ export function Memories({ where, access, scope, stamp }) {
 
   const filters = { types: params.type ? [params.type] : undefined, include_retired: params.ended ? true : undefined };
   const common = { ...scope, ...clocksOf(params), ...filters };
+  const filter = filterOf(params);
   const page = useLoaded(async (signal) => {
     setMore([]);
-    if (params.q) return { rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, ...common }, signal)).hits.map(asRow) };
-    const found = await get("/v1/memories", { ...common, limit: PAGE }, signal);
+    if (params.q) return { rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, where: filter, ...common }, signal)).hits.map(asRow) };
+    const found = await get("/v1/memories", { ...common, where: filter && JSON.stringify(filter), limit: PAGE }, signal);
     setCursor(found.next_cursor);
     return { rows: found.memories };
-  }, [params.q, params.scope, params.as_of, params.known_at, params.type, params.ended, stamp]);
+  }, [params.q, params.scope, params.as_of, params.known_at, params.type, params.ended, JSON.stringify(filter), stamp]);
 
   const next = () => attempt(async () => {
-    const found = await get("/v1/memories", { ...common, limit: PAGE, cursor });
+    const found = await get("/v1/memories", { ...common, where: filter && JSON.stringify(filter), limit: PAGE, cursor });
     setMore([...more, ...found.memories]);
     setCursor(found.next_cursor);
   });
@@ -99,12 +125,10 @@ export function Memories({ where, access, scope, stamp }) {
   return html`<h1>Memories</h1>
     <div class="bar">
       <input class="grow" type="search" ref=${box} placeholder="Search …  ( / )" aria-label="Search memories" value=${query} onInput=${(event) => setQuery(event.target.value)} />
-      <label>Type <select value=${params.type || ""} onChange=${(event) => change({ type: event.target.value })}>
-        <option value="">all</option>${["Memory", "Session", "Turn", "Fact", "Entity", "Summary"].map((type) => html`<option>${type}</option>`)}</select></label>
-      <label><input type="checkbox" checked=${Boolean(params.ended)} onChange=${(event) => change({ ended: event.target.checked ? "1" : "" })} /> also ended</label>
       ${canWrite && html`<button class="main" onClick=${() => setDialog({ kind: "add" })}>Add</button>`}
       <button onClick=${() => save("memories.json", JSON.stringify(rows, null, 2))} disabled=${!rows.length}>Export</button>
     </div>
+    <${Filters} params=${params} />
     ${picked.length > 0 && html`<div class="bar" role="status"><span>${picked.length} chosen</span>
       <button class="bad" onClick=${() => { retire(picked); setChosen(new Set()); }}>Retire them</button>
       <button onClick=${() => setChosen(new Set())}>Choose none</button></div>`}

@@ -1,8 +1,8 @@
 // One memory: its text with the names marked, what it replaced, what it conflicts with, its proof.
 import { html, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
-import { amend, retire } from "./actions.js";
-import { attempt, Chip, day, link, Loaded, notify, save, textOf, TextDialog, Time, useLoaded } from "./parts.js";
+import { amend, erase, isPinned, pin, retire } from "./actions.js";
+import { attempt, Chip, day, Dialog, link, Loaded, notify, save, textOf, TextDialog, Time, useLoaded } from "./parts.js";
 import { GraphOf } from "./graph.js";
 
 const CHAIN_MAX = 12; // Versions that are shown; more would not fit on a strip.
@@ -103,7 +103,8 @@ export function OneMemory({ where, access, scope, stamp }) {
     <h1>${memory.isName ? memory.name || memory.type : "Memory"} ${memory.retired && html`<${Chip} kind="warn">ended</${Chip}>`}</h1>
     <${Marked} text=${memory.text || textOf(memory)} edges=${near.edges.filter((edge) => edge.source === memory.id)} />
     <div class="bar">
-      ${canWrite && !memory.retired && !memory.isName && html`<button class="main" onClick=${() => setDialog("amend")}>Amend</button><button onClick=${() => retire([memory])}>Retire</button>`}
+      ${canWrite && !memory.retired && !memory.isName && html`<button class="main" onClick=${() => setDialog("amend")}>Amend</button><button onClick=${() => pin(memory)}>${isPinned(memory) ? "Unpin" : "Pin"}</button><button onClick=${() => retire([memory])}>Retire</button>`}
+      ${canWrite && !memory.isName && html`<button class="bad" onClick=${() => setDialog("erase")}>Erase</button>`}
       <a href=${link("ask", "", { q: (memory.text || memory.name || "").slice(0, 200) })}>Ask with this text</a>
       ${access.admin && html`<button onClick=${() => prove(memory)}>Save a proof</button>`}
       <button aria-expanded=${graph} onClick=${() => setGraph(!graph)}>${graph ? "Hide the graph" : "Show the graph"}</button>
@@ -113,6 +114,9 @@ export function OneMemory({ where, access, scope, stamp }) {
     ${chain.length > 1 && html`<h2>In time</h2><div class="strip" tabindex="0" role="group" aria-label="Versions in time">${chain.map((one) => html`<div class="card ${one.id === memory.id ? "chosen" : ""}" key=${one.id}>
       <div class="small soft">${day(one.valid_from)} – ${one.valid_to ? day(one.valid_to) : "now"}</div><a href=${link("memory", one.id)}>${textOf(one)}</a></div>`)}</div>`}
     <h2>Linked</h2><${Edges} memory=${memory} near=${near} />
+    ${dialog === "erase" && html`<${Dialog} title="Erase for good" onClose=${() => setDialog("")}>
+      <p>The text, what was derived from it, and its traces in the file are removed. This cannot be undone. The receipt is saved as a file.</p>
+      <div class="bar"><button class="bad" onClick=${async () => { if (await erase(memory)) location.hash = link("memories"); }}>Erase</button><button onClick=${() => setDialog("")}>Cancel</button></div></${Dialog}>`}
     ${dialog === "amend" && html`<${TextDialog} title="Amend a memory" hint="What is true instead" text=${memory.text} button="Amend"
       onDone=${async (text) => { const written = await amend(memory, text); if (written) { setDialog(""); location.hash = link("memory", written.id); } }} onClose=${() => setDialog("")} />`}`}</${Loaded}>`;
 }

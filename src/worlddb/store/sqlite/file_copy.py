@@ -1,4 +1,4 @@
-"""Backup: a store to a new file, and a copy back into the place of a store.
+"""File copy: a store to a new file, and a copy back into the place of a store.
 
 Both go through SQLite, page by page in one transaction: whoever has a file open keeps a sound one,
 logs that a crash left behind are dealt with, and what does not come to its end changes nothing.
@@ -27,7 +27,7 @@ from worlddb.store.sqlite.database_file import (
     refuse_bad_path,
     translated,
 )
-from worlddb.store.sqlite.file_watch import PartialFile, make_private
+from worlddb.store.sqlite.private_files import PartialFile, make_private
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION
 
 log = logging.getLogger(__name__)
