@@ -30,7 +30,7 @@ GROUPS = {
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
         *("Client", "AsyncMemory", "AsyncClient"),
     ],
-    "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof"],
+    "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof", "verify_history"],
     "Asking": [
         *("QueryBuilder", "QuerySpec", "TextMatch", "Subgraph", "Plan", "AsOf", "NOW"),
         *("Recall", "Hit", "LaneRank", "PathStep", "Outdated", "MaybeOutdated"),
@@ -56,7 +56,17 @@ GROUPS = {
     "Embedders": ["embedder_named", "Embedder"],
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
-        *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
+        *(
+            "Proposal",
+            "Conflict",
+            "Problem",
+            "Proof",
+            "Receipt",
+            "Verification",
+            "HistoryProof",
+            "Checkpoint",
+            "Limits",
+        ),
     ],
     "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],
 }

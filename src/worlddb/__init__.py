@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
     from worlddb.memory.memory import Memory
+    from worlddb.memory.recall_receipt import Verification
     from worlddb.memory.results import (
         CommitPage,
         ConflictPage,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
         Span,
         Summarizer,
     )
+    from worlddb.model.history_proof import Checkpoint, HistoryProof, verify_history
     from worlddb.model.inputs import Limits
     from worlddb.model.proof import Proof, verify_proof
     from worlddb.model.records import (
@@ -122,6 +124,7 @@ __all__ = [
     "Change",
     "Chat",
     "ChatSettings",
+    "Checkpoint",
     "Claim",
     "Client",
     "Commit",
@@ -155,6 +158,7 @@ __all__ = [
     "FileVersion",
     "Files",
     "FormatError",
+    "HistoryProof",
     "Hit",
     "Id",
     "Identity",
@@ -216,6 +220,7 @@ __all__ = [
     "Transaction",
     "Undone",
     "Usage",
+    "Verification",
     "Weights",
     "WorldDB",
     "WorldDBError",
@@ -224,6 +229,7 @@ __all__ = [
     "chat_from",
     "embedder_named",
     "open",
+    "verify_history",
     "verify_proof",
 ]
 
@@ -251,6 +257,7 @@ _NAMES_OF = {
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
+    "worlddb.memory.recall_receipt": "Verification",
     "worlddb.memory.results": (
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
         "PromptContext ProposalPage Proven Remembered Retired Scope ScopePage Soundness "
@@ -260,6 +267,7 @@ _NAMES_OF = {
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
     ),
+    "worlddb.model.history_proof": "Checkpoint HistoryProof verify_history",
     "worlddb.model.inputs": "Limits",
     "worlddb.model.proof": "Proof verify_proof",
     "worlddb.model.records": (

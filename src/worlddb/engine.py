@@ -22,6 +22,7 @@ from worlddb.view.visibility import wall_clock
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
     from worlddb.files.versioned_files import Files
+    from worlddb.model.history_proof import HistoryProof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +205,18 @@ class OpenStore:
             StorageError: the file exists already or cannot be written.
         """
         self.engine.store.backup(os.fspath(path))
+
+    def prove_history(self, since: int = 0) -> HistoryProof:
+        """Return a proof that nothing was rewritten up to commit `since`; `verify_history` checks.
+
+        Raises:
+            InvalidInputError: `since` is no commit number.
+            NotFoundError: there is no such commit.
+        """
+        from worlddb.audit.commit_log import prove_history
+
+        with self.engine.store.read() as reader:
+            return prove_history(reader, since)
 
     def clean(self) -> bool:
         """Rewrite the file without what was erased; return whether that is done. Copies the file.

@@ -24,7 +24,7 @@ from typing import Any
 
 import worlddb
 from crash.test_cut import lives, verify
-from crash.test_kill import Witness, doomed, lines_of
+from crash.test_kill import Witness, doomed, kill_crowd, lines_of
 from faces.http.serving import Answer, Process, Site
 
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
@@ -69,6 +69,21 @@ def kills(folder: Path, rounds: int, seed: int) -> Outcome:
             outcome.failures.append(f"kill {number}: {error!s:.200}")
             break
         outcome.count("acknowledged", acks)
+    return outcome
+
+
+def crowded_kills(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Kill a process of many writers that share commits: what any acknowledged is there."""
+    moments, outcome = random.Random(seed), Outcome()
+    for number in range(rounds):
+        outcome.tried += 1
+        acks, delay_s = moments.choice((1, 10, 30)), moments.uniform(0, 0.02)
+        try:
+            heard = kill_crowd(folder / "store.db", seed + number, acks, delay_s)
+        except AssertionError as error:
+            outcome.failures.append(f"kill {number}: {error!s:.200}")
+            break
+        outcome.count("acknowledged", heard)
     return outcome
 
 
@@ -338,6 +353,7 @@ def _any_call(site: Site, rng: random.Random) -> tuple[int, Answer]:
 
 TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "kills": (kills, 2, 750),
+    "crowded kills": (crowded_kills, 2, 200),
     "power cuts": (power_cuts, 2, 250),
     "live backups": (live_backups, 2, 270),
     "flipped bytes": (flipped_bytes, 25, 3_000),

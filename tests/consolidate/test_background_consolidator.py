@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from consolidate.stage import Noting, fact, open_store, summaries, world
+from patience import PATIENCE_S
 from worlddb import InvalidInputError, Message, ProviderError, WorldDB
 from worlddb.consolidate.background_consolidator import Background, BackgroundRun
 
-PATIENCE_S = 30
 NEVER_S = 1e9
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from consolidate.stage import DAY, Clock, fact, open_store, retire, world
+from patience import PATIENCE_S
 from worlddb import Id, InvalidInputError, NotFoundError, RecallSettings, Weights, WorldDB
 from worlddb.index.held_world import HeldWorlds
 from worlddb.model.retention import RetentionSettings, retention
@@ -181,11 +182,11 @@ def test_a_busy_store_keeps_counting_and_no_recall_waits(tmp_path: Path) -> None
         def keep() -> None:
             with db.transaction():
                 began.set()
-                end.wait(30)
+                end.wait(PATIENCE_S)
 
         holder = threading.Thread(target=keep)
         holder.start()
-        assert began.wait(30)
+        assert began.wait(PATIENCE_S)
         try:
             assert len(db.recall("apple")) == 1
             assert not db.engine.recalls.flush(timeout_s=0.01)

@@ -22,9 +22,9 @@ from typing import Any
 
 import worlddb
 
-LONGEST_S = 0.004  # Somewhat longer than one write takes: some rounds are not interrupted.
-LONGER_S = 0.03  # The same for a memory.
-SLOW_S = 5.0  # What takes so long after an interrupt has hung, and was saved by a time limit.
+SHARE = 2.0  # Times as long as the work takes: so some rounds are not interrupted.
+CLOSING_S = 0.004  # Somewhat longer than closing takes.
+SLOW_S = 30.0  # What takes so long after an interrupt has hung, and was saved by a time limit.
 CLOSE_EVERY = 8
 
 
@@ -39,12 +39,31 @@ class Trial:
         self.is_armed = False
         self.acknowledged = 0
         self.open()
+        self.longest_s = {body.__name__: self.time_of(body) * SHARE for body in self.bodies()}
         signal.signal(signal.SIGALRM, self.press)
+
+    def bodies(self) -> tuple[Callable[[], Any], ...]:
+        """Return what is interrupted."""
+        return self.write, self.in_same_function, self.remember
+
+    def time_of(self, body: Callable[[], Any]) -> float:
+        """Return how long something takes on this machine if nobody interrupts it."""
+
+        def once() -> float:
+            began = time.monotonic()
+            body()
+            return time.monotonic() - began
+
+        return min(once() for _ in range(3))
 
     def open(self) -> None:
         """Open the store."""
         self.memory = worlddb.Memory(
-            self.path, embedder="none", durability="normal", busy_timeout_s=2, user_id="ada"
+            self.path,
+            embedder="none",
+            durability="normal",
+            busy_timeout_s=2 * SLOW_S,
+            user_id="ada",
         )
         self.db = self.memory.db
 
@@ -54,7 +73,7 @@ class Trial:
             self.is_armed = False
             raise KeyboardInterrupt
 
-    def under_fire(self, body: Callable[[], Any], longest_s: float = LONGEST_S) -> bool:
+    def under_fire(self, body: Callable[[], Any], longest_s: float) -> bool:
         """Run `body` with an interrupt at some instant; return whether the interrupt came."""
         kept = len(self.kept)
         try:
@@ -132,7 +151,7 @@ class Trial:
 
     def close(self) -> None:
         """Interrupt a close, close again, and open again."""
-        self.under_fire(self.memory.close)
+        self.under_fire(self.memory.close, CLOSING_S)
         began = time.monotonic()
         try:
             self.memory.close()
@@ -145,8 +164,8 @@ class Trial:
     def run(self, rounds: int) -> dict[str, Any]:
         """Return what happened."""
         for number in range(rounds):
-            body = (self.write, self.in_same_function, self.remember)[number % 3]
-            if self.under_fire(body, LONGER_S if body == self.remember else LONGEST_S):
+            body = self.bodies()[number % 3]
+            if self.under_fire(body, self.longest_s[body.__name__]):
                 self.go_on()
             if number % CLOSE_EVERY == 0:
                 self.close()

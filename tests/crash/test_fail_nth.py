@@ -90,8 +90,8 @@ class Injector:
         real = SqliteStore.write
 
         @contextlib.contextmanager
-        def write(store: SqliteStore) -> Iterator[Any]:
-            with real(store) as writer:
+        def write(store: SqliteStore, *, together: bool = False) -> Iterator[Any]:
+            with real(store, together=together) as writer:
                 yield FailNth(writer, self.countdown)
 
         monkeypatch.setattr(SqliteStore, "write", write)

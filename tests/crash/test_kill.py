@@ -20,12 +20,16 @@ WRITER = Path(__file__).with_name("writer.py")
 ROUNDS = 26 if DEEP else 9
 FRESH_ROUNDS = 30 if DEEP else 10
 CHECKPOINT_PAGES = 300
+CROWD = Path(__file__).with_name("crowd.py")
+WRITERS = 12  # Threads that write at once: enough for several to wait while one commits.
 
 
 @contextlib.contextmanager
-def doomed(path: Path, seed: int) -> Iterator[subprocess.Popen[str]]:
+def doomed(
+    path: Path, seed: int, program: Path = WRITER, number: int = CHECKPOINT_PAGES
+) -> Iterator[subprocess.Popen[str]]:
     """Start a writer; it is dead for certain when the block ends."""
-    command = [sys.executable, str(WRITER), str(path), str(seed), str(CHECKPOINT_PAGES)]
+    command = [sys.executable, str(program), str(path), str(seed), str(number)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
         try:
             yield it
@@ -88,6 +92,27 @@ class Witness:
             assert log[-1].seq in (acknowledged, acknowledged + 1)
             assert db.check() == []
             self.head = log[-1].seq
+
+
+def kill_crowd(path: Path, seed: int, acks: int, delay_s: float) -> int:
+    """Kill many writers at once; all they acknowledged is there. Return how many that are."""
+    with doomed(path, seed, CROWD, WRITERS) as crowd:
+        said = lines_of(crowd.stdout)
+        heard = list(itertools.islice(said, acks))
+        assert len(heard) == acks, last_words(crowd)
+        time.sleep(delay_s)  # Not a wait for anything: the moment of death is what varies.
+        crowd.kill()
+        heard += said
+    with worlddb.open(path) as db:
+        log = {commit.seq: commit for commit in db.log()}
+        found = {seq: str(commit.hash) for seq, commit in log.items()}
+        assert {ack["seq"]: found.get(ack["seq"]) for ack in heard} == {
+            ack["seq"]: ack["hash"] for ack in heard
+        }
+        for ack in heard:
+            assert db.get(ack["id"]).known_from == log[ack["seq"]].time
+        assert db.check() == []
+    return len(heard)
 
 
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from patience import PATIENCE_S
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -61,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.seen.append(seen)
         answer = self.server.answer(seen)
         if answer.late:
-            self.server.over.wait(60)
+            self.server.over.wait(10 * PATIENCE_S)
             self.close_connection = True
             return
         self.send_response(answer.status)

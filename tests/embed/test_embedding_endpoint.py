@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from patience import PATIENCE_S, until
 from worlddb.embed.embedder import checked
 from worlddb.embed.embedding_endpoint import EmbeddingEndpoint, EndpointEmbedder
 from worlddb.errors import InvalidInputError, ProviderError
@@ -40,7 +41,7 @@ def data(value: Any, **more: Any) -> Answer:
 
 
 def at(server: Server, **options: Any) -> EndpointEmbedder:
-    settings: dict[str, Any] = {"model": "m", "backoff_s": 0.001, "timeout_s": 20.0} | options
+    settings: dict[str, Any] = {"model": "m", "backoff_s": 0.001, "timeout_s": PATIENCE_S} | options
     return EndpointEmbedder(EmbeddingEndpoint(base_url=f"{server.url}/v1", **settings))
 
 
@@ -193,7 +194,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
     with serving(in_turn(Answer(late=True))) as server:
         with pytest.raises(ProviderError, match=r"no answer: timed out \(tried 2 times\)"):
             checked(at(server, timeout_s=0.2, retries=1), ["a"], "query")
-        assert len(server.seen) == 2
+        until(lambda: len(server.seen) == 2)
 
 
 def test_a_server_that_lets_single_bytes_trickle_is_given_up() -> None:
@@ -224,7 +225,7 @@ def test_a_server_that_lets_single_bytes_trickle_is_given_up() -> None:
         with pytest.raises(ProviderError, match="timed out"):
             checked(EndpointEmbedder(endpoint), ["a"], "query")
         gone.set()
-        thread.join(30)
+        thread.join(PATIENCE_S)
 
 
 @pytest.mark.parametrize(

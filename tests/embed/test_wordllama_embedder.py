@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from patience import PATIENCE_S
 from thinning import examples
 from worlddb.embed import wordllama_embedder as wordllama
 from worlddb.embed.embedder import checked
@@ -166,7 +167,7 @@ def test_threads_share_one_model_that_is_loaded_once(monkeypatch: pytest.MonkeyP
         return load()
 
     def embed(number: int) -> np.ndarray:
-        begun.wait(30)
+        begun.wait(PATIENCE_S)
         return WordLlamaEmbedder().embed_documents([f"text {number % 2}"])
 
     monkeypatch.setattr(wordllama, "_loaded", None)

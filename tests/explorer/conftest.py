@@ -64,7 +64,7 @@ class Explorer:
 def watched(browser: Any, url: str, memory: Memory, **options: Any) -> Explorer:
     """Return a new page whose complaints are kept: errors, and what the policy has blocked."""
     page = browser.new_page(**options)
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(90_000)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
 

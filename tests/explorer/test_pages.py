@@ -205,6 +205,28 @@ def test_a_memory_shows_its_names_its_versions_and_its_graph(explorer: Explorer)
     explorer.page.wait_for_selector(".graph circle >> nth=1")
 
 
+def test_a_path_between_two_nodes_is_found_step_by_step(explorer: Explorer) -> None:
+    ends = [one.id for one in explorer.memory.list(user_id="ada") if "Project Falcon" in one.text]
+    explorer.open("worlds?scope=user%3Aada", "input[name=first]")
+    explorer.page.fill("input[name=first]", str(ends[0]))
+    explorer.page.fill("input[name=last]", str(ends[1]))
+    explorer.page.click("button:text-is('Find')")
+    explorer.page.wait_for_selector("ol.path li >> nth=1")
+    steps = explorer.page.locator("ol.path li").all_inner_texts()
+    assert "60k" in steps[0]
+    assert "40k" in steps[-1]
+
+
+def test_what_expires_soon_is_in_the_inbox_and_can_be_ended(explorer: Explorer) -> None:
+    explorer.memory.write("The guest code is 9931.", user_id="ada", ttl="5d")
+    explorer.memory.write("The gym pass is 7.", user_id="ada", ttl="90d")
+    explorer.open("inbox?scope=user%3Aada", "h2:has-text('Expiring soon (1)')")
+    explorer.page.click("button:text-is('End it now')")
+    explorer.page.wait_for_selector(".toast >> text=Retired")
+    assert "The guest code is 9931." not in texts(explorer.memory)
+    assert "The gym pass is 7." in texts(explorer.memory)
+
+
 def test_a_commit_is_shown_and_undone(explorer: Explorer) -> None:
     explorer.open("journal?scope=user%3Aada", "table")
     row = explorer.page.locator("tr", has=explorer.page.locator("td:text-is('4')")).first
@@ -231,6 +253,19 @@ def test_a_proof_is_verified_in_the_browser_alone(explorer: Explorer, tmp_path: 
     explorer.page.wait_for_selector(".chip.good >> text=valid")
     explorer.page.set_input_files("input[type=file]", str(bad))
     explorer.page.wait_for_selector("text=no valid proof")
+
+
+def test_a_history_is_verified_in_the_browser_alone(explorer: Explorer) -> None:
+    explorer.open("proof", "input[type=file]")
+    last = explorer.memory.prove_history().last.commit
+    proofs = [explorer.memory.prove_history(since).to_dict() for since in range(last + 1)]
+    forged = [json.loads(json.dumps(one)) for one in proofs]
+    for one in forged:
+        one["first"]["root_state"] = "ab" * 32
+    forged += [one | {"path": [*one["path"], "ab" * 32]} for one in proofs]
+    check = "async (all) => all.map((await import('/ui/proof.js')).verifyHistory)"
+    assert explorer.page.evaluate(check, proofs) == [True] * len(proofs)
+    assert explorer.page.evaluate(check, forged) == [False] * len(forged)
 
 
 def test_the_hash_of_the_browser_is_that_of_the_store(explorer: Explorer) -> None:

@@ -230,7 +230,7 @@ def test_where_no_terminal_is_a_line_comes_now_and_then(monkeypatch: pytest.Monk
     progress = Progress("asking", unit="questions", total=8, tells=True)
     progress.done = 2
     with progress:
-        assert log.written.wait(20)
+        assert log.written.wait(60)
     line, *_ = log.getvalue().splitlines()
     assert line.startswith("asking  [######..................]  25%  2 questions  ")
     assert "\r" not in log.getvalue()

@@ -118,7 +118,7 @@ def test_a_backup_taken_while_another_process_writes_is_sound(own: Sample, tmp_p
         writer = threading.Thread(target=write)
         writer.start()
         try:
-            assert wrote.wait(30)
+            assert wrote.wait(60)
             done = worlddb("backup", tmp_path / "copy.db", "--json", "--db", own.path)
         finally:
             stop.set()

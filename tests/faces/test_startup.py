@@ -66,7 +66,7 @@ def test_only_the_file_of_the_invoked_command_is_imported(arguments: list[str]) 
 def test_the_declared_calls_load_next_to_nothing() -> None:
     loaded = loaded_by("import worlddb.faces.calls")
     ours = {name for name in loaded if name.startswith("worlddb")}
-    parts = ("calls", "call_parts", "graph_calls", "pin_calls")
+    parts = ("calls", "call_parts", "graph_calls", "pin_calls", "retirement_calls")
     assert ours == {"worlddb", "worlddb.faces", *(f"worlddb.faces.{part}" for part in parts)}
     assert not loaded & (HEAVY | {"dataclasses", "argparse", "json"})
 
@@ -105,6 +105,7 @@ def test_every_command_file_is_listed_and_adds_its_commands() -> None:
             "recall": ["x"],
             "extract": ["--pending"],
             "eval": ["retrieval", "--data", "x"],
+            "test": ["x"],
             "amend": ["ab", "x"],
             "erase": ["ab"],
             "setup": ["cursor"],

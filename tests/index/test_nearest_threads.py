@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 
+from patience import PATIENCE_S as WAIT_S
+from patience import until
+from worlddb.index.hnsw import Graph
 from worlddb.index.nearest import Nearest, cosines
 from worlddb.index.vector_slots import ReadWriteLock
 
 from .vector_sets import clustered, numbers
 
 DIM = 12
-WAIT_S = 20
 
 
 @pytest.mark.parametrize("exact_below", [100, 5_000])
@@ -52,20 +55,27 @@ def test_readers_see_each_row_as_before_or_as_after_while_one_writer_puts(
     assert index.search(versions[1][7], 1)[0][0] == 7
 
 
-def test_searches_go_on_while_an_index_is_built_anew() -> None:
-    count = 6_000
+def test_searches_go_on_while_an_index_is_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 3_000
     index, vectors = Nearest(DIM, exact_below=100), clustered(count, DIM, 1)
     index.put(np.arange(200), vectors[:200])
+    begun, searched = threading.Event(), threading.Event()
+    build = Graph.build
+
+    def held(*given: Any) -> None:
+        begun.set()
+        build(*given)
+        assert searched.wait(WAIT_S)
+
+    monkeypatch.setattr(Graph, "build", held)
     writer = threading.Thread(target=index.build, args=(np.arange(count), vectors))
     writer.start()
-    during = 0
-    while writer.is_alive():
-        found = index.search(vectors[150], 1)
-        assert found[0][0] == 150
-        during += 1
+    assert begun.wait(WAIT_S)
+    for _ in range(20):
+        assert index.search(vectors[150], 1)[0][0] == 150
+    searched.set()
     writer.join()
-    assert during > 20
-    assert index.search(vectors[5_000], 1)[0][0] == 5_000
+    assert index.search(vectors[2_500], 1)[0][0] == 2_500
 
 
 def test_several_writers_take_turns() -> None:
@@ -86,16 +96,6 @@ def started(work: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Give other threads the processor until something is so."""
-    pause = threading.Event()
-    for _ in range(20_000):
-        if condition():
-            return
-        pause.wait(0.001)
-    raise AssertionError("did not happen")
 
 
 def test_readers_share_and_a_writer_is_alone() -> None:

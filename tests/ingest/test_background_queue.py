@@ -127,7 +127,8 @@ def test_a_failure_is_told_and_stops_nothing(queue: BackgroundQueue) -> None:
 
 
 @pytest.mark.usefixtures("restful")
-def test_closing_finishes_what_was_put_and_takes_no_more() -> None:
+def test_closing_finishes_what_was_put_and_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(later, "CLOSING_S_MAX", PATIENCE_S)
     queue, work = BackgroundQueue(), Work()
     for number, nodes in enumerate((ONE, TWO, THREE)):
         queue.put(number, nodes, work)
@@ -173,6 +174,8 @@ def test_looking_at_many_writes_at_once_proposes_the_same(tmp_path: Path) -> Non
 
 NEVER_CLOSED = """
 import sys, worlddb
+from worlddb.ingest import background_queue
+background_queue.CLOSING_S_MAX = 60
 db = worlddb.open(sys.argv[1], durability="normal", embedder="none")
 with db.transaction() as tx:
     for name in sys.argv[2:]:

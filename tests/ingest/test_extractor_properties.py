@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 
 import pytest
@@ -233,23 +234,34 @@ def test_reading_takes_time_in_proportion_to_the_text(kind: str) -> None:
     draft = extractor.extract(long, AT)
     if kind in ("prose", "many names", "names"):
         assert len(draft.nodes) > 1
-    once = min(_seconds(extractor, short) for _ in range(3))
-    # Four times the text; a quadratic reader would take sixteen times as long.
-    assert any(_seconds(extractor, long) < 8 * once + 0.002 for _ in range(3))
+
+    def is_linear() -> bool:
+        # Four times the text; a quadratic reader would take sixteen times as long.
+        return _seconds(extractor, long) < 8 * _seconds(extractor, short) + 0.002
+
+    assert any(is_linear() for _ in range(10))
 
 
 def test_a_message_of_forty_words_takes_a_fraction_of_a_millisecond() -> None:
-    """Budget: 300 µs on a quiet machine; the bound leaves room for a busy one."""
+    """Budget: what a loop over ten thousand numbers takes; the bound leaves room for noise."""
     text = (
         "Last Friday I had lunch with my manager Sarah Chen at Golden Gate Park, and she told me"
         " that Google wants to open an office in Lisbon next year. My dog Max ran after a squirrel."
     )
     extractor, messages = RulesExtractor(), [Message(text=text)]
-    best = min(_seconds(extractor, messages) for _ in range(200))
-    assert best < 0.001
+
+    def is_quick() -> bool:
+        loop = min(_taken(lambda: sum(n * n for n in range(10_000))) for _ in range(50))
+        return min(_seconds(extractor, messages) for _ in range(50)) < 3 * loop
+
+    assert any(is_quick() for _ in range(10))
 
 
 def _seconds(extractor: RulesExtractor, messages: list[Message]) -> float:
+    return _taken(lambda: extractor.extract(messages, AT))
+
+
+def _taken(work: Callable[[], object]) -> float:
     began = time.process_time()
-    extractor.extract(messages, AT)
+    work()
     return time.process_time() - began

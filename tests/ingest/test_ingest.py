@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import worlddb
+from patience import PATIENCE_S
 from worlddb import (
     AsOf,
     Draft,
@@ -22,6 +23,7 @@ from worlddb import (
     NotFoundError,
     WorldDB,
 )
+from worlddb.ingest import background_queue
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -333,7 +335,8 @@ def test_looking_again_happens_in_the_background_and_can_be_seen(db: WorldDB) ->
     assert [item.edge for item in seen.proposals] == [item.edge for item in db.proposals()]
 
 
-def test_closing_waits_for_the_background(tmp_path: Path) -> None:
+def test_closing_waits_for_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_queue, "CLOSING_S_MAX", PATIENCE_S)
     path = tmp_path / "b.db"
     with worlddb.open(path) as db:
         with db.transaction() as tx:

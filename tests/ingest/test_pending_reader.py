@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S, until
 from worlddb import Memory
 from worlddb.errors import RejectedError
 from worlddb.ingest import pending_reader
 from worlddb.ingest.extractors import RulesExtractor
 
 TEXT = "My friend Sarah Chen moved to Oslo, where she met Tom Berg. She likes it there."
-DEADLINE_S = 30
 Read = RulesExtractor.extract
 
 
@@ -30,13 +30,7 @@ def open_it(path: Path | str, **options: Any) -> Memory:
 
 
 def wait_until_read(memory: Memory) -> None:
-    pause, end = threading.Event(), threading.Event()
-    timer = threading.Timer(DEADLINE_S, end.set)
-    timer.start()
-    while memory.db.pending() and not end.is_set():
-        pause.wait(0.005)
-    timer.cancel()
-    assert memory.db.pending() == []
+    until(lambda: memory.db.pending() == [])
 
 
 def test_what_waits_and_what_will_wait_is_read(tmp_path: Path) -> None:
@@ -68,18 +62,20 @@ def test_closing_does_not_wait_for_a_text_that_is_being_read(
 
     def slow(self: RulesExtractor, *args: Any) -> Any:
         reads.set()
-        assert goes_on.wait(DEADLINE_S)
+        assert goes_on.wait(PATIENCE_S)
         return Read(self, *args)
 
     monkeypatch.setattr(RulesExtractor, "extract", slow)
     monkeypatch.setattr(pending_reader, "STOP_S_MAX", 0.001)
+    others = threading.enumerate()
     with open_it(tmp_path / "m.db") as memory:
         memory.write(TEXT, user_id="ada")
         memory.read_pending()
-        assert reads.wait(DEADLINE_S)
-    [thread] = [one for one in threading.enumerate() if one.name == "worlddb-extract"]
+        assert reads.wait(PATIENCE_S)
+    named = [one for one in threading.enumerate() if one.name == "worlddb-extract"]
+    [thread] = [one for one in named if one not in others]
     goes_on.set()
-    thread.join(DEADLINE_S)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     with open_it(tmp_path / "m.db") as memory:
         assert len(memory.db.pending()) == 1
@@ -101,6 +97,5 @@ def test_a_text_that_cannot_be_read_is_tried_once(monkeypatch: pytest.MonkeyPatc
         memory.write(TEXT, user_id="ada")
         memory.write(f"{TEXT} So it is.", user_id="ada")
         memory.read_pending()
-        while len(memory.db.pending()) > 1 or memory.db.pending()[0].attempts == 0:
-            threading.Event().wait(0.005)
+        until(lambda: [one.attempts for one in memory.db.pending()] == [1])
     assert tries == [TEXT, f"{TEXT} So it is."]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
 import worlddb
+from patience import until
 from worlddb import InvalidInputError, Memory, NotFoundError, RejectedError
 
 JAN, FEB, MAR = (f"2026-0{month}-01T10:00:00Z" for month in (1, 2, 3))
@@ -202,9 +202,8 @@ def test_the_list_can_be_of_some_types(memory: Memory) -> None:
 def test_the_consolidator_runs_in_the_background_until_the_memory_is_closed() -> None:
     memory = Memory(":memory:", embedder="none", recluster="off", consolidate_every_s=3_600)
     assert memory.background is not None
-    deadline = time.monotonic() + 30
-    while not memory.background.runs and time.monotonic() < deadline:
-        time.sleep(0.01)
+    runs = memory.background.runs
+    until(lambda: runs)
     assert memory.background.runs[0].error is None
     assert memory.background.is_running
     memory.close()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from patience import PATIENCE_S
 from worlddb.models.chat_client import Chat, ChatSettings
 
 KEY = "sk-very-secret-0123"
@@ -101,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _fail(self, fault: Fault) -> None:
         if fault.late:
-            self.server.over.wait(60)
+            self.server.over.wait(10 * PATIENCE_S)
         elif fault.reset:
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -174,4 +175,4 @@ def in_turn(*answers: Answer) -> Model:
 def chat_at(server: Endpoint, **options: Any) -> Chat:
     """Return a client of the server, quick to try again."""
     usual: dict[str, Any] = {"provider": "openai", "model": "m", "backoff_s": 0.001}
-    return Chat(ChatSettings(base_url=server.url, **(usual | {"timeout_s": 20.0} | options)))
+    return Chat(ChatSettings(base_url=server.url, **(usual | {"timeout_s": PATIENCE_S} | options)))

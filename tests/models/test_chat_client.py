@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE_S, until
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.models.chat_client import (
     PROVIDERS,
@@ -185,7 +186,7 @@ def test_a_silent_server_is_given_up() -> None:
     with serving(in_turn(Fault(late=True))) as server:
         with pytest.raises(ProviderError, match=r"timed out \(tried 2 times\)"):
             chat_at(server, timeout_s=0.2, retries_max=1)(SAID)
-        assert len(server.seen) == 2
+        until(lambda: len(server.seen) == 2)
 
 
 @pytest.mark.parametrize("provider", DIALECTS)
@@ -256,7 +257,7 @@ def test_no_more_than_so_many_requests_run_at_once() -> None:
 
     def model(_: Seen) -> Answer:
         arrived.release()
-        release.wait(30)
+        release.wait(PATIENCE_S)
         return "ok"
 
     with serving(model) as server:
@@ -264,10 +265,10 @@ def test_no_more_than_so_many_requests_run_at_once() -> None:
         threads = [threading.Thread(target=chat, args=(SAID,)) for _ in range(6)]
         for thread in threads:
             thread.start()
-        assert arrived.acquire(timeout=30)
-        assert arrived.acquire(timeout=30)
+        assert arrived.acquire(timeout=PATIENCE_S)
+        assert arrived.acquire(timeout=PATIENCE_S)
         # Both are held, so a third can only come if nothing keeps it back.
-        assert not arrived.acquire(timeout=0.5)
+        assert not arrived.acquire(timeout=0.2)
         release.set()
         for thread in threads:
             thread.join()

@@ -184,6 +184,20 @@ def test_a_chain_follows_the_latest_fact(memory: Memory) -> None:
 # -- inside a world --------------------------------------------------------------------------------
 
 
+def test_a_text_gives_nothing_to_one_that_opens_like_it(memory: Memory) -> None:
+    old, new = (f"The patron saint of Orlowo is {saint}." for saint in ("Roch", "Barbara"))
+    for number, text in enumerate((old, new)):
+        memory.write(text, at=datetime(2024, 1, 1 + number, tzinfo=UTC))
+    answer = memory.recall("Who is the patron saint of Orlowo?", k=5)
+    assert [hit.node.content for hit in answer][:2] == [new, old]
+    assert all(hit_with(answer, text).weighed["spread"] == 0 for text in (old, new))
+
+
+def test_a_name_inside_what_a_text_opens_with_is_not_that_text(db: WorldDB) -> None:
+    fact(db, "The harbour of Lower Castle is small.")
+    assert found(db.recall("Who is the mayor of Lower Castle?", settings=BY_NAME)) == []
+
+
 def test_no_way_leads_through_a_node_outside_the_world(db: WorldDB) -> None:
     mine = fact(db, "", type="Scope", name="mine")
     ada = fact(db, "", type="Entity", name="Ada", parent=mine)

@@ -52,6 +52,15 @@ def test_many_updates_in_one_store_do_not_mix() -> None:
     assert marked == {}
 
 
+def test_what_is_said_of_two_names_answers_for_neither() -> None:
+    with Memory(":memory:", embedder="none") as memory:
+        memory.write("The capital of Italy is Rome.", at=EARLY)
+        memory.write("The capital of Romania is Bucharest.", at=LATE)
+        found = memory.recall("What is the capital of Japan?")
+    assert len(found) == 2
+    assert not any(hit.maybe_outdated for hit in found)
+
+
 def test_the_older_answer_stays_and_names_the_newer() -> None:
     found = asked(
         "The alarm code is 2204.", "The alarm code is 7719 now.", "What is the alarm code?"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import worlddb
+from patience import PATIENCE_S
 
 CHILD = Path(__file__).with_name("child.py")
-PATIENCE_S = 60
 
 
 class Child:

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 import worlddb
+from patience import PATIENCE_S
 
 from .processes import commit_one, picture
-
-PATIENCE_S = 30
 
 
 @contextmanager
@@ -144,7 +143,7 @@ def test_readers_see_both_of_a_pair_or_neither(any_db: worlddb.WorldDB) -> None:
             stop.set()
 
     def read(name: str, call: Callable[[], None]) -> None:
-        while not stop.is_set():
+        while not stop.is_set() or name not in rounds:
             call()
             rounds[name] = rounds.get(name, 0) + 1
 
@@ -208,7 +207,7 @@ def test_in_memory_a_reader_waits_for_the_writer_and_then_sees_it_all() -> None:
 
 def test_a_reader_gets_its_turn_although_the_writer_never_pauses(path: Path) -> None:
     for place in (path, ":memory:"):
-        with worlddb.open(place, busy_timeout_s=2) as db, ThreadPoolExecutor(1) as pool:
+        with worlddb.open(place, busy_timeout_s=PATIENCE_S) as db, ThreadPoolExecutor(1) as pool:
             stop = threading.Event()
 
             def write(db: worlddb.WorldDB = db, stop: threading.Event = stop) -> None:

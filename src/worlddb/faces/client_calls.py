@@ -21,7 +21,14 @@ from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.remote_caller import RemoteCaller
 
 THREADS = 8  # Calls of one async program at a time; more would wait for the store or the server.
-MEMORY_ONLY = ("accept_merge", "reject_merge", "undo_merge", "warm", "read_pending")
+MEMORY_ONLY = (
+    "accept_merge",
+    "reject_merge",
+    "undo_merge",
+    "warm",
+    "read_pending",
+    "verify_receipt",
+)
 """Methods of Memory that no server offers by a call of their own."""
 
 

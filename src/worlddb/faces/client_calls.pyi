@@ -12,6 +12,7 @@ from worlddb.ingest.identity_change import Split
 from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.memory import Memory
 from worlddb.memory.memory_marks import Ttl
+from worlddb.memory.recall_receipt import Verification
 from worlddb.memory.results import (
     CommitPage,
     ConflictPage,
@@ -29,6 +30,7 @@ from worlddb.memory.results import (
 )
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.model.drafts import Extractor
+from worlddb.model.history_proof import HistoryProof
 from worlddb.model.inputs import Instant
 from worlddb.model.records import Diff, Edge, Identity, ScopeIds, ScopeKind
 from worlddb.ontology.declared_types import EdgeDeclaration
@@ -86,6 +88,7 @@ class Client:
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
     def context(
@@ -203,6 +206,7 @@ class Client:
     ) -> Undone: ...
     def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
     def prove(self, id: bytes | str) -> Proven: ...
+    def prove_history(self, since: int = 0) -> HistoryProof: ...
     def check(self) -> Soundness: ...
     def consolidate(
         self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]
@@ -284,6 +288,7 @@ class AsyncMemory:
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
     async def context(
@@ -401,6 +406,7 @@ class AsyncMemory:
     ) -> Undone: ...
     async def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
     async def prove(self, id: bytes | str) -> Proven: ...
+    async def prove_history(self, since: int = 0) -> HistoryProof: ...
     async def check(self) -> Soundness: ...
     async def consolidate(
         self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]
@@ -424,6 +430,13 @@ class AsyncMemory:
     async def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
     async def warm(self) -> None: ...
     async def read_pending(self) -> None: ...
+    async def verify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        public_key: bytes | str | None = None,
+        again: bool = True,
+    ) -> Verification: ...
 
 class AsyncClient:
     calls: Client
@@ -472,6 +485,7 @@ class AsyncClient:
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
     async def context(
@@ -589,6 +603,7 @@ class AsyncClient:
     ) -> Undone: ...
     async def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
     async def prove(self, id: bytes | str) -> Proven: ...
+    async def prove_history(self, since: int = 0) -> HistoryProof: ...
     async def check(self) -> Soundness: ...
     async def consolidate(
         self, *, min_age: float = 0, dry_run: bool = False, **scope: Unpack[ScopeIds]

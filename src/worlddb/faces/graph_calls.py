@@ -386,6 +386,27 @@ def _proof_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
             path="/v1/prove/{id}",
             command="prove",
         ),
+        Call(
+            name="prove_history",
+            title="Prove the history",
+            summary="Prove that nothing was rewritten since a commit",
+            help="Return the log heads of a commit and of now, and a proof that connects them.",
+            parameters=(
+                Parameter(
+                    name="since",
+                    type="whole",
+                    default=0,
+                    least=0,
+                    positional=True,
+                    help="The earlier commit's number.",
+                ),
+            ),
+            result="HistoryProof",
+            effect="read",
+            method="GET",
+            path="/v1/prove_history",
+            command="prove",
+        ),
     )
 
 

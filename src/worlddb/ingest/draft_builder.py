@@ -68,6 +68,7 @@ class DraftBuilder:
         self._perhaps: dict[str, Entity] = {}  # by the key of the name
         self._dates: dict[str, Spans] = {}
         self._edges: dict[tuple[str, str, str], _Edge] = {}
+        self._relations: dict[tuple[str, str, str], tuple[Span, ...]] = {}
         self._shared: dict[str, set[str]] = {}
         self._parts: dict[str, dict[str, Entity]] = {}
         for name in self._speakers:
@@ -141,6 +142,11 @@ class DraftBuilder:
         span = self.note(turn, owner, start, end)
         self._edge(entity.key, owner.key, role, span, {"relation": role})
 
+    def state(self, type_: str, source: Entity, target: Entity, span: Span) -> None:
+        """Record an edge that a message states between two entities; the first time counts."""
+        if source is not target:
+            self._relations.setdefault((type_, source.key, target.key), (span,))
+
     def claim(
         self, turn: ReadMessage, subject: Entity, said: dict[str, Any], start: int, end: int
     ) -> None:
@@ -184,6 +190,16 @@ class DraftBuilder:
                 spans=tuple(edge.spans.values()),
             )
             for (source, target, _), edge in self._edges.items()
+        ]
+        edges += [
+            DraftEdge(
+                type=type_,
+                source=source,
+                target=target,
+                metadata={"span": [spans[0].start, spans[0].end], "text": spans[0].text},
+                spans=spans,
+            )
+            for (type_, source, target), spans in self._relations.items()
         ]
         return tuple(nodes), tuple(edges)
 

@@ -4,7 +4,7 @@
 
     verbatim   a Memory, or a Session of Turns
     rules      the same, and what a language reader surely reads in it: entities with their
-               aliases and relations, dates, claims
+               aliases and relations, dates, claims, causes, order and kinds
 
 The rules collect over all messages in a `DraftBuilder`: one node for one name, one edge for one
 pair, each with the spans it was read from. There is no model, store or clock here.
@@ -263,7 +263,9 @@ class RulesExtractor:
     R6  What a message claims of somebody is on an edge to them, with the sentence as its span.
     R7  Two claims of one message that exclude each other are none; what a message says to be over
         by its end is over, and no more.
-    R8  The time is linear in the text, so `chars_max` bounds the time that a write may take.
+    R8  A relation between two names ("the Great Storm caused the Severn Flood") is an edge of its
+        type, since the message was said.
+    R9  The time is linear in the text, so `chars_max` bounds the time that a write may take.
     """
 
     name = "rules"
@@ -339,6 +341,9 @@ class RulesExtractor:
             mentions = [each for each in mentions if each.start >= title.end]
         namings = reader.namings(turn.plain, mentions, spoken) if mentions else []
         entities = _read_names(builder, turn, mentions, namings)
+        for stated in reader.relations(turn.plain, mentions):
+            ends = entities[stated.source], entities[stated.target]
+            builder.state(stated.type, *ends, turn.span(stated.start, stated.end))
         opening = _subject(turn, mentions, title)
         if opening is not None:
             first = mentions[opening]

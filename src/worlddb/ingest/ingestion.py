@@ -194,9 +194,14 @@ class Ingestion:
         with self.store.read() as reader:
             yield reader
 
-    def transact(self, actor: str) -> AbstractContextManager[Transaction]:
-        """Open a write transaction."""
-        return transact(self.store, self.registry, actor=actor, bulk=False, limits=self.limits)
+    def transact(
+        self, actor: str, *, together: bool = False
+    ) -> AbstractContextManager[Transaction]:
+        """Open a write transaction; `together` with those that wait, see `transact`."""
+        limits = self.limits
+        return transact(
+            self.store, self.registry, actor=actor, bulk=False, limits=limits, together=together
+        )
 
     def draft(
         self,
@@ -269,10 +274,10 @@ class Ingestion:
         refused: dict[Relation, str] = {}
         while True:
             try:
-                with self.transact(request.actor) as tx:
+                with self.transact(request.actor, together=True) as tx:
                     if tx.follows != plan.commit:
-                        with self.store.read() as reader:
-                            plan = prepare(reader, request, self.clock(), before=plan)
+                        # By the transaction: commits before it may still be on their way.
+                        plan = prepare(tx.reader, request, self.clock(), before=plan)
                     outcome = apply(tx, plan, self.names, refused)
             except RefusedRelationError as error:
                 refused[error.relation] = error.reason  # One fewer at each turn.

@@ -1,6 +1,6 @@
 """Language reader: what the extractor asks of a language, and the values it gets back.
 
-    text ──plain──▶ mentions ──▶ namings (roles, aliases, the speaker's own name)
+    text ──plain──▶ mentions ──▶ namings (roles, aliases, the speaker's own name), relations
               ├───▶ dates
               └───▶ claims
 
@@ -72,6 +72,16 @@ class Self(NamedTuple):
 Naming = Role | Same | Alias | Self
 
 
+class StatedRelation(NamedTuple):
+    """An edge of a type between two mentions, by number; `start` to `end` states it."""
+
+    type: str
+    source: int
+    target: int
+    start: int
+    end: int
+
+
 class Dated(NamedTuple):
     """A date from `start` to `end` of a text: its name, its first and its last day."""
 
@@ -130,6 +140,9 @@ class LanguageReader(Protocol):
 
     def namings(self, plain: str, mentions: Sequence[Mention], speakers: Set[str]) -> list[Naming]:
         """Return what a text says of its mentions: who they are, what else they are called."""
+
+    def relations(self, plain: str, mentions: Sequence[Mention]) -> list[StatedRelation]:
+        """Return what a text surely says of how its mentions hang together."""
 
     def dates(self, plain: str, said: date) -> list[Dated]:
         """Return the dates that a text surely means, seen from the day it was said."""

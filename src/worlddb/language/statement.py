@@ -323,6 +323,8 @@ def answers_anew(old: Statement, new: Statement, asked: Statement) -> bool:
     wanted = asked.topic & old.topic
     if not wanted or not new.is_so or not new.owners <= old.topic | asked.topic:
         return False
+    if _is_of_another(old, new):
+        return False
     if new.is_end and _is_over(old, new, asked):
         return True
     lost = wanted - new.topic
@@ -340,6 +342,18 @@ def answers_anew(old: Statement, new: Statement, asked: Statement) -> bool:
     elif new.is_change:
         usual |= new.openings | frozenset(clause[-1:] if new.values.isdisjoint(clause) else ())
     return usual.issuperset(clause) or any(_SPACELESS.search(stem) for stem in wanted)
+
+
+def _is_of_another(old: Statement, new: Statement) -> bool:
+    """Return whether two statements say the same of two names: the capital of Italy, of Japan."""
+    size = _common(old.words, new.words)
+    if not any(map(_is_topical, old.words[:size])):
+        return False
+    rests = old.words[size:], new.words[size:]
+    return all(
+        rest[:1] and rest[0] in said.named and not COPULAS.isdisjoint(rest)
+        for said, rest in zip((old, new), rests, strict=True)
+    )
 
 
 def _is_over(old: Statement, new: Statement, asked: Statement) -> bool:

@@ -328,6 +328,7 @@ class Memory(ScopedGraph):
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall:
         """Return what is remembered about `query`, best first, each hit with its reasons.
@@ -344,14 +345,21 @@ class Memory(ScopedGraph):
         place of the details it was derived from, and summaries come before the rest.
 
         The result and each hit have a `confidence`, the probability that they hold an answer. With
-        `min_confidence`, hits below it are left out.
+        `min_confidence`, hits below it are left out. With `receipt` the answer has a signed
+        receipt, which `verify_receipt` checks.
 
         Raises:
             InvalidInputError: an empty or huge question, or an argument is wrong.
             RejectedError: the scope is outside the bounds of this memory.
             ProviderError: the embedder failed or is missing.
+            StorageError: the key for receipts cannot be made or read.
         """
-        return self._reader.recall(
+        recall = self._reader.recall
+        if receipt:
+            from worlddb.memory.recall_receipt import receipted
+
+            recall = receipted(self._reader)
+        return recall(
             query or "",
             names=names,
             k=k,

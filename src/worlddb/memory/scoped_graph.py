@@ -63,6 +63,8 @@ from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
+    from worlddb.memory.recall_receipt import Verification
+    from worlddb.model.history_proof import HistoryProof
 
 Decision = Literal["accept", "reject", "undo"]
 STATUS_AFTER: dict[Decision, ProposalStatus] = {
@@ -412,6 +414,28 @@ class ScopedGraph:
                 changes=tuple(one for one in found.changes if sees_change(view, one)),
             )
 
+    def verify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        public_key: bytes | str | None = None,
+        again: bool = True,
+    ) -> Verification:
+        """Check the signature of a recall's receipt, ask its question again as of then, compare.
+
+        `public_key` is the key that must have signed it, as 32 bytes or 64 hex digits; by default
+        the key of this store. With `again=False` only the signature is checked.
+
+        Raises:
+            FormatError: it is no receipt.
+            InvalidInputError: the receipt has no question to ask again, or the key is no key.
+            RejectedError: its scope is outside the bounds of this memory.
+            StorageError: the key of the store cannot be read.
+        """
+        from worlddb.memory.recall_receipt import verified
+
+        return verified(self.db, self._scopes, receipt, public_key, again)
+
     def prove(self, id: bytes | str) -> Proven:
         """Return a proof that a node is in the store; `worlddb.verify_proof` checks it.
 
@@ -424,6 +448,18 @@ class ScopedGraph:
             proof = self.db.prove(id)
             root = Id(reader.head().root_state)
         return Proven(id=Id(proof.id), root_state=root, proof=proof.to_dict())
+
+    def prove_history(self, since: int = 0) -> HistoryProof:
+        """Return a proof that nothing was rewritten up to commit `since`.
+
+        `worlddb.verify_history` checks it, with the log heads that you kept.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such commit.
+            RejectedError: this memory is bound; the journal is about the whole store.
+        """
+        self._refuse_bound("a proof")
+        return self.db.prove_history(since)
 
     def check(self) -> Soundness:
         """Hash everything and compare it with every index.

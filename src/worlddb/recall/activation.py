@@ -257,7 +257,8 @@ class Spreading:
         bearers = self._names.bearers_of({span.key for each in spans.values() for span in each})
         for row, each in spans.items():
             for _, named in longest(each, bearers):
-                for entity in sorted(named):
+                # What opens like the text itself speaks of the same thing and leads nowhere new.
+                for entity in sorted(named) if row not in named else ():
                     found[row].setdefault(entity, GraphStep(SAYS, entity, None))
         return found
 

@@ -162,13 +162,15 @@ class Recall(Plain):
     """The answer to a question: hits, best first.
 
     `confidence` is the probability that an answer is among the hits (before `min_confidence` leaves
-    some out), 0 if nothing was found; `signals` are what it was computed from, by name.
+    some out), 0 if nothing was found; `signals` are what it was computed from, by name. `receipt`
+    is the signed receipt, if one was asked for.
     """
 
     question: str
     hits: tuple[Hit, ...] = ()
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict, hash=False)
+    receipt: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -282,7 +284,7 @@ def hits_of(
                 part: float(values[at]) for part, values in parts.items() if at in ranking.scores
             },
             conflicts=tuple(conflicts.get(rows[at], ())),
-            outdated=tuple(old.sentence for old in outdated.get(rows[at], ())),
+            outdated=tuple(dict.fromkeys(old.sentence for old in outdated.get(rows[at], ()))),
             path=paths.get(rows[at], ()),
             maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),

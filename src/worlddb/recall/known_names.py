@@ -9,7 +9,7 @@ and a name without the qualifier in brackets behind it ("Tesla (company)").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from worlddb.index.held_world import HeldWorld, Mask
 from worlddb.index.name_index import (
     NAME_WORDS_MAX,
+    STATING,
     first_name,
     name_key,
     name_number,
@@ -63,7 +64,10 @@ class KnownNames(Protocol):
         """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
 
     def like(self, key: str) -> Mapping[str, set[int]]:
-        """Return names that are like a key, misspelled or longer, each with its nodes."""
+        """Return names that are like a key, misspelled or longer, each with its nodes.
+
+        What a text opens with is no such name: "The capital of Japan" is not Japan.
+        """
 
     def inside(self, rows: Iterable[int]) -> set[int]:
         """Return those of some nodes that are inside the view, whatever their validity."""
@@ -254,7 +258,11 @@ class HeldNames:
 
     def like(self, key: str) -> Mapping[str, set[int]]:
         """Return names that are like a key, misspelled or longer, each with its nodes."""
-        found = self.bearers_of(like_names(key, self._interior.names))
+        held = self._interior
+        found = {}
+        for name, rows in self.bearers_of(like_names(key, held.names)).items():
+            if named := {row for row in rows if held.types[held.place[row]] not in STATING}:
+                found[name] = named
         return found if len(found) <= BEARERS_MAX else {}
 
     def inside(self, rows: Iterable[int]) -> set[int]:
@@ -335,12 +343,14 @@ class StoreNames:
             return rows
         return rows.union(*(self._named(words(key)) for key in keys))
 
-    def _names(self, rows: Iterable[int]) -> Iterator[tuple[int, str]]:
-        """Yield the names and aliases of nodes, as known at the moment."""
+    def _names(
+        self, rows: Iterable[int], without: Set[str] = NOT_NAMED
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the names and aliases of nodes, as known at the moment; none of some types."""
         known = self._view.moment.known
         chosen = []
         for body in self._reader.bodies(sorted(rows), known):
-            if body.type not in NOT_NAMED:
+            if body.type not in without:
                 chosen.append(body.row)
                 yield body.row, body.name
                 yield body.row, opening_key(body)
@@ -368,7 +378,7 @@ class StoreNames:
         """
         rows = {row for word in dict.fromkeys(words(key)) for row in self._named([word])}
         known: dict[str, set[int]] = {}
-        for row, name in self._names(self._view.keep_world(rows)):
+        for row, name in self._names(self._view.keep_world(rows), NOT_NAMED | STATING):
             known.setdefault(name_key(name), set()).add(row)
         found = like_names(key, known)
         return {one: known[one] for one in found} if len(found) <= BEARERS_MAX else {}

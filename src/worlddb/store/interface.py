@@ -367,8 +367,11 @@ class Store(Protocol):
     def snapshot(self) -> AbstractContextManager[Reader]:
         """Yield a snapshot for long reads, that any thread may use beside all other sessions."""
 
-    def write(self) -> AbstractContextManager[Writer]:
+    def write(self, *, together: bool = False) -> AbstractContextManager[Writer]:
         """Yield the write transaction; it commits when the block ends, or leaves nothing.
+
+        With `together`, the store may put it on the disk with others that wait: the block is short,
+        and reads by the writer alone, which also sees what the others have written before it.
 
         Raises:
             StorageError: the store is read-only, the clock is years ahead (`commit_time`), or the

@@ -105,12 +105,12 @@ def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
     """
     if not isinstance(as_of, AsOf):
         raise InvalidInputError(f"as_of: give AsOf(valid=…, known=…), not {as_of!r:.100}")
-    # After the clock stepped back, now is still not before the last commit.
-    now = max(now, reader.head().time)
-    known = None
+    # After the clock stepped back, now is still not before the last commit that is known.
+    last, known = reader.head().time, None
     if as_of.known is not None:
-        found = reader.commit_at(to_micros(as_of.known, "known"))
-        known = BEFORE_EVERYTHING if found is None else found
+        found = reader.commit_at(known_at := to_micros(as_of.known, "known"))
+        known, last = BEFORE_EVERYTHING if found is None else found, min(last, known_at)
+    now = max(now, last)
     valid = None if as_of.valid is None else from_micros(to_micros(as_of.valid, "valid"))
     return Moment(from_micros(now), valid, known)
 

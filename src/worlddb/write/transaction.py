@@ -340,31 +340,43 @@ class Transaction:
 
 @contextmanager
 def transact(
-    store: Store, registry: Registry, *, actor: str, bulk: bool, limits: Limits
+    store: Store,
+    registry: Registry,
+    *,
+    actor: str,
+    bulk: bool,
+    limits: Limits,
+    together: bool = False,
 ) -> Iterator[Transaction]:
     """Open a transaction, yield it, and commit it if the block ends well and wrote something.
+
+    `together` is for short blocks that read through the transaction alone (`Store.write`).
 
     Raises:
         StorageError, ConflictError: the store cannot be written now.
         RejectedError: a handler refused, even if the block swallowed that error.
     """
     encode_text(actor, "actor", ACTOR_BYTES_MAX)
-    with _without_collector(bulk), store.write() as writer:
-        ledger = Ledger(writer, limits)
-        follow_registrations(registry, writer)
-        if bulk:
-            writer.defer_indexes()
-        try:
-            yield Transaction(store, ledger, registry, actor)
-            if ledger.failure is not None:
-                # The block swallowed the error; committing half of it would be worse than raising.
-                raise ledger.failure
-            if ledger.is_empty:
-                writer.build_indexes()
-                return
-            row = seal(ledger, actor)
-        finally:
-            ledger.close()
+    try:
+        with _without_collector(bulk), store.write(together=together) as writer:
+            ledger = Ledger(writer, limits)
+            follow_registrations(registry, writer)
+            if bulk:
+                writer.defer_indexes()
+            try:
+                yield Transaction(store, ledger, registry, actor)
+                if ledger.failure is not None:
+                    # The block swallowed the error; committing half of it would be worse.
+                    raise ledger.failure
+                if ledger.is_empty:
+                    writer.build_indexes()
+                    return
+                row = seal(ledger, actor)
+            finally:
+                ledger.close()
+    except BaseException:
+        registry.recorded_at = -1  # It may know edge types of commits that have failed, too.
+        raise
     if not any(change.kind == "register" for change in ledger.changes):
         registry.recorded_at = row.seq
     ledger.landed = row

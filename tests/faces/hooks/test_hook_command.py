@@ -33,6 +33,7 @@ class Project:
         self.store = root / "m.db"
         self.transcript = root / "t.jsonl"
         self.env = {"XDG_DATA_HOME": str(root / "data"), "WORLDDB_CONFIG": os.devnull}
+        self.env["WORLDDB_HOOK_TIMEOUT_S"] = str(DEADLINE_S)
 
     def hook(
         self, name: str, *arguments: str, env: dict[str, str] | None = None, **told: Any

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,13 +16,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from faces.command import COMMAND, environment
+from faces.command import environment
+from patience import PATIENCE_S
 from worlddb.faces.http.access_tokens import Access, AccessToken, make_access, token_digest
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.http_server import HttpServer, listener_on
 from worlddb.memory.memory import Memory
 
-DEADLINE_S = 30
+DEADLINE_S = PATIENCE_S
+PATIENT = [
+    sys.executable,
+    "-c",
+    f"""
+import sys
+from worlddb.faces.http import http_server
+http_server.GRACE_S = http_server.CLOSING_S_MAX = {DEADLINE_S / 2}
+from worlddb.faces.cli import run
+sys.exit(run(sys.argv[1:]))
+""",
+]
+"""The command, with time to end as it should on a machine that is busy."""
 JSON = {"Content-Type": "application/json"}
 MCP = JSON | {"Accept": "application/json, text/event-stream"}
 ROUTES = (
@@ -158,7 +172,7 @@ class Process:
         store: Path,
         *arguments: str,
         env: Mapping[str, str] | None = None,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] = PATIENT,
     ) -> None:
         self.errors = store.with_suffix(".log")
         with self.errors.open("wb") as log:

@@ -20,6 +20,7 @@ import pytest
 import worlddb
 from client_stub import STUB, stub
 from faces.command import environment
+from patience import PATIENCE_S
 from worlddb import AsyncClient, AsyncMemory, Client, Memory, errors
 from worlddb.faces.calls import CALLS
 from worlddb.faces.http.http_problems import STATUS_BY_ERROR
@@ -64,7 +65,7 @@ def scripted(*answers: bytes | None) -> Iterator[tuple[str, list[bytes]]]:
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", seen
-        thread.join(10)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 
@@ -196,10 +197,12 @@ def test_a_call_that_may_not_run_twice_is_not_sent_again_after_a_lost_answer() -
 
 
 def test_retries_end_and_the_error_says_where_and_how_often() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with pytest.raises(errors.ProviderError, match=rf"{port}: cannot be reached.*tried 3 times"):
-        Client(f"http://127.0.0.1:{port}", retries=2, backoff_s=0).list()
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # Nobody else gets the port, and nobody listens.
+        port = deaf.getsockname()[1]
+        told = rf"{port}: cannot be reached.*tried 3 times"
+        with pytest.raises(errors.ProviderError, match=told):
+            Client(f"http://127.0.0.1:{port}", retries=2, backoff_s=0).list()
     with scripted(BUSY, BUSY) as (url, _), pytest.raises(errors.ProviderError, match="later"):
         Client(url, retries=1, backoff_s=0).list()
     page = answer(200, {"something": "else"})

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from patience import until
 from worlddb import Memory
-from worlddb.faces.http import connection_guard
+from worlddb.faces.http import connection_guard, guess_limit
 from worlddb.faces.http.access_tokens import Access, make_access
 from worlddb.faces.http.guess_limit import GUESSES_MAX, GuessLimit, network_of
 
@@ -43,7 +44,7 @@ def ask(made: socket.socket, path: str, secret: str = "") -> int:
         return answer.status
 
 
-def is_closed(made: socket.socket, seconds: float) -> bool:
+def is_closed(made: socket.socket, seconds: float = DEADLINE_S) -> bool:
     """Return whether the server closes a connection in time."""
     made.settimeout(seconds)
     try:
@@ -65,10 +66,8 @@ def test_hundreds_of_connections_with_a_401_each_lock_nobody_out(
             made = held.enter_context(connect(site))
             if number % 2:
                 assert ask(made, "/v1/scopes") == 401
-        began = time.monotonic()
         assert site.as_(SECRET).get("/v1/scopes").status == 200
         assert site.get("/health").status == 200
-        assert time.monotonic() - began < 5
 
 
 def test_a_connection_without_a_valid_token_is_not_kept(
@@ -78,12 +77,12 @@ def test_a_connection_without_a_valid_token_is_not_kept(
     with serving(memory, access) as site:
         with connect(site) as refused:
             assert ask(refused, "/v1/scopes") == 401
-            assert is_closed(refused, 5)
+            assert is_closed(refused)
         with connect(site) as health, connect(site) as known:
             assert ask(health, "/health") == 200
             assert ask(known, "/v1/scopes", SECRET) == 200
-            assert is_closed(health, 5)
-            assert not is_closed(known, 1)
+            assert is_closed(health)
+            assert not is_closed(known, 0.5)
             known.settimeout(DEADLINE_S)
             assert ask(known, "/health") == 200
 
@@ -97,7 +96,8 @@ def test_the_oldest_stranger_makes_room_and_known_callers_stay(
         assert ask(known, "/v1/scopes", SECRET) == 200
         strangers = [held.enter_context(connect(site)) for _ in range(5)]
         assert ask(strangers[-1], "/health") == 200
-        assert [is_closed(one, 0.5) for one in strangers] == [True, True, False, False, False]
+        assert all(is_closed(one) for one in strangers[:2])
+        assert not any(is_closed(one, 0.1) for one in strangers[2:])
         known.settimeout(DEADLINE_S)
         assert ask(known, "/v1/scopes", SECRET) == 200
 
@@ -111,7 +111,7 @@ def test_a_full_server_drops_whoever_was_idle_longest(
         for _ in range(6):
             known.append(held.enter_context(connect(site)))
             assert ask(known[-1], "/v1/scopes", SECRET) == 200
-        assert is_closed(known[0], 1)
+        assert is_closed(known[0])
         known[-1].settimeout(DEADLINE_S)
         assert ask(known[-1], "/v1/scopes", SECRET) == 200
 
@@ -128,11 +128,9 @@ def test_a_client_that_never_reads_is_dropped(
         more = "Connection: close\r\n" if closing else ""
         path = "/v1/memories?user_id=long&limit=20"
         made.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
-        deadline = time.monotonic() + DEADLINE_S
-        while (open_now := connections_of(site)) and time.monotonic() < deadline:
-            time.sleep(0.2)
-        assert open_now == 0
+        until(lambda: connections_of(site) == 0)
         # Who reads, however slowly, gets everything.
+        monkeypatch.undo()
         assert len(site.get(path).data["memories"]) == 20
 
 
@@ -145,16 +143,17 @@ def connections_of(site: Site) -> int:
 
 
 def test_guessing_tokens_is_slow_and_does_not_disturb_those_who_have_one(
-    memory: Memory, access: Access
+    memory: Memory, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # So that none is given back, however long the test takes.
+    monkeypatch.setattr(guess_limit, "GUESS_EVERY_S", 100.0 * DEADLINE_S)
     with serving(memory, access) as site:
         assert site.as_(SECRET).get("/v1/scopes").status == 200
         answers = [
             site.as_(f"guess-{number}").get("/v1/scopes") for number in range(2 * GUESSES_MAX)
         ]
         told = [one.status for one in answers]
-        assert told[:GUESSES_MAX] == [401] * GUESSES_MAX
-        assert told.count(429) > GUESSES_MAX // 2
+        assert told == [401] * GUESSES_MAX + [429] * GUESSES_MAX
         refused = next(one for one in answers if one.status == 429)
         assert refused.error.startswith("429 too_many_guesses: too many wrong tokens")
         assert int(refused.headers["retry-after"]) >= 1
@@ -188,31 +187,22 @@ def tokens_file(path: Path, *values: str) -> Path:
     return path
 
 
-def until(site: Site, status: int) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while site.get("/v1/scopes").status != status:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 @pytest.mark.parametrize("hangup", [False, True], ids=["changed", "SIGHUP"])
 def test_tokens_are_read_again_without_a_restart(tmp_path: Path, hangup: bool) -> None:
     file = tokens_file(tmp_path / "tokens.toml", SECRET)
     with Process(tmp_path / "m.db", "--tokens-file", str(file)) as process:
         old, new = process.site.as_(SECRET), process.site.as_(ANOTHER)
-        until(old, 200)
+        assert old.get("/v1/scopes").status == 200
         assert new.get("/v1/scopes").status == 401
         tokens_file(file, ANOTHER)
         if hangup:
             process.signal(signal.SIGHUP)
-        until(new, 200)
+        until(lambda: new.get("/v1/scopes").status == 200)
         assert old.get("/v1/scopes").status == 401
         file.write_text("nonsense")
         if hangup:
             process.signal(signal.SIGHUP)
-        deadline = time.monotonic() + DEADLINE_S
-        while "the old ones hold" not in process.log() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: "the old ones hold" in process.log())
         assert new.get("/v1/scopes").status == 200
         process.signal(signal.SIGTERM)
         assert process.wait() == 0

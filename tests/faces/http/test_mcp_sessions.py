@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,15 +94,13 @@ def test_a_session_belongs_to_the_token_that_opened_it(memory: Memory) -> None:
 def test_an_open_stream_of_a_session_does_not_delay_the_end(tmp_path: Path) -> None:
     with Process(tmp_path / "m.db") as server:
         session = greet(server.site, elicitation={})
-        headers = {"Accept": "text/event-stream", "Mcp-Session-Id": str(session)}
-        stream = threading.Thread(
-            target=server.site.send, args=("GET", "/mcp"), kwargs={"headers": headers}
-        )
-        stream.start()
-        server.site.get("/health")
-        server.signal(15)
-        assert server.wait() == 0
-        stream.join(DEADLINE_S)
-        assert not stream.is_alive()
+        with socket.create_connection(("127.0.0.1", server.site.port), DEADLINE_S) as stream:
+            stream.sendall(
+                "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+                f"Mcp-Session-Id: {session}\r\n\r\n".encode()
+            )
+            assert stream.recv(65_536).startswith(b"HTTP/1.1 200")
+            server.signal(15)
+            assert server.wait() == 0
         assert "Traceback" not in server.log()
         assert "dropped" not in server.log()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from faces.command import in_process, worlddb
+from faces.command import COMMAND, in_process, worlddb
+from patience import until
 from worlddb import Memory
 from worlddb.faces.http.access_tokens import token_digest
 
@@ -19,7 +20,7 @@ SECRET = "a-token-of-sufficient-length"
 
 
 def test_it_serves_and_tells_what_to_paste(tmp_path: Path) -> None:
-    with Process(tmp_path / "m.db", env={"WORLDDB_SCOPE": "ada"}) as process:
+    with Process(tmp_path / "m.db", env={"WORLDDB_SCOPE": "ada"}, command=COMMAND) as process:
         url = process.told["url"]
         assert process.told["mcp"] == f"{url}/mcp"
         assert process.site.post("/v1/memories", text="I like tea").status == 200
@@ -46,8 +47,7 @@ def test_a_signal_lets_what_was_begun_finish_and_then_ends_it_well(
             # So the server has the request and waits for the body.
             assert made.recv(100).startswith(b"HTTP/1.1 100")
             process.signal(number)
-            while process.is_open():
-                pass
+            until(lambda: not process.is_open())
             made.sendall(body)
             found = b""
             while chunk := made.recv(65_536):
@@ -73,8 +73,7 @@ def test_a_second_signal_drops_what_is_not_answered_and_says_so(tmp_path: Path) 
         made.sendall(head)
         assert made.recv(100).startswith(b"HTTP/1.1 100")
         process.signal(signal.SIGTERM)
-        while process.is_open():
-            pass
+        until(lambda: not process.is_open())
         process.signal(signal.SIGTERM)
         assert process.wait() == 0
     assert "second signal" in process.log()

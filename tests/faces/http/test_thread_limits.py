@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from patience import until
 from worlddb.faces.http.thread_limits import WRITERS_MAX
 from worlddb.memory.memory import Memory
 
-from .serving import Site, serving
+from .serving import DEADLINE_S, Site, serving
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def test_readers_do_not_wait_for_writers_that_wait(memory: Memory) -> None:
     def write(number: int) -> int:
         return site.post("/v1/memories", text=f"waits {number}", user_id="crowd").status
 
-    with serving(memory) as site, ThreadPoolExecutor(40) as pool:
+    with serving(memory, patience_s=DEADLINE_S) as site, ThreadPoolExecutor(40) as pool:
         first = site.post("/v1/memories", text="was there before", user_id="crowd").data
         with writing(memory):
             waiting = [pool.submit(write, number) for number in range(40)]
@@ -49,9 +50,7 @@ def test_who_waits_too_long_is_told_to_come_again(memory: Memory) -> None:
     with serving(memory, patience_s=0.2) as site, ThreadPoolExecutor(20) as pool:
         with writing(memory):
             waiting = [pool.submit(write, site, number) for number in range(20)]
-            done = 0
-            while done < 20 - WRITERS_MAX:
-                done = sum(one.done() for one in waiting)
+            until(lambda: sum(one.done() for one in waiting) == 20 - WRITERS_MAX)
         answers = sorted(one.result() for one in waiting)
     assert answers == ["200"] * WRITERS_MAX + ["503 busy: the server is busy; try again"] * (
         20 - WRITERS_MAX
@@ -66,7 +65,7 @@ def test_a_hundred_callers_at_once_are_all_answered(memory: Memory) -> None:
             return site.post("/v1/recall", query="which note?", user_id="all").status
         return 200 if site.tool("memory_list", user_id="all")[0] else 500
 
-    with serving(memory) as site, ThreadPoolExecutor(100) as pool:
+    with serving(memory, patience_s=DEADLINE_S) as site, ThreadPoolExecutor(100) as pool:
         assert set(pool.map(call, range(300))) == {200}
         page = site.get("/v1/memories?user_id=all&limit=1000").data
     assert len(page["memories"]) == 100

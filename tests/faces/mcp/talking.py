@@ -22,11 +22,19 @@ from mcp.types import (
 )
 
 from faces.command import COMMAND, environment
+from patience import PATIENCE_S
 
 Era = Literal["2026-07-28", "legacy"]
 ERAS: tuple[Era, ...] = ("2026-07-28", "legacy")
 """How the client opens: without a handshake, as it prefers, or with the older one."""
-DEADLINE_S = 60.0
+DEADLINE_S = float(PATIENCE_S)
+PATIENT = f"""
+import sys
+from worlddb.faces.mcp import stdio_transport
+stdio_transport.LAST_ANSWERS_S = stdio_transport.ENDING_S_MAX = {DEADLINE_S / 2}
+"""
+"""What a program begins with that has time to end as it should on a machine that is busy."""
+RUN = PATIENT + "from worlddb.faces.cli import run\nsys.exit(run(sys.argv[1:]))"
 
 
 class Person:
@@ -142,8 +150,9 @@ class Lines:
 @contextmanager
 def lines(path: Path, *options: str, program: str | None = None) -> Iterator[Lines]:
     """Start a server to be spoken to line by line: the command, or a program that serves `path`."""
+    arguments = [program, str(path)] if program else [RUN, "mcp", "--db", str(path), *options]
     process = subprocess.Popen(
-        [sys.executable, "-c", program, str(path)] if program else command(path, *options),
+        [sys.executable, "-c", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

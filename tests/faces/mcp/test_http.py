@@ -27,7 +27,8 @@ pytestmark = pytest.mark.anyio
 def served(app: ASGIApp) -> Iterator[str]:
     """Serve an app on a free port of this machine."""
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", ws="none")
+    # Longer than a test takes: a client may be about to use a connection when it is closed.
+    config = uvicorn.Config(app, log_level="warning", ws="none", timeout_keep_alive=600)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -15,7 +15,7 @@ import pytest
 import worlddb
 from thinning import some
 
-from .talking import DEADLINE_S, Lines, lines
+from .talking import DEADLINE_S, PATIENT, Lines, lines
 
 BAD_LINES: list[tuple[bytes, int, int | str | None]] = [
     (b"{not json", -32700, None),
@@ -148,10 +148,10 @@ with Slow(sys.argv[1]) as memory:
 
 
 @contextmanager
-def at_work(path: Path) -> Iterator[Lines]:
+def at_work(path: Path, program: str = PATIENT + SLOW) -> Iterator[Lines]:
     """Yield a server that is at work on a write, until its pipe is written to."""
     os.mkfifo(f"{path}.fifo")
-    with lines(path, program=SLOW) as server:
+    with lines(path, program=program) as server:
         server.greet()
         server.say(write(1, "begun before the signal"))
         wait_for(server, b"begun")
@@ -199,7 +199,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 
 def test_a_call_that_does_not_end_holds_the_end_up_for_a_moment_only(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
-    with at_work(path) as server:
+    with at_work(path, SLOW) as server:
         server.process.send_signal(signal.SIGTERM)
         wait_for(server, b"out of time: open calls are dropped")
         assert server.process.wait(DEADLINE_S) == 128 + signal.SIGTERM
@@ -254,7 +254,7 @@ with Loud(sys.argv[1]) as memory:
 
 
 def test_what_is_printed_meanwhile_goes_to_stderr_and_stdin_is_ours_alone(tmp_path: Path) -> None:
-    with lines(tmp_path / "m.db", program=LOUD) as server:
+    with lines(tmp_path / "m.db", program=PATIENT + LOUD) as server:
         server.greet()
         told = server.ask(1, "tools/call", name="memory_list", arguments={})
         assert told["result"]["structuredContent"] == {"memories": []}
@@ -280,7 +280,7 @@ with Warm(sys.argv[1]) as memory:
 
 
 def test_what_is_being_loaded_is_not_left_behind_when_it_ends(tmp_path: Path) -> None:
-    with lines(tmp_path / "m.db", program=WARM) as server:
+    with lines(tmp_path / "m.db", program=PATIENT + WARM) as server:
         server.greet()
         code, rest, errors = server.end()
     assert (code, rest, errors) == (0, b"", b"warmed up\n")

@@ -45,6 +45,7 @@ NAMES = [
     said("I bought an iPhone 15 and my brother still has a Galaxy S23.", "iPhone 15", "Galaxy S23"),
     said("We switched from GPT-4 to GPT-4o for the summaries.", "GPT-4", "GPT-4o"),
     said("He studied at the University of Michigan.", "University of Michigan"),
+    said("She moved to the United States of America.", "United States of America"),
     said("NASA hired her last, but she would rather work at UNICEF.", "NASA", "UNICEF"),
     said("I grew up in New Zealand and moved to the Netherlands.", "New Zealand", "Netherlands"),
     said("Our flight to São Paulo was delayed.", "São Paulo"),

@@ -16,7 +16,14 @@ from worlddb.faces.user_paths import VECTORS_END
 
 STDIN = "-"
 PRIVATE = 0o600  # Memories are personal: a new file is for its owner alone.
-STORE_ENDS = ("", "-wal", "-shm", "-journal", VECTORS_END)  # Ends of the names of a store's files.
+STORE_ENDS = (
+    "",
+    "-wal",
+    "-shm",
+    "-journal",
+    VECTORS_END,
+    "-signing-key",
+)  # Ends of the names of a store's files.
 
 
 @contextmanager

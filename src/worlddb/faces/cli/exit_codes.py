@@ -25,7 +25,7 @@ BY_ERROR: dict[type[Exception], int] = {
 
 MEANINGS: dict[int, str] = {
     OK: "done; for `check` the store is sound, for `prove --verify` the proof holds",
-    FOUND: "`check` or `doctor` found problems, a proof does not verify, a question was denied",
+    FOUND: "a check or a test failed, a proof does not verify, a question was denied",
     2: "the command line or a value in it is wrong",
     3: "no such node, edge or commit at that time",
     4: "another writer holds the store, or it has another history; try again or elsewhere",

@@ -25,6 +25,7 @@ KINDS = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
+    "json": "application/json",
     "txt": "text/plain; charset=utf-8",
 }
 POLICY = (

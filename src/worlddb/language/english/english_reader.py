@@ -15,6 +15,7 @@ from worlddb.language.english.prose import (
     plain_prose,
     reads_as_english,
 )
+from worlddb.language.english.relation_reader import relations_in
 
 
 class EnglishReader:
@@ -27,5 +28,6 @@ class EnglishReader:
     mentions = staticmethod(mentions_in)
     namings = staticmethod(namings_in)
     dates = staticmethod(dates_of)
+    relations = staticmethod(relations_in)
     claims = staticmethod(claims_in)
     asked_claims = staticmethod(asked_claims)

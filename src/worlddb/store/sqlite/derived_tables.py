@@ -132,12 +132,12 @@ class PageCache(dict[PageKey, "SetPage | None"]):
         self.waiting = 0
         self.is_fresh = False
         self.at: tuple[int, bytes] | None = None
-        self._next: tuple[int, bytes] | None = None
+        self.coming: tuple[int, bytes] | None = None
 
     def begin(self, head: Head) -> None:
         """Start a transaction that follows the commit `head`."""
         self.is_fresh = self.at == (head.seq, head.hash)
-        self._next = None
+        self.coming = None
         if len(self) > PAGES_MAX:
             for key in self.keys() - self.unwritten:
                 del self[key]
@@ -150,12 +150,12 @@ class PageCache(dict[PageKey, "SetPage | None"]):
 
     def leads_to(self, seq: int, commit: bytes) -> None:
         """Remember the commit that the transaction becomes if it lands."""
-        self._next = (seq, commit)
+        self.coming = (seq, commit)
 
     def landed(self) -> None:
         """Keep the pages: they are now those of the last commit."""
-        if self.is_fresh and self._next is not None:
-            self.at = self._next
+        if self.is_fresh and self.coming is not None:
+            self.at = self.coming
 
 
 class SetPagesWriter:

@@ -54,9 +54,10 @@ _EXIT = _GeneratorContextManager.__exit__.__code__
 class Turn:
     """The place of one block in the queue of writers; `leave` gives it up, also twice."""
 
-    __slots__ = ("frames", "leave", "opener", "thread", "wake")
+    __slots__ = ("frames", "joins", "leave", "opener", "thread", "wake")
 
-    def __init__(self, turns: dict[Turn, None]) -> None:
+    def __init__(self, turns: dict[Turn, None], joins: bool = False) -> None:
+        self.joins = joins
         self.thread = threading.current_thread()
         self.wake = threading.Lock()
         self.wake.acquire()
@@ -147,9 +148,32 @@ class Gate:
         finally:
             self._readers.pop(me, None)
 
-    def turn(self) -> Turn:
-        """Return a place in the queue of writers, not taken yet."""
-        return Turn(self._turns)
+    @contextmanager
+    def staying(self) -> Iterator[None]:
+        """Keep the store from being closed for the length of the block, also if closing began."""
+        me = object()
+        try:
+            self._readers[me] = threading.current_thread()
+            yield
+        finally:
+            self._readers.pop(me, None)
+
+    def turn(self, joins: bool = False) -> Turn:
+        """Return a place in the queue of writers, not taken yet.
+
+        A writer that `joins` goes on in a transaction that the one before it has left open.
+        """
+        return Turn(self._turns, joins)
+
+    def next_joins(self, turn: Turn) -> bool:
+        """Return whether the writer behind the one whose turn it is would join."""
+        return any(other.joins for other in list(self._turns)[1:2]) and self.holds(turn)
+
+    def is_idle(self) -> bool:
+        """Return whether nobody writes or waits for that."""
+        if self._turns:
+            self._drop_dead()
+        return not self._turns
 
     def take(self, turn: Turn, timeout_s: float | None = None) -> None:
         """Wait until it is a writer's turn. The caller has to `leave` and `pass_on`, however.
@@ -199,6 +223,19 @@ class Gate:
         try:
             self.take(turn, timeout_s)
             yield turn
+        finally:
+            turn.leave()
+            self.pass_on(turn)
+
+    @contextmanager
+    def settling(self) -> Iterator[None]:
+        """Be the one writer to end what was begun, also if closing the store has begun."""
+        turn = self.turn()
+        try:
+            self._turns[turn] = None
+            while not self._wait(turn, TIDYING_S_MAX):
+                pass  # Every writer has an end.
+            yield
         finally:
             turn.leave()
             self.pass_on(turn)

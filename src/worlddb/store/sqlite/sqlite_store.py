@@ -19,6 +19,7 @@ import apsw
 
 from worlddb.errors import StorageError
 from worlddb.store.interface import Migration
+from worlddb.store.sqlite.commit_group import SharedCommit
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     PAGE_BUDGET,
@@ -93,6 +94,7 @@ class SqliteStore:
         self._pages = PageCache()
         self._sums = TableSums()
         self._gate = Gate(path, busy_timeout_s)
+        self._shared = SharedCommit(self._gate, lambda: self._writer, self._refuse_lost_log)
         refuse_bad_path(path)
         # The process may change its folder while the store is open.
         self._file = MEMORY if path == MEMORY else os.path.abspath(path)
@@ -270,12 +272,16 @@ class SqliteStore:
         return translated(self.path)
 
     @contextmanager
-    def write(self) -> Iterator[SqliteWriter]:
-        """Yield the write transaction; it commits when the block ends, or leaves nothing."""
+    def write(self, *, together: bool = False) -> Iterator[SqliteWriter]:
+        """Yield the write transaction; it commits when the block ends, or leaves nothing.
+
+        One that is written `together` with others shares their COMMIT (see `commit_group`).
+        """
         self._refuse_read_only()
-        with translated(self.path), self._landing(landed=self._pages.landed):
+        with translated(self.path), self._landing(joins=together and self.path != MEMORY):
             self._transaction.begin(self._clock)
             yield self._transaction
+            self._pages.landed()
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[SqliteReader]:
@@ -307,37 +313,38 @@ class SqliteStore:
         patience_s: float | None = None,
         *,
         is_derived: bool = False,
-        landed: Callable[[], None] | None = None,
+        joins: bool = False,
     ) -> Iterator[apsw.Connection]:
         """Yield the writing connection inside a transaction that lands whole or not at all."""
-        con, turn = self._writer, self._gate.turn()
+        turn, shared = self._gate.turn(joins), self._shared
         try:
             self._gate.take(turn, patience_s)
-            con = self._prepared(patience_s, is_derived)
+            con = self._prepared(patience_s, is_derived, joins)
             self._context.statements += 2
-            con.execute("BEGIN IMMEDIATE")
+            group = shared.begin()
             self._sums.begin()
             yield con
             self._sums.write(con)
-            con.execute("COMMIT")
-            if landed is not None:
-                landed()
-            self._refuse_lost_log()  # What nobody would find is not acknowledged.
+            shared.hand_in(group, turn, self._pages.coming, stays=not is_derived)
         except BaseException as error:
             # If an interrupt skips this, the next turn does it.
             with suppress(apsw.Error):
-                if self._gate.holds(turn) and con.in_transaction:
-                    con.execute("ROLLBACK")
-                if self._gate.holds(turn) and isinstance(error, apsw.FullError):
-                    # The log is moved into the file, so that the next write has its room.
-                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                if self._gate.holds(turn):
+                    shared.take_back(turn, error)
+                    if isinstance(error, apsw.FullError):
+                        # The log is moved into the file, so that the next write has its room.
+                        self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             raise
         finally:
             turn.leave()
             self._gate.pass_on(turn)
+        shared.wait(group, turn)
 
-    def _prepared(self, patience_s: float | None, is_derived: bool) -> apsw.Connection:
+    def _prepared(self, patience_s: float | None, is_derived: bool, joins: bool) -> apsw.Connection:
         """Return the writing connection, whatever an interrupt has left of the last turn."""
+        if joins and self._shared.is_open:
+            return self._writer
+        self._shared.land_open()
         self._refuse_lost_log()
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
@@ -402,6 +409,7 @@ class SqliteStore:
             if self.path == MEMORY:
                 return True
             with self._gate.writing():
+                self._shared.land_open()
                 self._refuse_lost_log()
                 con.execute("VACUUM")
                 try:

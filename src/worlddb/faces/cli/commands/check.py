@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import CorruptionError, FormatError, InvalidInputError
-from worlddb.faces.cli.command_options import command, option, wants_json
+from worlddb.faces.cli.command_options import command, number, option, wants_json
 from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.exit_codes import FOUND, OK
 from worlddb.faces.cli.progress import Progress
@@ -57,27 +57,48 @@ ATTEMPTS = 10  # A busy writer may change the root between proof and state.
 
 
 @command(
-    "prove ID | --verify FILE --root-state HEX",
+    "prove ID | --since SEQ | --verify FILE --root-state HEX",
     option("id", "ID", "a node's id, or the start of it", nargs="?"),
+    number("--since", "SEQ", "prove that nothing was rewritten up to this commit"),
     option("--verify", "FILE", "check this proof; '-' is stdin"),
     option("--root-state", "HEX", "the root state to check against"),
 )
 def run_prove(args: argparse.Namespace) -> int:
-    """Prove that a node is in the store, or check a proof.
+    """Prove that a node is in the store, or that nothing was rewritten; check a proof.
 
     Prove that a node stands in the tree under the store's root state. The proof is the
     --json output. Checking one needs no store: only the file, and a root state that you
     have from somewhere you trust. The exit code is 0 if it holds and 1 if not.
 
+    With --since, print the log heads of that commit and of the last one, and a proof
+    that the later log begins with the earlier one. Keep the last log head: with it,
+    'worlddb verify' shows later that nothing was rewritten since.
+
     Examples:
+      worlddb prove --since 0 --json > then.json            # keep it; say, commit 41
+      worlddb prove --since 41 --json > now.json            # later; see 'worlddb verify'
       worlddb prove 3f2a --json > proof.json                # make a proof
       worlddb prove --verify proof.json --root-state f912…  # check it, without a store
     """
-    if (args.id is None) == (args.verify is None):
-        raise InvalidInputError("prove: give the ID of a node, or --verify FILE")
+    if (args.id, args.since, args.verify).count(None) != 2:
+        raise InvalidInputError("prove: give the ID of a node, --since SEQ, or --verify FILE")
     if (args.verify is None) != (args.root_state is None):
         raise InvalidInputError("prove: --verify and --root-state belong together")
+    if args.since is not None:
+        return _prove_history(args)
     return _prove(args) if args.verify is None else _verify(args)
+
+
+def _prove_history(args: argparse.Namespace) -> int:
+    with open_to_read(args) as db:
+        proof = db.prove_history(args.since)
+    if wants_json(args):
+        print_json(proof.to_dict())
+        return OK
+    for point in (proof.first, proof.last):
+        fields = [("commit", str(point.commit)), ("root_state", str(point.root_state))]
+        print_fields([*fields, ("log_head", str(point.log_head))])
+    return OK
 
 
 def _prove(args: argparse.Namespace) -> int:

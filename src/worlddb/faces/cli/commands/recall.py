@@ -35,6 +35,7 @@ SHOWN_MIN = 0.005  # A smaller part of a score would be shown as 0.00.
     option("--scope", "ID", "search inside this world (may be repeated)", action="append"),
     flag("--everyone", "search the whole store, also what is in no scope"),
     flag("--explain", "show why each hit was found"),
+    option("--receipt", "PATH", "write a signed receipt of the answer; see 'worlddb verify'"),
 )
 def run(args: argparse.Namespace) -> int:
     """Find what is remembered about a question.
@@ -60,11 +61,15 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInputError(
             "recall: give only one of --scope ID, --everyone, and scopes such as --user-id"
         )
+    if args.receipt is not None and (args.scope is not None or args.everyone):
+        raise InvalidInputError("--receipt: name a scope such as --user-id, or none")
     with open_for(RECALL, args) as memory:
         found = _ask(memory, args)
         whose = _whose(memory, found) if args.everyone else {}
         everywhere = args.scope or args.everyone
         empty = "nothing found" if found or everywhere else nothing_found(memory, args)
+    if args.receipt is not None:
+        _save(args.receipt, found)
     if wants_json(args):
         print_json(found.to_json())
         return 0
@@ -77,10 +82,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _save(target: str, found: Recall) -> None:
+    import json
+
+    from worlddb.faces.cli.command_files import landing, private_opener
+
+    with (
+        landing(target, replace=False) as path,
+        open(path, "w", encoding="utf-8", opener=private_opener) as file,
+    ):
+        file.write(json.dumps(found.receipt, indent=2, ensure_ascii=False) + "\n")
+
+
 def _ask(memory: Memory, args: argparse.Namespace) -> Recall:
     arguments = call_arguments(RECALL, args)
     if not args.scope and not args.everyone:
-        return memory.recall(**arguments)
+        return memory.recall(receipt=args.receipt is not None, **arguments)
     moment = as_of(args)
     limits: dict[str, Any] = {
         name: arguments.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from worlddb.faces.cli.command_options import (
@@ -12,13 +13,13 @@ from worlddb.faces.cli.command_options import (
     command,
     flag,
     option,
+    report,
     wants_json,
 )
 from worlddb.faces.cli.exit_codes import OK
 
-
-@command(
-    "serve",
+ANSWER_S_MAX = 2.0  # A server on this machine answers within milliseconds.
+OPTIONS = (
     option("--host", "ADDRESS", "where to listen (default: 127.0.0.1)"),
     option("--port", "N", "the port; 0 for any that is free (default: 8765)"),
     option("--token", "TEXT", "a token that opens everything; better: $WORLDDB_TOKEN"),
@@ -45,11 +46,13 @@ from worlddb.faces.cli.exit_codes import OK
         action="append",
     ),
     option("--user-id", "ID", "the user where a call names none (default: $WORLDDB_SCOPE)"),
-    flag("--open", "also open the explorer in the browser"),
     TOOLS,
     CONSOLIDATE_EVERY,
     EMBEDDER,
 )
+
+
+@command("serve", *OPTIONS, flag("--open", "also open the explorer in the browser"))
 def run(args: argparse.Namespace) -> int:
     """Serve the memory over HTTP: explorer, MCP, REST, health, metrics.
 
@@ -64,6 +67,50 @@ def run(args: argparse.Namespace) -> int:
       worlddb serve --tokens-file tokens.toml                                      # each token opens its own scopes
       worlddb serve --host 0.0.0.0 --tokens-file t.toml --allowed-host memory.lan  # for others, too
     """  # noqa: E501
+    return _serve(args, with_browser=args.open)
+
+
+@command("open", *OPTIONS)
+def run_open(args: argparse.Namespace) -> int:
+    """Show the explorer in the browser; serve the memory if no server does.
+
+    Start the server of `worlddb serve` and open the explorer. If a WorldDB server
+    answers at that address already, open its explorer and end. `worlddb demo` writes
+    sample data to look at.
+
+    Examples:
+      worlddb open               # your own store
+      worlddb --db work.db open  # another store
+    """
+    from worlddb.faces.face_settings import settings_from
+
+    settings = settings_from(args)
+    url = f"http://{settings.host}:{settings.port}"
+    if settings.port and _is_served(url):
+        _browse(url)
+        return report(args, {"url": url}, f"a server answers already; the explorer is at {url}/")
+    return _serve(args, with_browser=True)
+
+
+def _is_served(url: str) -> bool:
+    """Return whether a WorldDB server answers at an address."""
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(f"{url}/openapi.json", timeout=ANSWER_S_MAX) as answer:
+            return bool(json.load(answer)["info"]["title"] == "WorldDB")
+    except (OSError, HTTPException, ValueError, LookupError, TypeError):
+        return False
+
+
+def _browse(url: str) -> None:
+    import webbrowser
+
+    webbrowser.open(f"{url}/")
+
+
+def _serve(args: argparse.Namespace, *, with_browser: bool) -> int:
     from worlddb.faces.face_settings import settings_from
     from worlddb.faces.http.access_tokens import access_of
     from worlddb.faces.server_extra import require_server_extra
@@ -82,10 +129,8 @@ def run(args: argparse.Namespace) -> int:
 
             print_json(addresses(url, settings.path))
             sys.stdout.flush()
-        if args.open:
-            import webbrowser
-
-            webbrowser.open(f"{url}/")
+        if with_browser:
+            _browse(url)
 
     serve(settings, access, announce)
     return OK

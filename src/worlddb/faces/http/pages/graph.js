@@ -1,12 +1,14 @@
 // A graph around a node: laid out by springs, worlds drawn as boxes, expanding on demand.
 import { html, useEffect, useMemo, useState } from "./vendor/preact-htm.js";
 import { get, post } from "./api.js";
-import { attempt, link, textOf } from "./parts.js";
+import { attempt, link, Loaded, textOf, useLoaded } from "./parts.js";
 
 const WIDTH = 900;
 const HEIGHT = 540;
 const NODES_MAX = 80; // More cannot be read, and are never needed at once.
 const ROUNDS = 220; // The layout has settled by then.
+const STEPS_MAX = 6; // A longer path explains nothing to a reader.
+const FRONT_MAX = 200; // Nodes that one step of the search looks around; the call takes as many.
 const COLOURS = { Memory: 0, Turn: 0, Session: 4, Entity: 1, Fact: 2, Summary: 3, Scope: 5 };
 
 /** Place nodes by springs along edges, and bring those of one world together. */
@@ -64,14 +66,50 @@ function boxes(at) {
   return [...worlds.entries()].filter(([, box]) => box.count > 1);
 }
 
+const allTypes = async (scope) => (await get("/v1/ontology", scope)).types.map((one) => one.type);
+const around = (seeds, types, limit, scope) => post("/v1/query", { query: { seeds, steps: [{ op: "traverse", types, direction: "both", hops: 1 }], limit }, ...scope });
+
+/** Return the nodes and edges of a shortest path between two nodes, or null: step by step from the start. */
+export async function pathBetween(start, end, scope) {
+  const types = await allTypes(scope);
+  const ends = await post("/v1/query", { query: { seeds: [start, end], steps: [{ op: "include_superseded" }] }, ...scope });
+  const [first, last] = [start, end].map((id) => ends.nodes.find((node) => node.id.startsWith(id)));
+  if (!first || !last) return null;
+  const from = new Map([[first.id, null]]);
+  const nodes = new Map(ends.nodes.map((node) => [node.id, node]));
+  let front = [first.id];
+  for (let step = 0; step < STEPS_MAX && front.length && !from.has(last.id); step += 1) {
+    const near = await around(front.slice(0, FRONT_MAX), types, 1000, scope);
+    near.nodes.forEach((node) => nodes.set(node.id, node));
+    const inside = new Set(front);
+    front = [];
+    for (const edge of near.edges) {
+      for (const [here, there] of [[edge.source, edge.target], [edge.target, edge.source]]) {
+        if (inside.has(here) && !from.has(there) && nodes.has(there)) { from.set(there, { edge, before: here }); front.push(there); }
+      }
+    }
+  }
+  if (!from.has(last.id)) return null;
+  const path = [];
+  for (let id = last.id; id; id = from.get(id) && from.get(id).before) path.unshift({ node: nodes.get(id), edge: from.get(id) && from.get(id).edge });
+  return path;
+}
+
+export function PathBetween({ start, end, scope }) {
+  const page = useLoaded(() => pathBetween(start, end, scope), [start, end]);
+  return html`<${Loaded} of=${page}>${(path) => path === null
+    ? html`<p class="soft">No path of at most ${STEPS_MAX} edges was found between these nodes.</p>`
+    : html`<ol class="path">${path.map(({ node, edge }) => html`<li key=${node.id}>${edge && html`<span class="soft">${edge.target === node.id ? "→" : "←"} ${edge.type} </span>`}<a href=${link("memory", node.id)}>${textOf(node)}</a> <span class="small soft">${node.type}</span></li>`)}</ol>`}</${Loaded}>`;
+}
+
 export function GraphOf({ start, scope }) {
   const [nodes, setNodes] = useState([]);
   const [edges, setEdges] = useState([]);
   const [types, setTypes] = useState(null);
   const expand = (id) => attempt(async () => {
-    const known = types || (await get("/v1/ontology", scope)).types.map((one) => one.type);
+    const known = types || await allTypes(scope);
     setTypes(known);
-    const near = await post("/v1/query", { query: { seeds: [id], steps: [{ op: "traverse", types: known, direction: "both", hops: 1 }], limit: 40 }, ...scope });
+    const near = await around([id], known, 40, scope);
     const own = await post("/v1/query", { query: { seeds: [id], steps: [{ op: "include_superseded" }] }, ...scope });
     setNodes((old) => [...new Map([...old, ...own.nodes, ...near.nodes].map((node) => [node.id, node])).values()].slice(0, NODES_MAX));
     setEdges((old) => [...new Map([...old, ...near.edges].map((edge) => [edge.id, edge])).values()]);

@@ -8,20 +8,9 @@ const TYPING_MS = 120; // Longer than between two keys, shorter than anybody wou
 const PAGE = 50;
 const FOUND_MAX = 50;
 
-const SAMPLE = [
-  ["2026-01-05", "My manager Sarah Chen likes green tea."],
-  ["2026-01-19", "I live in Hamburg and work at Nordlicht."],
-  ["2026-02-02", "The budget of Project Falcon is 40k."],
-  ["2026-02-16", "Sarah Chen leads Project Falcon."],
-  ["2026-03-02", "I prefer short answers with an example."],
-  ["2026-03-23", "I moved to Lisbon."],
-  ["2026-04-13", "The budget of Project Falcon is 60k."],
-  ["2026-05-04", "Tom Alvarez joined Project Falcon as a designer."],
-  ["2026-06-01", "The launch of Project Falcon is on 1 October 2026."],
-];
-
 export async function writeSample(scope) {
-  for (const [at, text] of SAMPLE) await post("/v1/memories", { text, at, source: "sample data", ...scope });
+  const sample = await (await fetch("/ui/sample.json")).json();
+  for (const { at, text } of sample) await post("/v1/memories", { text, at, source: "sample data", ...scope });
 }
 
 /** Return the filter that the parameters of the page mean, or nothing. */

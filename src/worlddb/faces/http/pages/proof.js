@@ -79,6 +79,47 @@ export function verifyProof(proof, rootState) {
   }
 }
 
+const logFork = (left, right) => hex(blake3(join(field(text("worlddb.log.fork.1")), unhex(left), unhex(right))));
+const half = (value) => Math.floor(value / 2);
+const ones = (value) => value.toString(2).replaceAll("0", "").length;
+
+function isLast(point) {
+  let digest = hex(blake3(join(field(text("worlddb.log.leaf.1")), unhex(point.hash), unhex(point.root_state))));
+  for (const left of point.path) digest = logFork(left, digest);
+  return point.path.length === ones(point.commit) && digest === point.log_head;
+}
+
+/** Return whether the later log of a proof begins with the earlier one: nothing was rewritten. */
+export function verifyHistory(proof) {
+  try {
+    const { first, last } = proof;
+    if (!isLast(first) || !isLast(last) || first.commit > last.commit) return false;
+    let [inner, outer] = [first.commit, last.commit];
+    if (inner === outer) return proof.path.length === 0 && first.log_head === last.log_head;
+    const parts = Number.isInteger(Math.log2(inner + 1)) ? [first.log_head, ...proof.path] : [...proof.path];
+    while (inner % 2) [inner, outer] = [half(inner), half(outer)];
+    let earlier = parts[0];
+    let later = parts[0];
+    for (const part of parts.slice(1)) {
+      if (outer === 0) return false;
+      if (inner % 2 || inner === outer) {
+        [earlier, later] = [logFork(part, earlier), logFork(part, later)];
+        while (inner && inner % 2 === 0) [inner, outer] = [half(inner), half(outer)];
+      } else later = logFork(later, part);
+      [inner, outer] = [half(inner), half(outer)];
+    }
+    return outer === 0 && earlier === first.log_head && later === last.log_head;
+  } catch {
+    return false;
+  }
+}
+
+const shownProof = (data) => html`<dl><dt>memory</dt><dd class="mono">${data.proof.id}</dd><dt>root state</dt><dd class="mono">${data.root_state}</dd><dt>worlds on the way</dt><dd>${data.proof.steps.map((step) => step.name || step.type).join(" → ")}</dd></dl>
+  <p class="soft">Compare the root state with one that you trust: that of a backup, a log or a colleague.</p>`;
+
+const shownHistory = (data) => html`<dl>${[data.first, data.last].map((point) => html`<dt>commit ${point.commit}</dt><dd class="mono">log head ${point.log_head}</dd>`)}</dl>
+  <p class="soft">Nothing was rewritten between them. Compare the log heads with those that you kept.</p>`;
+
 export function ProofPage() {
   const [told, setTold] = useState(null);
   const read = async (event) => {
@@ -86,17 +127,16 @@ export function ProofPage() {
     if (!file) return;
     try {
       const data = JSON.parse(await file.text());
-      setTold({ name: file.name, data, valid: verifyProof(data.proof, data.root_state) });
+      setTold({ name: file.name, data, valid: data.first ? verifyHistory(data) : verifyProof(data.proof, data.root_state) });
     } catch {
       setTold({ name: file.name, data: null, valid: false });
     }
   };
   return html`<h1>Verify a proof</h1>
-    <p>A proof shows that a memory stands in a store with a certain root state. It is checked here, in the browser, with the hash function BLAKE3 alone; nothing is sent.</p>
+    <p>A proof shows that a memory stands in a store with a certain root state, or that the history of a store was not rewritten. It is checked here, in the browser, with the hash function BLAKE3 alone; nothing is sent.</p>
     <p><label>The file of a proof <input type="file" name="proof" accept="application/json,.json" onChange=${read} /></label></p>
     ${told && (told.valid
       ? html`<div class="card" role="status"><p><span class="chip good">valid</span> ${told.name}</p>
-          <dl><dt>memory</dt><dd class="mono">${told.data.proof.id}</dd><dt>root state</dt><dd class="mono">${told.data.root_state}</dd><dt>worlds on the way</dt><dd>${told.data.proof.steps.map((step) => step.name || step.type).join(" → ")}</dd></dl>
-          <p class="soft">Compare the root state with one that you trust: that of a backup, a log or a colleague.</p></div>`
+          ${told.data.first ? shownHistory(told.data) : shownProof(told.data)}</div>`
       : html`<p class="problem" role="alert">${told.name}: this is no valid proof. Something was changed, or the file is no proof.</p>`)}`;
 }

@@ -2,7 +2,7 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { get, post, scopeOf } from "./api.js";
 import { Empty, link, Loaded, textOf, useLoaded } from "./parts.js";
-import { GraphOf } from "./graph.js";
+import { GraphOf, PathBetween } from "./graph.js";
 
 const CHILDREN_MAX = 200;
 const MEANING = {
@@ -36,6 +36,7 @@ function Children({ id, scope }) {
 
 export function Worlds({ where, scope, stamp }) {
   const [start, setStart] = useState("");
+  const [ends, setEnds] = useState(null);
   const page = useLoaded(async (signal) => {
     const [scopes, types] = await Promise.all([get("/v1/scopes", { limit: 1000 }, signal), get("/v1/ontology", scope, signal)]);
     return { scopes: scopes.scopes, types: types.types };
@@ -47,6 +48,10 @@ export function Worlds({ where, scope, stamp }) {
     <form class="bar" onSubmit=${(event) => { event.preventDefault(); setStart(event.target.elements.start.value.trim()); }}>
       <label>Id <input class="mono" name="start" required /></label><button>Draw</button></form>
     ${start && html`<${GraphOf} start=${start} scope=${scope} />`}
+    <h2>A path between two nodes</h2>
+    <form class="bar" onSubmit=${(event) => { event.preventDefault(); const { first, last } = event.target.elements; setEnds([first.value.trim(), last.value.trim()]); }}>
+      <label>From <input class="mono" name="first" required /></label><label>to <input class="mono" name="last" required /></label><button>Find</button></form>
+    ${ends && html`<${PathBetween} start=${ends[0]} end=${ends[1]} scope=${scope} />`}
     <h2>Edge types</h2><div class="scroll"><table><thead><tr><th>type</th><th>meaning</th></tr></thead><tbody>
       ${data.types.map((one) => html`<tr key=${one.type}><td>${one.type}</td><td>${MEANING[one.type] || (one.declaration ? Object.entries(one.declaration).filter(([, value]) => value === true).map(([name]) => name.replaceAll("_", " ")).join(", ") : "a type of this store")}</td></tr>`)}</tbody></table></div>`}</${Loaded}>`;
 }

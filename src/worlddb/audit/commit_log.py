@@ -1,0 +1,85 @@
+"""Commit log: the hash tree over all commits, and proofs that it only grows."""
+
+from __future__ import annotations
+
+from worlddb.audit.history import check_commit_number, commit_row
+from worlddb.errors import InvalidInputError
+from worlddb.model.address import Id, trusted_id
+from worlddb.model.history_proof import Checkpoint, HistoryProof, log_fork, log_leaf
+from worlddb.store.interface import Reader
+
+COMMITS_PER_READ = 10_000  # Bounds the memory of one read: a commit's changes may be long.
+
+
+def prove_history(reader: Reader, since: int) -> HistoryProof:
+    """Return a proof that the commits up to `since` are still what they were.
+
+    Raises:
+        InvalidInputError: `since` is no commit number.
+        NotFoundError: there is no such commit.
+    """
+    check_commit_number(since, "since")
+    first, last = commit_row(reader, since), commit_row(reader, reader.head().seq)
+    if first.seq > last.seq:
+        raise InvalidInputError(f"since {since}: the last commit is {last.seq}")
+    tree = _LogTree(reader, last.seq + 1)
+    checkpoints = [
+        Checkpoint(
+            commit=row.seq,
+            hash=Id(row.hash),
+            root_state=Id(row.root_state),
+            log_head=Id(tree.head(0, row.seq + 1)),
+            path=tuple(map(trusted_id, tree.left_parts(row.seq + 1))),
+        )
+        for row in (first, last)
+    ]
+    path = tree.growth(first.seq + 1, 0, last.seq + 1, True)
+    return HistoryProof(
+        first=checkpoints[0], last=checkpoints[1], path=tuple(map(trusted_id, path))
+    )
+
+
+class _LogTree:
+    """The hash tree over the first `count` commits: level by level, the parts that are whole."""
+
+    def __init__(self, reader: Reader, count: int) -> None:
+        leaves: list[bytes] = []
+        while len(leaves) < count:
+            most = min(COMMITS_PER_READ, count - len(leaves))
+            rows = reader.commits(len(leaves) - 1, most, False)
+            leaves += [log_leaf(row.hash, row.root_state) for row in rows]
+        self.levels = [leaves]
+        while len(below := self.levels[-1]) > 1:
+            pairs = zip(below[::2], below[1::2], strict=False)
+            self.levels.append([log_fork(left, right) for left, right in pairs])
+
+    def head(self, start: int, end: int) -> bytes:
+        """Return the head of the commits from `start` up to `end`; `start` divides by the size."""
+        size = end - start
+        if size & (size - 1) == 0:
+            return self.levels[size.bit_length() - 1][start // size]
+        middle = start + _cut(size)
+        return log_fork(self.head(start, middle), self.head(middle, end))
+
+    def left_parts(self, end: int) -> list[bytes]:
+        """Return what stands left of the last of `end` commits, the nearest part first."""
+        parts, start = [], 0
+        while end - start > 1:
+            middle = start + _cut(end - start)
+            parts.append(self.head(start, middle))
+            start = middle
+        return parts[::-1]
+
+    def growth(self, first: int, start: int, end: int, is_whole: bool) -> list[bytes]:
+        """Return the path from the first `first` commits to all up to `end` (RFC 9162, 2.1.4.1)."""
+        if first == end:
+            return [] if is_whole else [self.head(start, end)]
+        middle = start + _cut(end - start)
+        if first <= middle:
+            return [*self.growth(first, start, middle, is_whole), self.head(middle, end)]
+        return [*self.growth(first, middle, end, False), self.head(start, middle)]
+
+
+def _cut(size: int) -> int:
+    """Return the largest power of 2 below a size."""
+    return 1 << ((size - 1).bit_length() - 1)

@@ -1,0 +1,170 @@
+"""Signed envelope: a JSON payload under an Ed25519 signature, as a DSSE envelope.
+
+    {"payloadType": …, "payload": base64, "signatures": [{"keyid": …, "sig": base64}]}
+
+What is signed is DSSE's pre-authentication encoding (`signed_bytes`), so a payload cannot pass for
+one of another type. Any DSSE verifier can check it. The private key lies beside the store, readable
+by its owner alone, and is made when the first signature is asked for. A store in memory has a key
+of its own for as long as it is open.
+
+Signing is done by `cryptography` (the extra `receipts`; the extra `server` brings it, too): an
+implementation in plain Python would leak the key by the time that it takes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from blake3 import blake3
+
+from worlddb.errors import FormatError, InvalidInputError, StorageError
+from worlddb.store.interface import Store
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+KEY_END = "-signing-key"
+"""The name of the key's file is that of the store with this end."""
+PRIVATE = 0o600  # The owner alone may read the key.
+OTHERS = 0o077  # Rights of the group and of everybody else.
+KEY_ID_CHARS = 16  # Tells keys apart; the signature itself says whether the key is the right one.
+
+_unsaved: WeakKeyDictionary[Store, Ed25519PrivateKey] = WeakKeyDictionary()
+"""The keys of stores in memory."""
+
+
+def canonical_json(data: object) -> bytes:
+    """Return JSON with sorted keys and no white space: equal data, equal bytes."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def signed_bytes(kind: str, payload: bytes) -> bytes:
+    """Return what is signed: DSSE's pre-authentication encoding of a payload and its type."""
+    name = kind.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(name), name, len(payload), payload)
+
+
+def sign(store: Store, kind: str, payload: bytes) -> dict[str, Any]:
+    """Return a payload in an envelope that the key of a store has signed.
+
+    Raises:
+        InvalidInputError: the package for signatures is missing.
+        StorageError: the key cannot be made or read, or others may read it.
+    """
+    key = signing_key(store)
+    signature = key.sign(signed_bytes(kind, payload))
+    return {
+        "payloadType": kind,
+        "payload": base64.b64encode(payload).decode(),
+        "signatures": [
+            {"keyid": key_id(public_bytes(key)), "sig": base64.b64encode(signature).decode()}
+        ],
+    }
+
+
+def opened_payload(envelope: Mapping[str, Any], kind: str, public_key: bytes) -> bytes | None:
+    """Return the payload of an envelope; None if that key has not signed it.
+
+    Raises:
+        FormatError: it is no envelope of that kind.
+        InvalidInputError: the package for signatures is missing.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    keys = _keys()
+    try:
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        raise FormatError("this is no DSSE envelope: payload or signatures are missing") from None
+    if envelope.get("payloadType") != kind:
+        raise FormatError(f"this is an envelope of {envelope.get('payloadType')!r:.80}, not {kind}")
+    for signature in signatures:
+        with suppress(InvalidSignature):
+            verifier = keys.Ed25519PublicKey.from_public_bytes(public_key)
+            verifier.verify(signature, signed_bytes(kind, payload))
+            return payload
+    return None
+
+
+def key_id(public_key: bytes) -> str:
+    """Return the short name of a key."""
+    return blake3(public_key).hexdigest()[:KEY_ID_CHARS]
+
+
+def public_bytes(key: Ed25519PrivateKey) -> bytes:
+    """Return the 32 bytes of the public key."""
+    return key.public_key().public_bytes_raw()
+
+
+def signing_key(store: Store, *, create: bool = True) -> Ed25519PrivateKey:
+    """Return the key of a store, made if it has none yet.
+
+    Raises:
+        InvalidInputError: the package for signatures is missing.
+        StorageError: the key cannot be made or read, others may read it, or it does not exist.
+    """
+    keys = _keys()
+    path = store.side_file(KEY_END)
+    if path is None:
+        return _unsaved.setdefault(store, keys.Ed25519PrivateKey.generate())
+    if create and not os.path.exists(path):
+        _save(path, keys.Ed25519PrivateKey.generate().private_bytes_raw())
+    return keys.Ed25519PrivateKey.from_private_bytes(_load(path))  # type: ignore[no-any-return]
+
+
+def _save(path: str, key: bytes) -> None:
+    """Write a new key; where another process was faster, its key stands."""
+    made = f"{path}.{os.getpid()}.part"
+    try:
+        file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+        try:
+            os.write(file, key.hex().encode() + b"\n")
+            os.fsync(file)
+        finally:
+            os.close(file)
+        with suppress(FileExistsError):
+            os.link(made, path)
+    except OSError as error:
+        raise StorageError(f"{path}: the signing key cannot be made: {error.strerror}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(made)
+
+
+def _load(path: str) -> bytes:
+    try:
+        with open(path, encoding="ascii") as file:
+            if os.name == "posix" and os.fstat(file.fileno()).st_mode & OTHERS:
+                raise StorageError(
+                    f"{path}: others may read the signing key; run: chmod 600 {path}"
+                )
+            key = bytes.fromhex(file.read().strip())
+    except (ValueError, UnicodeDecodeError):
+        key = b""
+    except OSError as error:
+        raise StorageError(
+            f"{path}: the signing key cannot be read: {error.strerror}; to check a signature with "
+            "a public key, pass that key"
+        ) from error
+    if len(key) != 32:
+        raise StorageError(f"{path}: is no signing key: 64 hexadecimal digits are expected")
+    return key
+
+
+def _keys() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise InvalidInputError(
+            "signatures need the package cryptography (not installed); run: "
+            'pip install "worlddb[receipts]"'
+        ) from None
+    return ed25519

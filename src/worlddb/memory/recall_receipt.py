@@ -1,0 +1,273 @@
+"""Recall receipt: a signed statement of what a memory answered, which can be run again.
+
+The payload says what was asked (as a digest), in which scope, at which times, by which code,
+settings and embedder, on which commit, and the ids of the hits with their ranks and confidence. To
+verify a receipt is to ask the same question again, as of what was known then, and to compare the
+bytes of both payloads.
+
+The question itself stands beside the signed part, with a random blind; without the blind a digest
+would let anybody guess a short question. Whoever passes the receipt on may leave `asked` out: then
+only the signature can be checked.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from blake3 import blake3
+
+from worlddb.audit.history import commit_row
+from worlddb.audit.signed_envelope import (
+    canonical_json,
+    opened_payload,
+    public_bytes,
+    sign,
+    signing_key,
+)
+from worlddb.errors import FormatError, InvalidInputError
+from worlddb.memory.own_history import OwnHistory
+from worlddb.memory.reads import MemoryReader
+from worlddb.memory.scope_view import CallerScopes, generations
+from worlddb.model.address import BLIND_BYTES, EMPTY
+from worlddb.model.inputs import from_micros, to_micros
+from worlddb.model.records import Groups, Plain, groups_of
+from worlddb.recall.hits import Recall
+from worlddb.recall.recall_counter import RecallCounter
+from worlddb.store.interface import Reader
+from worlddb.world_db import WorldDB
+
+KIND = "application/vnd.worlddb.recall-receipt.1+json"
+PRIVATE_PARTS = ("query", "names", "where")
+"""What a question says; only its digest is signed."""
+OPTIONS = ("k", "max_tokens", "min_confidence", "types", "include_retired", "summaries")
+TIMES = ("as_of", "at")
+DIGITS = 6  # Of a confidence: more than anybody reads, fewer than rounding on machines differs in.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification(Plain):
+    """What came of verifying a receipt.
+
+    `signed`: the key has signed it. `same`: the question, asked again as of then, has the same
+    answer, byte for byte; None if it was not asked again. `differences` name what is not the same;
+    other code or another embedder may answer differently.
+    """
+
+    signed: bool
+    same: bool | None
+    differences: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.signed and self.same is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A question as a receipt tells it: what was said, and how and when it was asked."""
+
+    said: Mapping[str, Any]
+    options: Mapping[str, Any]
+    scope: Mapping[str, list[str]]
+    is_bound: bool
+    known_at: str
+    asked_at: str
+
+
+def receipted(reader: MemoryReader) -> Callable[..., Recall]:
+    """Return the call `MemoryReader.recall` whose answer has a receipt."""
+
+    def recall(query: str, *, scope: Mapping[str, Any], **options: Any) -> Recall:
+        if options.pop("settings", None) is not None:
+            raise InvalidInputError("receipt: only recalls with the usual settings have one")
+        db, scopes = reader.db, reader.scopes
+        groups = scopes.groups(scope)
+        now = db.engine.clock()
+        last = _last_known(db, scopes)
+        known = options.pop("known_at", None)
+        # A commit to come could still have a time that lies between the last commit and now.
+        known_at = last if known is None else min(last, from_micros(to_micros(known, "known_at")))
+        given = {"query": query, **options}
+        asked = _Asked(
+            said={name: given.get(name) for name in PRIVATE_PARTS}
+            | {"blind": os.urandom(BLIND_BYTES).hex()},
+            options={name: given.get(name) for name in OPTIONS}
+            | {name: _iso(given.get(name)) for name in TIMES},
+            scope={f"{group[0].kind}_id": sorted(one.value for one in group) for group in groups},
+            is_bound=bool(scopes.bounds),
+            known_at=_iso(known_at) or "",
+            asked_at=_iso(from_micros(now)) or "",
+        )
+        found, payload = _answer(db, scopes, asked)
+        envelope = sign(db.engine.store, KIND, canonical_json(payload))
+        return replace(found, receipt=envelope | {"asked": dict(asked.said)})
+
+    return recall
+
+
+def verified(
+    db: WorldDB,
+    own: CallerScopes,
+    receipt: Mapping[str, Any],
+    public_key: bytes | str | None,
+    again: bool,
+) -> Verification:
+    """Verify a receipt for the caller with these scopes; see `Memory.verify_receipt`."""
+    if not isinstance(receipt, Mapping):
+        raise FormatError("this is no receipt: a receipt is a JSON object")
+    payload = opened_payload(receipt, KIND, _public_key(db, public_key))
+    if payload is None:
+        return Verification(signed=False, same=None)
+    if not again:
+        return Verification(signed=True, same=None)
+    signed = json.loads(payload)
+    said = receipt.get("asked")
+    if not isinstance(said, Mapping):
+        raise InvalidInputError("this receipt has no question (asked); check its signature alone")
+    if _digest(said) != signed["asked"]:
+        return Verification(signed=True, same=False, differences=("asked",))
+    asked = _Asked(
+        said=said,
+        options=signed["options"],
+        scope=signed["scope"],
+        is_bound=signed["is_bound"],
+        known_at=signed["known_at"],
+        asked_at=signed["asked_at"],
+    )
+    own.groups(asked.scope)  # A bound caller may verify only receipts of its own scope.
+    scopes = CallerScopes(store=own.store, clock=own.clock)
+    _, made = _answer(_uncounted(db), scopes, asked)
+    differences = tuple(key for key in sorted(signed | made) if signed.get(key) != made.get(key))
+    same = canonical_json(made) == payload
+    return Verification(signed=True, same=same, differences=differences)
+
+
+def _answer(db: WorldDB, scopes: CallerScopes, asked: _Asked) -> tuple[Recall, dict[str, Any]]:
+    """Answer a question as of a fixed time; return the answer and the payload of its receipt."""
+    now = to_micros(asked.asked_at, "asked_at")
+    reader = MemoryReader(db=_at_time(db, now), scopes=replace(scopes, clock=lambda: now))
+    said: dict[str, Any] = {name: asked.said.get(name) for name in PRIVATE_PARTS}
+    found = reader.recall(
+        said.pop("query") or "",
+        **said,
+        **asked.options,
+        known_at=asked.known_at,
+        settings=None,
+        scope=asked.scope,
+    )
+    with db.engine.store.read() as session:
+        witness = _witness(session, groups_of(asked.scope), asked)
+    search = db.engine.search
+    return found, {
+        "asked": _digest(asked.said),
+        "options": dict(asked.options),
+        "scope": dict(asked.scope),
+        "is_bound": asked.is_bound,
+        "known_at": asked.known_at,
+        "asked_at": asked.asked_at,
+        **witness,
+        "code": code_digest(),
+        "settings": settings_digest(),
+        "embedder": search.vectors().model_id if search.has_vectors else None,
+        "confidence": round(found.confidence, DIGITS),
+        "hits": [
+            {"rank": rank, "id": str(hit.node.id), "confidence": round(hit.confidence, DIGITS)}
+            for rank, hit in enumerate(found, 1)
+        ],
+    }
+
+
+def _witness(reader: Reader, groups: Groups, asked: _Asked) -> dict[str, Any]:
+    """Return the commit and the root state of that time; of a bound caller, its scope's state."""
+    seq = reader.commit_at(to_micros(asked.known_at, "known_at"))
+    if seq is None:
+        return {"commit": None, "commit_hash": None, "root_state": EMPTY.hex()}
+    if not asked.is_bound:
+        row = commit_row(reader, seq)
+        return {"commit": seq, "commit_hash": row.hash.hex(), "root_state": row.root_state.hex()}
+    # Numbers and addresses of the store would tell a bound caller when others write.
+    state = EMPTY
+    if len(groups) == 1 and len(groups[0]) == 1:
+        rows = generations(reader, groups[0][0], seq)[-1:]
+        state = next((node.state for node in reader.nodes(rows, seq).values()), EMPTY)
+    return {"commit": None, "commit_hash": None, "root_state": state.hex()}
+
+
+def _last_known(db: WorldDB, scopes: CallerScopes) -> datetime:
+    """Return the time of the last commit that the caller may know of."""
+    if not scopes.bounds:
+        with db.engine.store.read() as reader:
+            return from_micros(reader.head().time)
+    with scopes.viewing(scopes.bounds, ended=True) as view:
+        for _, commit in islice(OwnHistory(scopes, view.reader, view).walk(), 1):
+            return commit.time
+    return from_micros(0)
+
+
+def _at_time(db: WorldDB, now: int) -> WorldDB:
+    """Return an open store whose clock stands still."""
+    return _with_engine(db, clock=lambda: now)
+
+
+def _uncounted(db: WorldDB) -> WorldDB:
+    """Return an open store that does not count recalls."""
+    silent = RecallCounter(db.engine.store, db.engine.clock)
+    silent.close()
+    return _with_engine(db, recalls=silent)
+
+
+def _with_engine(db: WorldDB, **parts: Any) -> WorldDB:
+    twin = copy.copy(db)
+    twin.engine = replace(db.engine, **parts)
+    return twin
+
+
+def _public_key(db: WorldDB, given: bytes | str | None) -> bytes:
+    if given is None:
+        return public_bytes(signing_key(db.engine.store, create=False))
+    try:
+        key = bytes.fromhex(given.strip()) if isinstance(given, str) else bytes(given)
+    except (ValueError, TypeError):
+        key = b""
+    if len(key) != 32:
+        raise InvalidInputError("public_key: give 32 bytes or 64 hexadecimal digits")
+    return key
+
+
+def _digest(said: Mapping[str, Any]) -> str:
+    return blake3(canonical_json(dict(said))).hexdigest()
+
+
+def _iso(time: Any) -> str | None:
+    return None if time is None else from_micros(to_micros(time, "time")).isoformat()
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of every file of this package: the code that answers."""
+    import worlddb
+
+    folder = Path(worlddb.__file__).parent
+    hasher = blake3()
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() or "__pycache__" in path.parts:
+            continue
+        content = path.read_bytes()
+        hasher.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    return hasher.hexdigest()
+
+
+@cache
+def settings_digest() -> str:
+    """Return a digest of the settings that recalls have by themselves."""
+    from worlddb.recall.recaller import DEFAULT_SETTINGS
+
+    return blake3(canonical_json(asdict(DEFAULT_SETTINGS))).hexdigest()

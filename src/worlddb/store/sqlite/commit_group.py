@@ -1,0 +1,176 @@
+"""Commit groups: transactions that wait together share one transaction of SQLite, and one fsync.
+
+    block ─▶ block ─▶ block ─▶ COMMIT ─▶ all three are acknowledged
+
+A block that has ended looks whether the next writer in the queue is one that may join. If so, the
+block leaves SQLite's transaction open, passes the turn on, and waits. Each further block runs
+inside a savepoint, so a block that fails takes back its own part alone. Who has no follower commits
+for all. Nobody is acknowledged before.
+
+Interrupts are met as in `gate`: who waits looks again by itself, and commits what nobody else will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import apsw
+
+from worlddb.errors import StorageError, WorldDBError
+from worlddb.store.sqlite.gate import LOOK_S, Gate, Turn
+
+GROUP_MAX = 32
+"""The first of a group waits for the last: 32 short writes take less than a tenth of a second, and
+an fsync shared by more would save little."""
+
+Mark = tuple[int, bytes]
+"""Number and hash of a commit."""
+
+
+class CommitGroup:
+    """Blocks that have ended and wait for the COMMIT that they share.
+
+    `mark` is the last of their commits. `in_block` says that a savepoint may be open.
+    """
+
+    __slots__ = ("error", "in_block", "is_over", "mark", "members")
+
+    def __init__(self) -> None:
+        self.members: list[Turn] = []
+        self.mark: Mark | None = None
+        self.in_block = False
+        self.error: Exception | None = None
+        self.is_over = False
+
+    def end(self, error: Exception | None = None) -> None:
+        """Let the members go on: they are durable, or have failed."""
+        self.error = error
+        self.is_over = True
+        for turn in self.members:
+            if turn.wake.locked():
+                with suppress(RuntimeError):  # It has woken by itself just now.
+                    turn.wake.release()
+
+
+class SharedCommit:
+    """The group that is open on the writing connection, if any; used by who has the turn."""
+
+    def __init__(
+        self, gate: Gate, writer: Callable[[], apsw.Connection], check: Callable[[], None]
+    ) -> None:
+        self._gate = gate
+        self._writer = writer
+        self._check = check
+        self._open: CommitGroup | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether blocks that have ended wait for a COMMIT."""
+        return self._open is not None and self._writer().in_transaction
+
+    def begin(self) -> CommitGroup:
+        """Begin a block: inside the group that is open, or in a transaction of its own."""
+        con, group = self._writer(), self._open
+        if group is None:
+            con.execute("BEGIN IMMEDIATE")
+            return CommitGroup()
+        self._clear(con, group)
+        group.in_block = True
+        con.execute("SAVEPOINT block")
+        return group
+
+    def hand_in(self, group: CommitGroup, turn: Turn, mark: Mark | None, stays: bool) -> None:
+        """End a block: leave the rest to the next writer if that one joins, or commit for all."""
+        if group.in_block:
+            self._writer().execute("RELEASE block")
+            group.in_block = False
+        group.mark = mark or group.mark
+        group.members.append(turn)
+        if stays and self._goes_on(group, turn):
+            self._open = group
+        else:
+            self._land(group)
+
+    def _goes_on(self, group: CommitGroup, turn: Turn) -> bool:
+        return len(group.members) < GROUP_MAX and self._gate.next_joins(turn)
+
+    def take_back(self, turn: Turn, error: BaseException) -> None:
+        """Undo the block of a writer that has failed, and nothing else."""
+        con, group = self._writer(), self._open
+        if group is None:
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+        elif not con.in_transaction:
+            # SQLite has given up the whole transaction, as when the disk is full.
+            if isinstance(error, Exception):
+                self._open = None
+                group.end(error)
+        elif turn not in group.members:  # Otherwise an interrupt came after its end.
+            self._clear(con, group)
+            if not self._goes_on(group, turn):
+                self.land_open()
+
+    def _clear(self, con: apsw.Connection, group: CommitGroup) -> None:
+        """Undo the block that did not come to its end, if there is one."""
+        if group.in_block:
+            with suppress(apsw.SQLError):  # An interrupt came before the savepoint, or after it.
+                con.execute("ROLLBACK TO block; RELEASE block")
+            group.in_block = False
+
+    def land_open(self) -> None:
+        """Commit the open group before something else begins; its members hear of an error."""
+        group = self._open
+        if group is not None:
+            self._clear(self._writer(), group)
+            with suppress(apsw.Error, WorldDBError):
+                self._land(group)
+
+    def _land(self, group: CommitGroup) -> None:
+        con = self._writer()
+        try:
+            con.execute("COMMIT")
+            self._check()  # What nobody would find is not acknowledged.
+        except Exception as error:
+            with suppress(apsw.Error):
+                if con.in_transaction:
+                    con.execute("ROLLBACK")
+            self._open = None
+            group.end(error)
+            raise
+        except BaseException:
+            # An interrupt. If it came before the COMMIT, the others still get theirs.
+            if con.in_transaction and len(group.members) > 1:
+                self._open = group
+            raise
+        self._open = None
+        group.end()
+
+    def wait(self, group: CommitGroup, turn: Turn) -> None:
+        """Wait until the group of a block has landed.
+
+        Raises:
+            Exception: what the COMMIT raised; nothing of the group was written.
+        """
+        if group.is_over:
+            return
+        with self._gate.staying():
+            while not group.is_over:
+                if not turn.wake.acquire(timeout=LOOK_S) and self._gate.is_idle():
+                    self._settle(group)
+        if group.error is not None:
+            raise type(group.error)(*group.error.args) from group.error
+
+    def _settle(self, group: CommitGroup) -> None:
+        """Commit a group that nobody else will: the next writer has given up, or an error came."""
+        with self._gate.settling():
+            if group.is_over:
+                return
+            if self._open is group and self._writer().in_transaction:
+                self.land_open()
+                return
+            # An interrupt came between the COMMIT and its acknowledgement.
+            sql = "SELECT 1 FROM commits WHERE seq = ? AND hash = ?"
+            landed = group.mark is None or self._writer().execute(sql, group.mark).get is not None
+            self._open = None
+            group.end(None if landed else StorageError("the commit was interrupted; write again"))

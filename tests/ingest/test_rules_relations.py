@@ -1,0 +1,90 @@
+"""Relations between names that the rules read in a text, and the many texts that state none."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+import worlddb
+from worlddb.ingest.extractors import RulesExtractor
+from worlddb.model.drafts import RELATION_TYPES, Message
+
+NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
+
+
+def stated(text: str) -> list[tuple[str, str, str]]:
+    draft = RulesExtractor().extract([Message(text=text)], NOON)
+    names = {node.key: node.name for node in draft.nodes}
+    found = [edge for edge in draft.edges if edge.type in RELATION_TYPES]
+    for edge in found:
+        assert text[edge.spans[0].start : edge.spans[0].end] == edge.metadata["text"]
+    return [(names[edge.source], edge.type, names[edge.target]) for edge in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "relation"),
+    [
+        ("Brexit Accord led to Lisbon Treaty.", ("Brexit Accord", "causes", "Lisbon Treaty")),
+        (
+            "Lisbon Treaty was caused by Brexit Accord.",
+            ("Brexit Accord", "causes", "Lisbon Treaty"),
+        ),
+        (
+            "Brexit Accord came before Lisbon Treaty.",
+            ("Brexit Accord", "precedes", "Lisbon Treaty"),
+        ),
+        (
+            "Lisbon Treaty was preceded by Brexit Accord in 2019.",
+            ("Brexit Accord", "precedes", "Lisbon Treaty"),
+        ),
+        (
+            "Brexit Accord is a kind of Lisbon Treaty.",
+            ("Brexit Accord", "subtype_of", "Lisbon Treaty"),
+        ),
+        (
+            "Brexit Accord is a Lisbon Treaty.",
+            ("Brexit Accord", "instance_of", "Lisbon Treaty"),
+        ),
+        (
+            "The Brexit Accord contradicts the Lisbon Treaty.",
+            ("Brexit Accord", "contradicts", "Lisbon Treaty"),
+        ),
+        (
+            "The Brexit Accord implies the Lisbon Treaty.",
+            ("Brexit Accord", "implies", "Lisbon Treaty"),
+        ),
+    ],
+)
+def test_a_plain_statement_is_an_edge(text: str, relation: tuple[str, str, str]) -> None:
+    assert stated(text) == [relation]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Brexit Accord led to Lisbon Treaty?",
+        "Brexit Accord led to Lisbon Treaty, or maybe it never did.",
+        "If Brexit Accord led to Lisbon Treaty, we pay.",
+        "The manager of Brexit Accord led to Lisbon Treaty.",
+        "Brexit Accord led to Lisbon Treaty's delay.",
+        "Brexit Accord led to Lisbon Treaty delays.",
+        "Brexit Accord didn't lead to Lisbon Treaty.",
+        'Tom said: "Brexit Accord led to Lisbon Treaty."',
+        "Sarah Chen came before Tom Baker.",
+        "Sarah Chen works with Lisbon Treaty.",
+    ],
+)
+def test_where_a_text_is_not_sure_there_is_no_edge(text: str) -> None:
+    assert stated(text) == []
+
+
+def test_the_edge_holds_since_the_text_was_said_and_a_refused_one_is_told() -> None:
+    with worlddb.open(":memory:", embedder="hash") as db:
+        db.ingest("The Brexit Accord implies the Lisbon Treaty.", at=NOON, recluster="off")
+        back = db.ingest("The Lisbon Treaty implies the Brexit Accord.", at=NOON, recluster="off")
+        assert db.get(back.memories[0]).content == "The Lisbon Treaty implies the Brexit Accord."
+        assert ["circle" in one for one in back.left_out] == [True]
+        entities = db.query().filter_type("Entity").execute()
+        edges = [edge for node in entities for edge in db.edges(node.id, types=["implies"])]
+        assert [edge.valid_from for edge in edges] == [NOON]
