@@ -33,7 +33,7 @@ FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@5", "recall@10")
 LANE_SCALARS = ("frame_weight", "rarity_power")
 """Scalars that change the scores of lanes: each question is asked with and without each of them."""
 OFF = {"frame_weight": 1.0, "rarity_power": 0.0}
-ARRAYS = ("parents", "starts", "spoken", "before", "forms", "claims", "cover", "years")
+ARRAYS = ("parents", "starts", "spoken", "before", "forms", "claims", "cover", "alike", "years")
 
 
 class RankedQuestion(NamedTuple):

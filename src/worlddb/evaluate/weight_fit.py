@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 FITTED = (
     *("vector", "text", "cover", "graph", "speaker", "world", "opening", "reply", "following"),
-    *("telling", "date"),
+    *("feedback", "telling", "date"),
 )
 """The weights that are fitted; a feature that no text has keeps its weight."""
 NOT_FITTED = ("late", "spread", "claim", "retention")

@@ -30,7 +30,7 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
-from worlddb.language.text_tokens import asked, language_of, words
+from worlddb.language.text_tokens import asked, language_of, node_words, words
 from worlddb.language.year_spans import year_spans
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
@@ -516,6 +516,14 @@ def text_coverage(interior: HeldWorld, question: str) -> Scores:
     return interior.text.coverage(weighed_words(question, interior.languages))
 
 
+def coverage_among(bodies: Iterable[BodyRow], question: str, languages: Iterable[str]) -> Scores:
+    """Return which share of a question's words each node has, by rarity among these nodes."""
+    index = Bm25()
+    for body in bodies:
+        index.add(node_words(body.name, body.content))
+    return index.coverage(weighed_words(question, languages))
+
+
 class VectorRows:
     """The vectors at some places of a matrix, which is never copied."""
 
@@ -531,6 +539,11 @@ class VectorRows:
         """
         near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
         return near
+
+    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean of the vectors at some places."""
+        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
+        return mean
 
 
 def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:

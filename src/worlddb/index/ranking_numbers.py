@@ -30,7 +30,10 @@ class RankingScalars:
     lane_depth: int
     company_min: int
     lane_company_min: int
+    company_max: int
     world_best: int
+    feedback_worlds: int
+    feedback_depth: int
     late_candidates_max: int
     short_turn_chars: int
     brevity_max: float

@@ -31,11 +31,9 @@ from worlddb.language.ranking_features import (
     ASKS,
     CHARS,
     DONE,
-    NOTHING,
     TELLING,
     spans_of,
     speakers_of,
-    wants_question,
 )
 from worlddb.language.year_spans import asked_years
 from worlddb.model.inputs import from_micros, to_micros
@@ -74,6 +72,8 @@ class Weights:
     """The words of the turn before count for a turn, which may answer it."""
     following: float = WEIGHTS["following"]
     """How near the turn after is to the question: it takes up what the turn says."""
+    feedback: float = WEIGHTS["feedback"]
+    """How near a text is to the best texts of other worlds: what belongs together is told so."""
     telling: float = WEIGHTS["telling"]
     """A turn that says something about its speaker is ahead of one that only asks."""
     date: float = WEIGHTS["date"]
@@ -144,9 +144,9 @@ class Candidates:
     `before` is the place of the turn before: the candidate's own place if it is the first, and -1
     if it is no turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
     marks the candidates that state what is asked for. `cover` is the share of the question's words
-    that a candidate has. `years` has a row for each span of years in a candidate's text: its place,
-    the first and the last year; None if the question names no year. Without `company`, all nodes
-    of a world are candidates.
+    that a candidate has. `alike` is how near it is to the best ones, see `like_the_best`. `years`
+    has a row for each span of years in a candidate's text: its place, the first and the last year;
+    None if the question names no year. Without `company`, all nodes of a world are candidates.
     """
 
     lanes: Mapping[str, Scores]
@@ -159,6 +159,7 @@ class Candidates:
     forms: NDArray[np.int64]
     claims: NDArray[np.bool_] | None = None
     cover: Scores | None = None
+    alike: Scores | None = None
     years: NDArray[np.int64] | None = None
     retained: Scores | None = None
     graph: TextGraph | None = None
@@ -189,6 +190,31 @@ def company_of(
         return Company(sample.total, lanes)
     cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
     return Company(sample.total, {**lanes, "vector": cosines.of(vector)})
+
+
+def like_the_best(
+    lanes: Mapping[str, Scores],
+    parents: NDArray[np.int64],
+    cosines: VectorRows | None,
+    scalars: RankingScalars = SCALARS,
+) -> Scores | None:
+    """Return how near each candidate is to the best ones, one of each world, by fused ranks.
+
+    The ranks are those of the lanes, so no weight takes part. None with one or two worlds, where
+    the first candidate would only confirm itself.
+    """
+    if cosines is None or not len(parents):
+        return None
+    fused = np.zeros(len(parents))
+    for scores in (lanes[lane] for lane in ("text", "vector") if lane in lanes):
+        rank = np.empty(len(parents))
+        rank[np.argsort(-scores, kind="stable")] = np.arange(len(parents))
+        fused += 1 / (scalars.fusion_c + 1 + rank)
+    order = np.argsort(-fused, kind="stable")[: scalars.feedback_depth]
+    first = np.sort(np.unique(parents[order], return_index=True)[1])
+    if len(first) < scalars.feedback_worlds:
+        return None
+    return cosines.of(cosines.mean(order[first[: scalars.feedback_worlds]].tolist()))
 
 
 def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -302,7 +328,7 @@ class Ranker:
             known["cover"] = weights.cover * found.cover
         # "What did you suggest?" is answered by the other side, which tells nothing of itself.
         if side is None or not side.startswith("not "):
-            known["telling"] = weights.telling * self._telling(wants_question(question))
+            known["telling"] = weights.telling * self._telling()
         if found.retained is not None:
             known["retention"] = weights.retention * found.retained
         return known
@@ -320,7 +346,8 @@ class Ranker:
             if lane == "graph":
                 amount, usual[lane] = scores, 0.0
             elif self.company is not None and lane in self.company.lanes:
-                amount, usual[lane] = compared(scores, self.company.lanes[lane], self.company.total)
+                total = min(self.company.total, scalars.company_max)
+                amount, usual[lane] = compared(scores, self.company.lanes[lane], total)
             else:
                 amount = standing_out(scores, 0.0, company)
             parts[lane] = getattr(weights, lane) * amount
@@ -332,6 +359,9 @@ class Ranker:
             parts["world"] = weights.world * self._share_of_world(meaning)
         if weights.following:
             parts["following"] = weights.following * self._said_after(meaning)
+        if self.found.alike is not None:
+            alike = standing_out(self.found.alike, 0.0, scalars.lane_company_min)
+            parts["feedback"] = weights.feedback * alike
         if weights.opening:
             heard = np.where(answers(self.found, scalars), 0.0, self._said_before(meaning))
             parts["opening"] = -weights.opening * heard
@@ -350,19 +380,14 @@ class Ranker:
     def _standing_out(self, scores: Scores) -> Scores:
         return standing_out(scores, 1.0, self.scalars.company_min)
 
-    def _telling(self, wants_question: bool) -> Scores:
-        """Return how far each turn is from telling of its speaker, -1 to 0; 0 for other candidates.
+    def _telling(self) -> Scores:
+        """Return how far each candidate is from telling of its speaker, -1 to 0.
 
-        A memory that is only a question tells nothing, and is put behind unless a question is
-        what somebody looks for.
+        A memory tells, unless it is only a question: then it falls behind by more, since it has the
+        words of questions.
         """
-        found = self.found
-        is_turn = found.before >= 0
-        out: Scores = np.where(is_turn, found.forms[:, TELLING] / DONE - 1, 0.0)
-        if not wants_question:
-            only_asks = ~is_turn & (found.forms[:, TELLING] == NOTHING)
-            out[only_asks] -= self.scalars.only_asks_penalty
-        return out
+        out: Scores = self.found.forms[:, TELLING] / DONE - 1
+        return np.where(self.found.before < 0, self.scalars.only_asks_penalty * out, out)
 
     def _said_before(self, scores: Scores) -> Scores:
         """Return how far the turn before each turn stands out; 0 for what is no turn."""
@@ -542,4 +567,4 @@ def without_vectors(found: Candidates) -> Candidates:
     if by_words is None or not by_words.any():
         return found
     lanes = {lane: scores for lane, scores in found.lanes.items() if lane != "vector"}
-    return replace(found, lanes=lanes, closely=None)
+    return replace(found, lanes=lanes, closely=None, alike=None)

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
-from worlddb.index.bm25 import Bm25
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
     VectorRows,
+    coverage_among,
     forms_of,
     ranked,
     speaker_of,
@@ -44,7 +44,6 @@ from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import wants_advice
-from worlddb.language.text_tokens import node_words
 from worlddb.language.year_spans import asked_years
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
@@ -73,6 +72,7 @@ from worlddb.recall.ranker import (
     Weights,
     check_weight,
     company_of,
+    like_the_best,
     names_ranking,
     spread,
     turns_before,
@@ -83,7 +83,7 @@ from worlddb.recall.ranker import (
 from worlddb.recall.token_reader import TokenReader
 from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
 from worlddb.store.interface import Store
-from worlddb.store.rows import ROOT_ROW, BodyRow
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import (
     View,
     Worlds,
@@ -407,11 +407,12 @@ class Recaller:
             seen[[interior.place[row] for row in kept]] = True
         positions = np.flatnonzero(seen)
         lanes: dict[str, Scores] = {}
+        cosines = None
         if weights.get("text"):
             lanes["text"] = text_scores(interior, text)[positions]
         if vector is not None:
-            matrix = interior.vectors(self.reader, self.search.vectors())
-            lanes["vector"] = VectorRows(matrix, positions).of(vector)
+            cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
+            lanes["vector"] = cosines.of(vector)
         chosen = positions.tolist()
         rows = [interior.rows[at] for at in chosen]
         graph = None
@@ -430,6 +431,7 @@ class Recaller:
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(positions),
             cover=text_coverage(interior, text)[positions] if weights.get("text") else None,
+            alike=like_the_best(lanes, parents, cosines),
             years=interior.chosen_years(positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
@@ -475,36 +477,34 @@ class Recaller:
         lanes = {
             lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
         }
+        cosines = None
         if vector is not None:
             matrix = self.search.vectors().load(self.reader, rows)
-            lanes["vector"] = VectorRows(matrix, np.arange(len(rows))).of(vector)
+            cosines = VectorRows(matrix, np.arange(len(rows)))
+            lanes["vector"] = cosines.of(vector)
+        parents = np.array([body.parent or 0 for body in bodies], dtype=np.int64)
         speakers = [speaker_of(body) for body in bodies]
         numbers = {speaker: number for number, speaker in enumerate(dict.fromkeys(speakers))}
         candidates = Candidates(
             lanes=lanes,
             closely=self._token_reader(rows),
-            parents=np.array([body.parent or 0 for body in bodies], dtype=np.int64),
+            parents=parents,
             starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
             speakers=list(numbers),
             spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
+            alike=like_the_best(lanes, parents, cosines),
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
-            cover=self._wide_coverage(bodies) if settings.weights.get("text") else None,
+            cover=coverage_among(bodies, text, self.search.wide().languages(self.reader))
+            if settings.weights.get("text")
+            else None,
             years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
             company=self._company(said, vector),
         )
         return rows, [body.id for body in bodies], candidates
-
-    def _wide_coverage(self, bodies: Sequence[BodyRow]) -> Scores:
-        """Return which share of the question's words each candidate has, by rarity among them."""
-        index = Bm25()
-        for body in bodies:
-            index.add(node_words(body.name, body.content))
-        languages = self.search.wide().languages(self.reader)
-        return index.coverage(weighed_words(self.question.text, languages))
 
     def _company(self, said: Mapping[str, float], vector: Vector | None) -> Company | None:
         """Return what candidates are compared with; None if all that can be found are some."""
