@@ -7,7 +7,7 @@ public calls give all that is needed. The weights make gold likely: each gold tu
 turns that are not gold, and the chance of a turn grows with the power of its score. The loss is
 convex, so there is one best answer, whatever the start; no weight is below 0. Each set counts the
 same, however many questions it has, and so does each question of a set. From there, one weight at a
-time is raised or lowered as long as the headline figures of the sets rise.
+time is raised or lowered as long as the headline figures of the sets rise and none of them falls.
 
 What weights are worth is told by sets that had no part in them: for each set, weights are fitted to
 all the others. Texts pass scores on through the graph only in `recall` itself, not here.
@@ -45,6 +45,7 @@ NOT_FITTED = ("late", "spread", "claim", "retention")
 HITS_MAX = 300  # of a question; what ranks lower by all features together seldom matters
 FACTORS = (1.6, 1.25)  # by which a weight is raised and lowered; finer ones follow the noise
 FIRST_VALUE = 0.1  # tried for a weight of 0
+FALL_MAX = 0.002  # of a set's figure by a step: about one question of some hundreds
 STEPS_MAX = 40  # of Newton's method, which mostly needs ten
 STEP_MIN = 1e-3  # a shorter step gains nothing
 GAIN_MIN = 1e-7  # of the loss; less moves no digit that is written
@@ -154,29 +155,39 @@ def fitted(sets: Sets, prior: Weights | None = None) -> dict[str, float]:
 
 
 def refined(sets: Sets, weights: Mapping[str, float]) -> dict[str, float]:
-    """Return weights near some others by which the headline figures are higher, if there are."""
-    best, highest = dict(weights), mean_figure(sets, weights)
+    """Return weights near some others by which the headline figures are higher, if there are.
+
+    A step that helps one set at the cost of another is not taken.
+    """
+    best, first = dict(weights), set_figures(sets, weights)
+    highest = mean_figure(sets, weights)
     for factor in FACTORS:
         for name in FITTED:
             for value in (best[name] * factor or FIRST_VALUE, best[name] / factor):
                 tried = {**best, name: value}
-                made = mean_figure(sets, tried)
-                if made > highest:
-                    best, highest = tried, made
+                made = set_figures(sets, tried)
+                is_held = all(made[kind] >= first[kind] - FALL_MAX for kind in made)
+                if is_held and np.mean([*made.values()]) > highest:
+                    best, highest = tried, float(np.mean([*made.values()]))
     return best
+
+
+def set_figures(sets: Sets, weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the mean headline figure of each set by some weights."""
+    order = by_weights(weights)
+    means = {}
+    for kind in sorted({set_of(name) for name in sets}):
+        asked = [one for name, found in sets.items() if set_of(name) == kind for one in found]
+        told = [(one.figures(order), one.headline) for one in asked]
+        means[kind] = float(
+            np.mean([np.mean([made[key] for key in names if key in made]) for made, names in told])
+        )
+    return means
 
 
 def mean_figure(sets: Sets, weights: Mapping[str, float]) -> float:
     """Return the mean headline figure of some weights; each set counts the same."""
-    order, kinds = by_weights(weights), sorted({set_of(name) for name in sets})
-    means = []
-    for kind in kinds:
-        asked = [one for name, found in sets.items() if set_of(name) == kind for one in found]
-        told = [(one.figures(order), one.headline) for one in asked]
-        means.append(
-            np.mean([np.mean([made[key] for key in names if key in made]) for made, names in told])
-        )
-    return float(np.mean(means))
+    return float(np.mean([*set_figures(sets, weights).values()]))
 
 
 def _newton(
