@@ -54,6 +54,14 @@ def stated(text: str) -> list[tuple[str, str, str]]:
             "The Brexit Accord implies the Lisbon Treaty.",
             ("Brexit Accord", "implies", "Lisbon Treaty"),
         ),
+        # Ends that are no names by themselves, but are written like names, or are kinds.
+        (
+            "The Great Storm of London led to the Severn Flood in 1703.",
+            ("Great Storm of London", "causes", "Severn Flood"),
+        ),
+        ("Rex is a Labrador.", ("Rex", "instance_of", "Labrador")),
+        ("A Labrador is a kind of dog.", ("Labrador", "subtype_of", "dog")),
+        ("Project Atlas follows Project Reed.", ("Project Reed", "precedes", "Project Atlas")),
     ],
 )
 def test_a_plain_statement_is_an_edge(text: str, relation: tuple[str, str, str]) -> None:
@@ -73,6 +81,12 @@ def test_a_plain_statement_is_an_edge(text: str, relation: tuple[str, str, str])
         'Tom said: "Brexit Accord led to Lisbon Treaty."',
         "Sarah Chen came before Tom Baker.",
         "Sarah Chen works with Lisbon Treaty.",
+        "It is a kind of magic.",
+        "This led to the Lisbon Treaty.",
+        "Sarah is a nurse.",
+        "Sarah is a German.",
+        "Tom is a Toyota dealer.",
+        "Today is a Monday.",
     ],
 )
 def test_where_a_text_is_not_sure_there_is_no_edge(text: str) -> None:
@@ -88,3 +102,11 @@ def test_the_edge_holds_since_the_text_was_said_and_a_refused_one_is_told() -> N
         entities = db.query().filter_type("Entity").execute()
         edges = [edge for node in entities for edge in db.edges(node.id, types=["implies"])]
         assert [edge.valid_from for edge in edges] == [NOON]
+
+
+def test_kinds_that_texts_state_widen_the_types_of_a_question() -> None:
+    with worlddb.Memory(":memory:", user_id="u", embedder="hash", recluster="off") as memory:
+        for text in ("Rex is a Labrador.", "A Labrador is a kind of dog.", "Tom has a cat."):
+            memory.write(text)
+        assert [hit.node.name for hit in memory.recall("Rex", types=["dog"])] == ["Rex"]
+        assert [node.name for node in memory.query("filter_type dog")] == ["Rex"]

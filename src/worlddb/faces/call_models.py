@@ -38,10 +38,11 @@ from worlddb.faces.calls import (
     Parameter,
     zoned,
 )
+from worlddb.ingest.document_text import CHARS_MAX as DOCUMENT_CHARS_MAX
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 
-EMPTY_IS_NONE = ("text", "time", "choice", "texts", "object")
+EMPTY_IS_NONE = ("text", "time", "choice", "texts", "object", "document")
 """Types of arguments that a model may give as "" and mean nothing by it; a scope is none of them:
 whose memory it is must be said or left out."""
 SAYS_SOMETHING: Any = {"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$"}
@@ -110,6 +111,22 @@ class ChatMessage(BaseModel):
     )
     at: Time | None = Field(
         None, description="When it was said, if known: ISO-8601 with a time zone."
+    )
+
+
+class SentDocument(BaseModel):
+    """A document as a request brings it; a path would be one of the server's machine."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    text: str = Field(
+        max_length=DOCUMENT_CHARS_MAX, description="All of it.", json_schema_extra=SAYS_SOMETHING
+    )
+    name: str | None = Field(
+        None, description="Which document it is; without a name, the first heading says so."
+    )
+    media_type: Literal["text/markdown", "text/plain", "text/html"] | None = Field(
+        None, description="What the text is; by default what the name ends with, or Markdown."
     )
 
 
@@ -198,6 +215,8 @@ def _hint(one: Parameter, for_model: bool) -> Any:
             return dict[str, Any]
         case "messages":
             return _chat(one.most)
+        case "document":
+            return dict[str, Any] if for_model else SentDocument
         case "confirm":
             return bool | str
         case "names":

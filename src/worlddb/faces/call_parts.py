@@ -19,6 +19,7 @@ ParameterType = Literal[
     "choice",  # one of `choices`
     "object",  # a JSON object
     "messages",  # the messages of a chat
+    "document",  # text, name and media type; in Python and on the command line also a path
     "scope",  # the value of a scope, or several; one value for a model
     "confirm",  # true, or the value of the scope once more
     "query",  # a query: a line, or a JSON object
@@ -62,6 +63,16 @@ class Parameter(NamedTuple):
     command_help: str = ""
     tool_help: str = ""
     reads_stdin: bool = False
+
+
+DOCUMENT = Parameter(
+    name="document",
+    type="document",
+    help="A document to remember instead of `text`: its text, its name and its media type. It is "
+    "cut into passages; the same name again writes only what has changed.",
+    tool_help="Or a document: text, name, media_type.",
+    command_help="a Markdown, text, HTML, PDF or DOCX file, or a folder of them",
+)
 
 
 class Call(NamedTuple):

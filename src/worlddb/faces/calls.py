@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from worlddb.faces.call_parts import Call, Effect, Parameter, ParameterType, Toolset
+from worlddb.faces.call_parts import DOCUMENT, Call, Effect, Parameter, ParameterType, Toolset
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
@@ -213,7 +213,7 @@ CALLS: tuple[Call, ...] = (
     Call(
         name="write",
         title="Remember",
-        summary="Remember a text or a chat",
+        summary="Remember a text, a chat or a document",
         help="""\
 Remember something for later conversations: a fact, preference, decision or event.
 
@@ -240,6 +240,7 @@ you to remember it. What is known already is not written twice. To correct it, u
                 command_help='a chat as JSON, [{"role": …, "content": …}, …]',
                 reads_stdin=True,
             ),
+            DOCUMENT,
             *SCOPES,
             AT,
             SOURCE,
@@ -271,7 +272,7 @@ you to remember it. What is known already is not written twice. To correct it, u
         ),
         result="Written",
         effect="add",
-        one_of=("text", "messages"),
+        one_of=("text", "messages", "document"),
         path="/v1/memories",
         tool="memory_write",
         command="write",

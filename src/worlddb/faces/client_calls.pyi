@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.consolidate.consolidation_run import ConsolidationReport
+from worlddb.ingest.document_text import DocumentInput
 from worlddb.ingest.extractors import Chat, Input
 from worlddb.ingest.identity_change import Split
 from worlddb.ingest.stated_names import Aliases
@@ -60,6 +61,7 @@ class Client:
         text: Input | None = None,
         *,
         messages: Chat | None = None,
+        document: DocumentInput | None = None,
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -259,6 +261,7 @@ class AsyncMemory:
         text: Input | None = None,
         *,
         messages: Chat | None = None,
+        document: DocumentInput | None = None,
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -457,6 +460,7 @@ class AsyncClient:
         text: Input | None = None,
         *,
         messages: Chat | None = None,
+        document: DocumentInput | None = None,
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,

@@ -221,6 +221,10 @@ def _json(parameter: Parameter, value: Any) -> Any:
     if parameter.type in ("input", "messages") and not isinstance(value, str):
         value = [value] if isinstance(value, Message | Mapping) else value
         return [_message(one) for one in value]
+    if parameter.type == "document":  # A file is one of this machine, not of the server's.
+        from worlddb.ingest.document_text import document_of
+
+        return document_of(value).as_given()
     return _plain(value)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from worlddb.errors import ConflictError
 from worlddb.ingest.extractors import MEMORY, SESSION, USER, chat_name, same_text, turn_key
+from worlddb.ingest.memory_parts import PartChanges
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, DraftNode, Message
 from worlddb.store.interface import Reader
@@ -140,14 +141,16 @@ def chat_draft(draft: Draft, messages: Sequence[Message], *, session: bool) -> D
     return replace(draft, nodes=(around, turn, *nodes), edges=tuple(edges))
 
 
-def ids_of_turns(draft: Draft, messages: Sequence[Message]) -> dict[str, dict[str, str]]:
+def ids_of_turns(draft: Draft, messages: Sequence[Message]) -> PartChanges:
     """Return the metadata that keep the ids of messages, by the keys of their turns."""
     keys = {node.key for node in draft.nodes}
-    return {
-        turn_key(number): {MESSAGE_ID: message.id}
-        for number, message in enumerate(messages)
-        if message.id is not None and turn_key(number) in keys
-    }
+    return PartChanges(
+        metadata={
+            turn_key(number): {MESSAGE_ID: message.id}
+            for number, message in enumerate(messages)
+            if message.id is not None and turn_key(number) in keys
+        }
+    )
 
 
 def without_session(draft: Draft) -> Draft:

@@ -17,7 +17,7 @@ from typing import Any
 from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extractor, Message, Pending
-from worlddb.model.records import Node
+from worlddb.model.records import DOCUMENT, WHOLES, Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment
@@ -52,7 +52,7 @@ class QueueEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingText:
-    """What a queued memory says: the node, its live turns, and the worlds it is a member of."""
+    """What a queued memory says: the node, its live turns or passages, and its other worlds."""
 
     node: Node
     turns: tuple[Node, ...]
@@ -68,7 +68,12 @@ class WaitingText:
         if not self.turns:
             return [Message(text=self.node.content, at=self.node.valid_from)]
         return [
-            Message(text=turn.content, speaker=turn.name, at=turn.valid_from) for turn in self.said
+            Message(
+                text=turn.content,
+                speaker=turn.name if turn.type == TURN else DOCUMENT,
+                at=turn.valid_from,
+            )
+            for turn in self.said
         ]
 
     def anchors(self, draft: Draft) -> dict[str, Id]:
@@ -76,7 +81,8 @@ class WaitingText:
         said = self.said
         # A session of which one turn is left is drafted as a single memory.
         top = said[0] if len(said) == 1 else self.node
-        wanted = {MEMORY, self.node.type} if len(said) == 1 else {self.node.type}
+        whole = SESSION if self.turns else self.node.type
+        wanted = {MEMORY, whole} if len(said) == 1 else {whole}
         tops = [item for item in draft.nodes if item.parent is None and item.type in wanted]
         if not tops:
             return {}
@@ -161,9 +167,10 @@ def waiting_text(reader: Reader, ident: Id, moment: Moment) -> WaitingText | Non
         return None
     node = reader.nodes([row])[row]
     turns: list[Node] = []
-    if node.type == SESSION:
+    if node.type in WHOLES:
         found = reader.nodes(reader.children(row))
-        turns = [found[child] for child in sorted(found) if found[child].type == TURN]
+        kind = WHOLES[node.type]
+        turns = [found[child] for child in sorted(found) if found[child].type == kind]
         turns = [turn for turn in turns if moment.holds(turn)]
     says = any(turn.content.strip() for turn in turns) or bool(node.content.strip())
     if not moment.holds(node) or not says:

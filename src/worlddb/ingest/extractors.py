@@ -41,10 +41,11 @@ from worlddb.language.language_reader import (
     Role,
     Same,
     StatedClaim,
+    StatedRelation,
 )
 from worlddb.language.statement import Title, title_of
 from worlddb.model.drafts import Draft, DraftNode, Extractor, Message
-from worlddb.model.records import said_by
+from worlddb.model.records import DOCUMENT, said_by
 
 Chat = Sequence[Message | Mapping[str, Any]]
 Input = str | Message | Chat
@@ -73,6 +74,7 @@ _NAMELESS = frozenset(
         "me",
         "model",
         "unknown",
+        DOCUMENT,
     )
 )
 
@@ -86,7 +88,7 @@ def either(text: Input | None, messages: Chat | None) -> list[Message]:
     if text is not None and messages is None:
         return messages_of(text)
     if messages is None or text is not None:
-        raise InvalidInputError("give either text or messages")
+        raise InvalidInputError("give either text or messages, or a document")
     if isinstance(messages, str | Message):
         raise InvalidInputError("messages: give a list, [{'role': …, 'content': …}, …]")
     return messages_of(messages)
@@ -263,8 +265,8 @@ class RulesExtractor:
     R6  What a message claims of somebody is on an edge to them, with the sentence as its span.
     R7  Two claims of one message that exclude each other are none; what a message says to be over
         by its end is over, and no more.
-    R8  A relation between two names ("the Great Storm caused the Severn Flood") is an edge of its
-        type, since the message was said.
+    R8  A relation of two things ("The Great Storm caused the Severn Flood") is an edge of its type,
+        since the message was said.
     R9  The time is linear in the text, so `chars_max` bounds the time that a write may take.
     """
 
@@ -339,11 +341,13 @@ class RulesExtractor:
         reader, text = self._reader, turn.message.text
         if title is not None:
             mentions = [each for each in mentions if each.start >= title.end]
+        stated = reader.relations(text, turn.plain, mentions)
+        mentions = _with_ends(mentions, stated)
         namings = reader.namings(turn.plain, mentions, spoken) if mentions else []
         entities = _read_names(builder, turn, mentions, namings)
-        for stated in reader.relations(turn.plain, mentions):
-            ends = entities[stated.source], entities[stated.target]
-            builder.state(stated.type, *ends, turn.span(stated.start, stated.end))
+        for one in stated:
+            source, target = (entities[mentions.index(end)] for end in (one.source, one.target))
+            builder.state(one.type, source, target, turn.span(one.start, one.end))
         opening = _subject(turn, mentions, title)
         if opening is not None:
             first = mentions[opening]
@@ -357,6 +361,19 @@ class RulesExtractor:
         for claim in without_clashes(claims):
             if claim.since not in ahead:
                 _read_claim(builder, turn, entities, claim)
+
+
+def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) -> Sequence[Mention]:
+    """Return mentions with the ends of relations, and without what is a part of such an end."""
+    ends = {end for one in stated for end in (one.source, one.target)}.difference(mentions)
+    if not ends:
+        return mentions
+    kept = (
+        each
+        for each in mentions
+        if not any(end.start <= each.start and each.end <= end.end for end in ends)
+    )
+    return sorted((*kept, *ends))
 
 
 def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None) -> int | None:
@@ -396,7 +413,7 @@ def _read_names(
         if index in same:
             entity = entities[same[index].first]
             builder.add_alias(entity, same[index].alias)
-        elif index in named_self:
+        elif index in named_self and turn.message.speaker != DOCUMENT:
             entity = builder.speaker(turn.message.speaker)
             builder.add_alias(entity, mention.text)
         else:
@@ -440,8 +457,8 @@ def _read_role(
         owner, whose = entities[role.owner], f"{mentions[role.owner].text}'s"
     else:
         name = turn.message.speaker if role.owner == SPEAKER else builder.other(turn.message)
-        if name is None:
-            return  # Whom "you" means is not known.
+        if name is None or DOCUMENT in (name, turn.message.speaker):
+            return  # Whom "you" means is not known, nor who says "my" in a document.
         owner = builder.speaker(name)
         whose = _whose(turn, role, name)
     if owner is entity:

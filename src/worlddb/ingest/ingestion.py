@@ -452,6 +452,8 @@ class Ingestion:
             target=target,
             actor=actor,
             source=text.node.provenance or None,
+            # A document states what holds in it, not what holds for whoever keeps it.
+            supersede=text.node.type != "Document",
             queue_edges=entry.edges,
         )
         outcome, _, _ = self.commit(self.plan(request))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from worlddb.model.address import Id
@@ -13,6 +14,32 @@ from worlddb.write.transaction import Transaction
 
 OF_WHOLE = frozenset({"pinned"})
 """Metadata keys that say nothing about the parts of a memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartChanges:
+    """What a write changes in the parts of a memory, beside writing the drafted ones.
+
+    `metadata` is that of drafted parts, by their keys; `told` that of parts in the store. A part
+    `replaces` another, by its key; those in `ended` end without a successor, now or `at`.
+    """
+
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    told: Mapping[Id, Mapping[str, Any]] = field(default_factory=dict)
+    replaces: Mapping[str, Id] = field(default_factory=dict)
+    ended: tuple[Id, ...] = ()
+    at: datetime | None = None
+
+    def write(self, tx: Transaction, ids: Mapping[str, Id]) -> None:
+        """Write the changes; `ids` are those of the drafted parts, by their keys."""
+        for key, held in self.metadata.items():
+            tx.add_metadata(ids[key], held)
+        for ident, held in self.told.items():
+            tx.add_metadata(ident, held)
+        for key, old in self.replaces.items():
+            tx.write_edge("supersedes", ids[key], old)
+        for ident in self.ended:
+            tx.retire(ident, at=self.at)
 
 
 def outlasting(reader: Reader, draft: Draft, known: dict[str, Id]) -> dict[str, Id]:

@@ -41,7 +41,7 @@ from worlddb.index.name_index import STATED, NameIndex
 from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
 from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.idempotency import WriteKey
-from worlddb.ingest.memory_parts import add_metadata, outlasting, without_unknown
+from worlddb.ingest.memory_parts import PartChanges, add_metadata, outlasting, without_unknown
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
 from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, ScopeName, born
@@ -109,7 +109,7 @@ class WriteRequest:
 
     `memory` is the key of the drafted node that is the memory. `target` is what the destination was
     when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the
-    entries of the extraction queue that this write settles. `of_parts` is metadata by draft key.
+    entries of the extraction queue that this write settles. `parts` is what changes in the parts.
     `waiting` says that the model's part of the extraction is still to be done.
     """
 
@@ -120,7 +120,7 @@ class WriteRequest:
     actor: str
     source: str | Sequence[str] | None = None
     metadata: Mapping[str, Any] | None = None
-    of_parts: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
+    parts: PartChanges | None = None
     waiting: Waiting | None = None
     supersede: bool = True
     replaces: Id | None = None
@@ -404,8 +404,8 @@ def apply(
             target.key.write(tx, memory)
         if request.waiting is not None:
             put_into_queue(tx, memory, request.waiting)
-    for key in request.of_parts:
-        tx.add_metadata(outcome.ids[key], request.of_parts[key])
+    if request.parts is not None:
+        request.parts.write(tx, outcome.ids)
     tx.derive(names.take_in)
     return outcome
 

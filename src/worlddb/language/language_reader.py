@@ -73,11 +73,11 @@ Naming = Role | Same | Alias | Self
 
 
 class StatedRelation(NamedTuple):
-    """An edge of a type between two mentions, by number; `start` to `end` states it."""
+    """An edge of a type between two mentions; `start` to `end` states it."""
 
     type: str
-    source: int
-    target: int
+    source: Mention
+    target: Mention
     start: int
     end: int
 
@@ -141,8 +141,8 @@ class LanguageReader(Protocol):
     def namings(self, plain: str, mentions: Sequence[Mention], speakers: Set[str]) -> list[Naming]:
         """Return what a text says of its mentions: who they are, what else they are called."""
 
-    def relations(self, plain: str, mentions: Sequence[Mention]) -> list[StatedRelation]:
-        """Return what a text surely says of how its mentions hang together."""
+    def relations(self, text: str, plain: str, mentions: Sequence[Mention]) -> list[StatedRelation]:
+        """Return what a text surely says of how things hang together; they need be no mentions."""
 
     def dates(self, plain: str, said: date) -> list[Dated]:
         """Return the dates that a text surely means, seen from the day it was said."""

@@ -38,6 +38,7 @@ from worlddb.world_db import WorldDB
 if TYPE_CHECKING:
     from worlddb.consolidate.background_consolidator import Background
     from worlddb.files.versioned_files import Files
+    from worlddb.ingest.document_text import DocumentInput
     from worlddb.ingest.pending_reader import PendingReader
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
@@ -195,6 +196,7 @@ class Memory(ScopedGraph):
         text: Input | None = None,
         *,
         messages: Chat | None = None,
+        document: DocumentInput | None = None,
         at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -208,12 +210,16 @@ class Memory(ScopedGraph):
         extractor: Extractor | str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written:
-        """Remember a text, or the messages of a chat, for the scopes that are given.
+        """Remember a text, the messages of a chat, or a document, for the scopes that are given.
 
         A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
         known: one without has that of the one before. It may also be given as `text`. Messages of
         the OpenAI and Anthropic APIs are taken as they are: parts of content, tool calls, names,
         ids. A chat that is sent again with more messages adds the new ones to its session.
+
+        `document` is the path of a Markdown, text, HTML, PDF or DOCX file, a text, or a mapping
+        with `text`, `name` and `media_type`. It becomes a world of passages, cut at headings and
+        paragraphs. A document of the same name again writes only what has changed.
 
         `names` are the entities that the text is about, such as `["Sarah Chen"]`; `aliases` are
         other names of entities in it, such as `{"Sarah Chen": ["SC"]}`, or a list for one name.
@@ -233,24 +239,26 @@ class Memory(ScopedGraph):
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError: the store cannot be written.
         """
-        return self._writer.write(
-            either(text, messages),
-            at=at,
-            source=source,
-            marks={
-                "metadata": metadata,
-                "tags": tags,
-                "pin": pin,
-                "expires_at": expires_at,
-                "ttl": ttl,
-            },
-            names=names,
-            aliases=aliases,
-            idempotency_key=idempotency_key,
-            extractor=extractor,
-            scope=scope,
-            is_chat=messages is not None or not isinstance(text, str),
-        )
+        told: dict[str, Any] = {"metadata": metadata, "tags": tags, "pin": pin}
+        told |= {"expires_at": expires_at, "ttl": ttl}
+        options: dict[str, Any] = {
+            "at": at,
+            "source": source,
+            "marks": told,
+            "names": names,
+            "aliases": aliases,
+            "idempotency_key": idempotency_key,
+            "extractor": extractor,
+            "scope": scope,
+        }
+        if document is None:
+            is_chat = messages is not None or not isinstance(text, str)
+            return self._writer.write(either(text, messages), is_chat=is_chat, **options)
+        from worlddb.memory.document_writes import write_document
+
+        if text is not None or messages is not None:
+            raise InvalidInputError("give either text or messages, or a document")
+        return write_document(self._writer, document, **options)
 
     def amend(
         self,

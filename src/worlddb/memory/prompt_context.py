@@ -158,6 +158,8 @@ def hit_line(hit: Hit) -> str:
     text = said or node.name
     if node.type == "Turn" and said:
         text = f"{said_by(node.name)}: {text}"
+    elif node.type == "Passage" and node.name and said:
+        text = f"{node.name}: {text}"
     notes = [*(f"{old.why}: {old.text}" for old in hit.outdated)]
     notes += [doubt.why for doubt in hit.maybe_outdated]
     sides = {side for one in hit.conflicts for side in (one.left, one.right)} - {node.id}

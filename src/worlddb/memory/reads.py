@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.memory.results import MemoryPage, Remembered, Scope, ScopePage
 from worlddb.memory.scope_view import (
-    SESSION,
     CallerScopes,
     filtered_view,
     find_memory,
@@ -26,6 +25,7 @@ from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
 from worlddb.model.records import (
     KINDS,
     SCOPE,
+    WHOLES,
     AsOf,
     Node,
     ScopeKind,
@@ -48,7 +48,7 @@ Ids: TypeAlias = list[Id]
 IsOwn: TypeAlias = Callable[[int, Node], bool]
 """Whether a node, by its row, is a scope that may be listed."""
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
-TURN = "Turn"
+SESSION, TURN = "Session", "Turn"
 TURNS_LISTED = 5  # Enough to recognise a session in a list; `read` has the whole text.
 GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later birth is somebody else's node.
 
@@ -359,19 +359,35 @@ def _no_cursor(cursor: str | None) -> InvalidInputError:
 
 
 def _text(reader: Reader, row: int, node: Node, moment: Moment, turns: int | None) -> str:
-    """Return what a memory says; of a session, what its first turns say, or all of them."""
-    if node.type != SESSION or node.content:
+    """Return what a memory says; of a whole, what its first `turns` parts say, or all of them."""
+    if node.type not in WHOLES or node.content:
         return node.content or node.name
-    parts = reader.nodes(reader.children(row, moment.known), moment.known)
+    found = reader.nodes(reader.children(row, moment.known), moment.known)
     # Of a session that has ended everything has; of one that goes on, what is still so.
-    lines = [
-        f"{said_by(part.name)}: {part.content}"
-        for _, part in sorted(parts.items())
-        if part.type == TURN and part.content and (moment.holds(part) or not moment.holds(node))
+    parts = [
+        part
+        for _, part in sorted(found.items())
+        if part.type == WHOLES[node.type]
+        and part.content
+        and (moment.holds(part) or not moment.holds(node))
     ]
+    if node.type == SESSION:
+        lines = [f"{said_by(part.name)}: {part.content}" for part in parts]
+    else:
+        lines = [node.name, *_passages(parts)]
     if turns is not None and len(lines) > turns:
         lines = [*lines[:turns], "…"]
-    return "\n".join(lines)
+    return ("\n" if node.type == SESSION else "\n\n").join(lines)
+
+
+def _passages(parts: Sequence[Node]) -> Sequence[str]:
+    """Return the passages of a document in their order, each heading path before the first."""
+    ordered = sorted(parts, key=lambda part: part.metadata.get("number", 0))
+    names = [None, *(part.name for part in ordered)]
+    return [
+        f"{part.name}\n\n{part.content}" if part.name not in ("", before) else part.content
+        for part, before in zip(ordered, names, strict=False)
+    ]
 
 
 def _is_scope(node: Node) -> bool:

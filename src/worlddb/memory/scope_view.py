@@ -21,6 +21,7 @@ from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.records import (
     KINDS,
     SCOPE,
+    WHOLES,
     AsOf,
     Commit,
     Groups,
@@ -182,7 +183,6 @@ def _by_kind(groups: Groups) -> dict[str, tuple[ScopeName, ...]]:
     return {group[0].kind: group for group in groups}
 
 
-SESSION = "Session"
 LIKE_MAX = 1_000  # Ids that share a prefix; with more the prefix is too short anyway.
 FEW_MAX = 4_096  # Rows that a filter may leave to be looked at at once instead of page by page.
 CHUNK = 500  # Rows read at once while a page is filled; a page is seldom longer.
@@ -191,7 +191,7 @@ SHOWN = 3  # Ids that an error names: enough to see which digits are missing.
 
 def is_memory(body: BodyRow) -> bool:
     """Return whether a node is something that was remembered."""
-    if body.type == SESSION:
+    if body.type in WHOLES:
         return bool(body.name or body.content)  # Else it was erased.
     return is_answer(body) and body.type not in (KEY, SCOPE)
 

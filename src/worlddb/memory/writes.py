@@ -26,7 +26,6 @@ from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
 from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
-    SESSION,
     CallerScopes,
     find_memory,
     generations,
@@ -36,7 +35,7 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.records import NOW, Commit, Groups, Node, ScopeName
+from worlddb.model.records import DOCUMENT, NOW, WHOLES, Commit, Groups, Node, ScopeName
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
 
@@ -151,21 +150,11 @@ class MemoryWriter:
         is_chat: bool = False,
     ) -> Written:
         """Remember messages; see `Memory.write`."""
-        scopes = tuple(name for group in self.scopes.written(scope) for name in group)
-        is_marked = any(one is not None and one is not False for one in marks.values())
-        given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
-        encode_metadata(given.metadata, self.engine.limits)
-        is_named = names is not None or aliases is not None
-        stated = stated_names(names, aliases) if is_named else None
+        given, stated = self.told(marks, names, aliases)
+        destination = self.destination(scope, idempotency_key, messages)
         # With a key of its own, a single message stands by itself: the caller knows what is new.
-        is_alone = idempotency_key is not None and len(messages) == 1
-        destination = ScopeDestination(
-            scopes,
-            self.scopes.bounds,
-            None if idempotency_key is None else check_key(idempotency_key),
-            "" if idempotency_key is None else digest_of_messages(messages),
-            tuple(messages) if is_chat and not is_alone else (),
-        )
+        if is_chat and (idempotency_key is None or len(messages) > 1):
+            destination = replace(destination, chat=tuple(messages))
         if at is not None:
             to_micros(at, "at")
         for left in reversed(range(CHAT_TRIES_MAX)):
@@ -184,6 +173,30 @@ class MemoryWriter:
                 if not left:
                     raise
         raise AssertionError("unreachable")
+
+    def destination(
+        self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
+    ) -> ScopeDestination:
+        """Return where a write goes that names scopes and says something, with a key or without."""
+        return ScopeDestination(
+            tuple(name for group in self.scopes.written(scope) for name in group),
+            self.scopes.bounds,
+            None if key is None else check_key(key),
+            "" if key is None else digest_of_messages(said),
+        )
+
+    def told(
+        self,
+        marks: Mapping[str, Any],
+        names: str | Sequence[str] | None,
+        aliases: Aliases | None,
+    ) -> tuple[Marks, StatedNames | None]:
+        """Return the marks and the stated names of a write after checking them."""
+        is_marked = any(one is not None and one is not False for one in marks.values())
+        given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
+        encode_metadata(given.metadata, self.engine.limits)
+        is_named = names is not None or aliases is not None
+        return given, stated_names(names, aliases) if is_named else None
 
     def _write_new(
         self,
@@ -215,7 +228,7 @@ class MemoryWriter:
                 actor=self.actor,
                 source=source,
                 metadata=given.metadata,
-                of_parts=ids_of_turns(draft, messages) if is_chat else {},
+                parts=ids_of_turns(draft, messages) if is_chat else None,
                 waiting=waiting,
                 supersede=self.supersede,
             )
@@ -231,10 +244,10 @@ class MemoryWriter:
             is_new = target.written is None and bool(messages)
             plan = ingestion.plan(request(), reader) if is_new and is_immediate(chosen) else None
         if target.written is not None:
-            return self._known(target.written)
+            return self.known(target.written)
         if growth is not None and not growth.fresh:
-            return self._known(growth.session)
-        return self._commit(plan or ingestion.plan(request()), destination.scopes)
+            return self.known(growth.session)
+        return self.commit(plan or ingestion.plan(request()), destination.scopes)
 
     def amend(
         self,
@@ -262,7 +275,7 @@ class MemoryWriter:
             last = view.reader.head().time
         if same_text(text, old.content) and not self._outlasts(given, old):
             return self._marked(old, names, given)
-        speaker = old.name if old.type == "Turn" else "user"
+        speaker = {"Turn": old.name, "Passage": DOCUMENT}.get(old.type, "user")
         draft, waiting = self.engine.ingestion.draft(
             [Message(text=text, speaker=speaker)],
             self._beginning(old, at, last),
@@ -285,7 +298,7 @@ class MemoryWriter:
             supersede=self.supersede,
             replaces=old.id,
         )
-        return self._commit(self.engine.ingestion.plan(request), names)
+        return self.commit(self.engine.ingestion.plan(request), names)
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Mark a memory; see `Memory.pin`."""
@@ -309,11 +322,12 @@ class MemoryWriter:
                 tx.retire(old.id, at=from_micros(given.expires))
         return self._written(old.id, names, commit=tx.commit)
 
-    def _commit(self, plan: WritePlan, names: Sequence[ScopeName]) -> Written:
+    def commit(self, plan: WritePlan, names: Sequence[ScopeName]) -> Written:
+        """Carry out a plan and tell what that did."""
         ingestion, request = self.engine.ingestion, plan.asked
         outcome, commit, target = ingestion.commit(plan)
         if target.written is not None:
-            return self._known(target.written)
+            return self.known(target.written)
         ingestion.look_again(target.home, outcome.created, self.recluster)
         memory = outcome.ids[request.memory]
         return self._written(memory, names, request.draft, outcome, commit, request.waiting)
@@ -341,7 +355,7 @@ class MemoryWriter:
             )
         return at
 
-    def _known(self, memory: Id) -> Written:
+    def known(self, memory: Id) -> Written:
         """Return the result for a memory that the same idempotency key wrote before."""
         with self.scopes.viewing(()) as view:
             row = view.reader.node_row(memory)
@@ -421,7 +435,9 @@ def _homes(view: View, row: int) -> tuple[Id, Id, list[Id]]:
     assert parent is not None
     around = reader.world(parent)
     above = (
-        around if around.type != SESSION or around.parent is None else reader.world(around.parent)
+        around
+        if around.type not in WHOLES or around.parent is None
+        else reader.world(around.parent)
     )
     holders = reader.edges_at([row], "in", ("contains",))
     others = [item.edge.source for item in holders if moment.holds(item.edge)]
@@ -432,10 +448,11 @@ def _refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None
     """Refuse to amend what has ended, or what is more than one text; with `whole`, it may be.
 
     Raises:
-        ConflictError: the memory has ended, or it is a session.
+        ConflictError: the memory has ended, or it is a session or a document.
     """
-    if node.type == SESSION and not whole:
-        raise ConflictError(f"{node.id.short} is a whole session; amend one of its turns")
+    if node.type in WHOLES and not whole:
+        part, kind = WHOLES[node.type].lower(), node.type.lower()
+        raise ConflictError(f"{node.id.short} is a whole {kind}; amend one of its {part}s")
     if view.moment.holds(node):
         return
     by = ", ".join(ident.short for ident in successors(view, row))

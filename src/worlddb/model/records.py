@@ -414,8 +414,12 @@ ScopeKind = Literal["user", "agent", "app", "run"]
 KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")
 """From the longest-lived to the shortest; a memory lives in the first kind that a call names."""
 SCOPE = "Scope"
-NOT_NAMED = frozenset({"World", SCOPE, "Session", "Turn"})
-"""Types whose name is a speaker or an owner, not the name of the node."""
+WHOLES = {"Session": "Turn", "Document": "Passage"}
+"""Types of worlds that are one memory, and the types of the parts that say what they say."""
+DOCUMENT = "document"
+"""The speaker of a document: nobody. "I" in a document is nobody known."""
+NOT_NAMED = frozenset({"World", SCOPE, "Session", "Turn", "Passage"})
+"""Types whose name is a speaker, an owner or a heading, not the name of the node."""
 NAME_CHARS_MAX = 120  # a longer name is a sentence; the resolver reads no more than 100 letters
 VALUE_BYTES_MAX = 512
 """Longer than any id or address that names a user; it becomes the name of a node."""

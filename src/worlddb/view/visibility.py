@@ -57,7 +57,7 @@ NOWHERE = 0
 Parents = Mapping[int, int | None]  # The row of the world that each row lives in.
 MEMBERSHIP = ("contains",)
 NAME_TYPES = frozenset(
-    {"Entity", "Topic", "Scope", "Session", "Date", "Key", "Folder", "File", "Version"}
+    {"Entity", "Topic", "Scope", "Session", "Document", "Date", "Key", "Folder", "File", "Version"}
 )
 """Types whose nodes, as long as they are only a name, lead to answers and are no answers."""
 

@@ -271,3 +271,11 @@ def test_the_classes_are_loaded_late_and_the_client_without_the_engine() -> None
     )
     heavy = {"apsw", "numpy", "mcp", "starlette", "pydantic", "worlddb.memory"}
     assert not heavy & set(done.stdout.split())
+
+
+def test_a_client_reads_a_document_where_it_runs(client: Client, tmp_path: Path) -> None:
+    path = tmp_path / "owls.html"
+    path.write_text("<h1>Owls</h1><p>The barn owl sleeps by day.</p>", encoding="utf-8")
+    made = client.write(document=path, user_id="doc")
+    assert client.write(document=str(path), user_id="doc").id == made.id
+    assert client.recall("barn owl", user_id="doc")[0].node.name == "Owls"

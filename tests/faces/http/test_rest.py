@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -310,3 +311,20 @@ def test_the_description_names_every_operation_and_nothing_that_is_not_there(sit
 
 def test_the_extractors_that_can_be_named_are_those_there_are() -> None:
     assert set(EXTRACTORS) == set(CHOICES)
+
+
+def test_a_document_is_sent_as_text_and_never_read_from_the_server(
+    site: Site, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("# Secret\n\nThe vault opens at noon.\n", encoding="utf-8")
+    page = {"name": "a.html", "text": "<h1>Owls</h1><p>The owl sleeps.</p>"}
+    made = shaped("write", site.post("/v1/memories", document=page, user_id="doc").data)
+    hits = site.post("/v1/recall", query="owl", user_id="doc").data["hits"]
+    assert [(hit["node"]["type"], hit["node"]["name"]) for hit in hits] == [("Passage", "Owls")]
+    again = site.post("/v1/memories", document=page, user_id="doc").data
+    assert (again["id"], again["created"], again["commit"]) == (made["id"], False, None)
+    for wrong in (str(secret), {"path": str(secret)}, {"name": str(secret)}, {"text": 5}):
+        assert site.post("/v1/memories", document=wrong, user_id="doc").status == 400
+    site.post("/v1/memories", document={"text": str(secret), "name": str(secret)}, user_id="doc")
+    assert "vault" not in json.dumps(site.get("/v1/memories?user_id=doc").data)

@@ -211,3 +211,13 @@ async def test_what_a_model_leaves_empty_it_leaves_out(talk: Talk, user: str) ->
     day = await talk.call("memory_write", text="on a day", user_id=user, at="2026-03-01")
     read = await talk.call("memory_read", id=day["id"], user_id=user)
     assert read["valid_from"] == "2026-03-01T00:00:00Z"
+
+
+async def test_a_document_is_given_as_text(talk: Talk, user: str) -> None:
+    page = {"name": "owls.md", "text": "# Owls\n\nThe barn owl sleeps by day.\n"}
+    told = await talk.call("memory_write", document=page, user_id=user)
+    assert told["created"] is True
+    [hit] = (await talk.call("memory_recall", query="barn owl", user_id=user))["hits"]
+    assert (hit["name"], hit["type"]) == ("Owls", "Passage")
+    said = await talk.refused("memory_write", document={"path": "/etc/hostname"}, user_id=user)
+    assert "give text, name and media_type" in said

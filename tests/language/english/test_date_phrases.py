@@ -44,6 +44,11 @@ def test_a_full_date_is_itself_or_nothing(text: str, name: str) -> None:
     assert read(text) == read(f"so {text} it was") == expected
 
 
+def test_a_word_before_the_sentence_is_not_its_verb() -> None:
+    assert read("Noted: talk to Tobias on Friday.") == []
+    assert read("Noted: I talked to Tobias on Friday.") == [("Friday", "2023-04-28")]
+
+
 @pytest.mark.parametrize(
     ("said", "text", "name"),
     [

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_USER = "default"
 SCOPES_HINTED = 5  # As many as fit on a line.
 METAVARS = {"time": "TIME", "whole": "N", "object": "JSON", "messages": "FILE", "scope": "ID"}
-METAVARS["share"] = "P"
+METAVARS |= {"share": "P", "document": "PATH"}
 SEVERAL = ("names", "numbers")  # Types that take several arguments where they are positional.
 REPEATED = ("scope", "names", "texts")  # Types whose options may be given several times.
 
@@ -155,6 +155,10 @@ def _value(one: Parameter, given: Any) -> Any:
     value = given
     if one.reads_stdin:
         value = given_messages(given) if one.type == "messages" else given_text(given)
+    elif one.type == "document":
+        from worlddb.ingest.document_text import read_document
+
+        value = read_document(given)
     elif one.type == "object" or (one.type == "query" and given.lstrip().startswith("{")):
         value = given_mapping(given, where)
     elif one.type == "time":

@@ -33,7 +33,8 @@ PAGES_PATH = "/ui/"
 WELL_KNOWN = "/.well-known/"
 """Where clients look for a login server; 404 tells them that there is none."""
 CHALLENGE = 'Bearer realm="worlddb"'
-WRITTEN_TYPES = ("Memory", "Session")  # What one write makes: it is counted by the same measure.
+# What one write makes: it is counted by the same measure.
+WRITTEN_TYPES = ("Memory", "Session", "Document")
 KNOWN = "worlddb.known"
 """The key of a request's scope that says whether its caller was let in, not only its request."""
 PREFLIGHT_S = "600"  # How long a browser may keep the answer to its question.

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from worlddb import __version__
-from worlddb.faces.call_models import ChatMessage, result_class, result_model
+from worlddb.faces.call_models import ChatMessage, SentDocument, result_class, result_model
 from worlddb.faces.calls import Call
 from worlddb.faces.http.http_problems import ErrorAnswer
 from worlddb.faces.http.rest_routes import REST_CALLS, request_model
@@ -73,7 +73,8 @@ def _schemas() -> dict[str, Any]:
         if call.method != "GET":
             _say_plainly(schemas[name])
             schemas |= dict(zip(_body_names(call), _bodies(call, schemas.pop(name)), strict=True))
-    _say_plainly(schemas[ChatMessage.__name__])
+    for sent in (ChatMessage, SentDocument):
+        _say_plainly(schemas[sent.__name__])
     return schemas
 
 

@@ -123,7 +123,7 @@ def tense_around(low: str, start: int, end: int) -> str | None:
     if _P.REPEATED.search(sentence) is not None:
         return None
     future = _P.FUTURE_TENSE.search(sentence) is not None
-    past = _P.PAST_TENSE.search(_P.STATE.sub(" ", sentence)) is not None
+    past = _P.PAST_TENSE.search(_P.STATE.sub(" ", _P.REMARK.sub("", sentence))) is not None
     if past == future:
         return None
     return PAST if past else FUTURE

@@ -82,6 +82,8 @@ def looks_ordinary(word: str) -> bool:
     """Return whether a word, in lower case, is an ordinary one: by the list or by its ending."""
     if word in ORDINARY or (word.endswith("s") and word[:-1] in VOCABULARY):
         return True
+    if word.endswith("ed") and word[:-1] in ORDINARY:  # noted
+        return True
     return len(word) > 5 and word.endswith(_ENDINGS)
 
 

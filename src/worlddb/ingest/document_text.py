@@ -1,0 +1,291 @@
+"""Document text: a file or a text of a known media type, as Markdown or plain text.
+
+    path, or text with a name ──document_of──▶ DocumentText(name, text, …) ──▶ passages.py
+
+HTML and DOCX become Markdown, so that their headings are kept; the pages of a PDF become plain text
+with a form feed between them. Libraries for PDF and DOCX are an extra, imported when needed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from io import BytesIO
+from typing import Any
+
+from worlddb.errors import InvalidInputError
+from worlddb.model.records import Plain
+
+MARKDOWN, PLAIN, HTML = "text/markdown", "text/plain", "text/html"
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+MEDIA_TYPES = {
+    **dict.fromkeys((".md", ".markdown", ".mdx"), MARKDOWN),
+    **dict.fromkeys((".txt", ".text", ".rst", ".log"), PLAIN),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), HTML),
+    ".pdf": PDF,
+    ".docx": DOCX,
+}
+"""The media types of files, by the end of their names."""
+CHARS_MAX = 1 << 22  # A book of two thousand pages; more is a library, and one commit too large.
+PATH_CHARS_MAX = 1_024  # A longer text is no path.
+NAME_CHARS_MAX = 500  # A name is part of what a list shows.
+FIRST_LINE_CHARS = 80  # As much of its first line names a text that has neither name nor heading.
+_HEADING = re.compile(r"(?m)^( {0,3})(#{1,6}[ \t])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentText(Plain):
+    """A document: its name, its text as Markdown or plain text, and what it was before.
+
+    The name says which document it is: the same name with another text is a new version.
+    """
+
+    name: str
+    text: str
+    media_type: str = MARKDOWN
+    is_markdown: bool = True
+    title: str = ""
+
+    def as_given(self) -> dict[str, str]:
+        """Return the document as it is sent to a server."""
+        form = MARKDOWN if self.is_markdown else PLAIN
+        return {"name": self.name, "text": self.text, "media_type": form}
+
+
+DocumentInput = str | os.PathLike[str] | Mapping[str, str] | DocumentText
+
+
+def document_of(given: DocumentInput) -> DocumentText:
+    """Return a document from a path, a text, or a mapping with `text`, `name` and `media_type`.
+
+    A text without line breaks that is the path of a file is that file. A mapping never is: it comes
+    from callers who have no business with the files of this machine.
+
+    Raises:
+        InvalidInputError: it is none of these, cannot be read, or says nothing.
+    """
+    if isinstance(given, DocumentText):
+        made = given
+    elif isinstance(given, Mapping):
+        made = _of_mapping(given)
+    elif isinstance(given, os.PathLike) or (isinstance(given, str) and _is_path(given)):
+        made = read_document(os.fspath(given))
+    elif isinstance(given, str):
+        made = text_document(given)
+    else:
+        raise InvalidInputError(f"document: give a path or a text, not {type(given).__name__}")
+    if len(made.text) > CHARS_MAX:
+        raise InvalidInputError(
+            f"document {made.name:.80}: has {len(made.text):,} characters; the limit is "
+            f"{CHARS_MAX:,}; cut it into several documents"
+        )
+    if not made.text.strip():
+        raise InvalidInputError(f"document {made.name:.80}: has no text")
+    return made
+
+
+def read_document(path: str, name: str | None = None) -> DocumentText:
+    """Return the document that a file holds; its name is the path unless another is given.
+
+    Raises:
+        InvalidInputError: the file cannot be read, or a library for it is missing.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise InvalidInputError(f"document {path}: {error.strerror}") from None
+    name = os.path.normpath(path).replace(os.sep, "/") if name is None else name
+    media_type = MEDIA_TYPES.get(os.path.splitext(path)[1].lower(), PLAIN)
+    if media_type in (PDF, DOCX):
+        text = (_pdf_text if media_type == PDF else _docx_text)(data, name)
+        return DocumentText(
+            name=name, text=text, media_type=media_type, is_markdown=media_type == DOCX
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"document {path}: is not UTF-8 text; convert it") from None
+    return text_document(text, name, media_type)
+
+
+def text_document(text: str, name: str = "", media_type: str = "") -> DocumentText:
+    """Return a document from Markdown, plain text or HTML.
+
+    Raises:
+        InvalidInputError: the media type is another one, or the name is too long.
+    """
+    kind = media_type.partition(";")[0].strip().lower()
+    kind = kind or MEDIA_TYPES.get(os.path.splitext(name)[1].lower(), MARKDOWN)
+    if kind not in (MARKDOWN, PLAIN, HTML):
+        raise InvalidInputError(
+            f"media_type {kind!r:.80}: give {MARKDOWN}, {PLAIN} or {HTML}; files of other types "
+            "are read by the Python call and the command line"
+        )
+    text = text.replace("\r\n", "\n").replace("\0", "")
+    title = ""
+    if kind == HTML:
+        reader = HtmlReader()
+        reader.feed(text)
+        reader.close()
+        text, title = reader.markdown(), reader.title
+    found = re.search(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*)$", text) if kind != PLAIN else None
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    name = " ".join((name or title or (found[1] if found else first)[:FIRST_LINE_CHARS]).split())
+    if len(name) > NAME_CHARS_MAX:
+        raise InvalidInputError(f"name: has {len(name)} characters; at most {NAME_CHARS_MAX}")
+    return DocumentText(
+        name=name, text=text, media_type=kind, is_markdown=kind != PLAIN, title=title
+    )
+
+
+def _of_mapping(given: Mapping[str, Any]) -> DocumentText:
+    strange = given.keys() - {"text", "name", "media_type"}
+    values = [given.get(key) or "" for key in ("text", "name", "media_type")]
+    if strange or not all(isinstance(value, str) for value in values):
+        raise InvalidInputError("document: give text, name and media_type, each a text")
+    return text_document(*values)
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a text is the path of a file.
+
+    Raises:
+        InvalidInputError: it looks like one, but there is no such file.
+    """
+    if len(text) > PATH_CHARS_MAX or not text.isprintable():
+        return False
+    if os.path.isfile(text):
+        return True
+    if os.path.splitext(text)[1].lower() in MEDIA_TYPES and not re.search(r"\s", text):
+        raise InvalidInputError(f"document {text}: there is no such file")
+    return False
+
+
+def _library(name: str, path: str) -> Any:
+    """Return a library of the extra.
+
+    Raises:
+        InvalidInputError: it is not installed.
+    """
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InvalidInputError(
+            f"document {path}: to read it, install the extra: pip install 'worlddb[documents]'"
+        ) from None
+
+
+def _pdf_text(data: bytes, name: str) -> str:
+    pypdf = _library("pypdf", name)
+    try:
+        pages = pypdf.PdfReader(BytesIO(data)).pages
+        text = "\f".join(page.extract_text().replace("\f", "\n") for page in pages)
+    except Exception as error:  # A damaged file fails in many ways inside the library.
+        raise InvalidInputError(f"document {name}: cannot be read as PDF: {error}") from None
+    return text.replace("\0", "")
+
+
+def _docx_text(data: bytes, name: str) -> str:
+    docx = _library("docx", name)
+    try:
+        parts = [_docx_part(part) for part in docx.Document(BytesIO(data)).iter_inner_content()]
+    except Exception as error:  # A damaged file fails in many ways inside the library.
+        raise InvalidInputError(f"document {name}: cannot be read as DOCX: {error}") from None
+    return "\n\n".join(part for part in parts if part.strip()).replace("\0", "")
+
+
+def _docx_part(part: Any) -> str:
+    """Return a paragraph or a table as Markdown."""
+    if hasattr(part, "rows"):
+        rows = ([cell.text.strip() for cell in row.cells] for row in part.rows)
+        return "\n".join(" | ".join(row) for row in rows)
+    style = (part.style.name if part.style is not None else "") or ""
+    level = re.fullmatch(r"(?i)heading ([1-6])", style)
+    text = " ".join(part.text.split()) if level or style == "Title" else part.text
+    if level or style == "Title":
+        return f"{'#' * (int(level[1]) if level else 1)} {text}" if text else ""
+    return ("- " if style.startswith("List") else "") + escaped(text)
+
+
+def escaped(text: str) -> str:
+    """Return a text none of whose lines is a heading in Markdown."""
+    return _HEADING.sub(r"\1\\\2", text)
+
+
+HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
+SKIPPED = frozenset(("script", "style", "template", "svg", "noscript", "nav"))
+CELLS = frozenset(("td", "th"))
+BLOCKS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "div"),
+        *("dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "html"),
+        *("li", "main", "ol", "p", "pre", "section", "summary", "table", "tr", "ul"),
+    )
+)
+
+
+class HtmlReader(HTMLParser):
+    """Reads HTML as Markdown: headings, paragraphs, lists and tables; no scripts, no menus."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title = ""
+        self._blocks: list[str] = []
+        self._words: list[str] = []
+        self._skipped = 0
+        self._level = 0
+        self._mark = ""
+        self._within: str | None = None  # "title" or "pre"
+
+    def markdown(self) -> str:
+        """Return what was read."""
+        self._end_block()
+        return "\n\n".join(self._blocks)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin an element."""
+        if tag in SKIPPED:
+            self._skipped += 1
+        elif tag in HEADINGS or tag in BLOCKS:
+            self._end_block()
+            self._level = int(tag[1]) if tag in HEADINGS else 0
+            self._mark = "- " if tag == "li" else ""
+        elif tag == "br":
+            self._words.append("\n")
+        elif tag in CELLS and self._words:
+            self._words.append(" | ")
+        if tag in ("title", "pre"):
+            self._within = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        """End an element."""
+        if tag in SKIPPED:
+            self._skipped = max(0, self._skipped - 1)
+        elif tag in HEADINGS or tag in BLOCKS:
+            self._end_block()
+        if tag == self._within:
+            self._within = None
+
+    def handle_data(self, data: str) -> None:
+        """Take in text."""
+        if self._within == "title" and not self._skipped:
+            self.title = " ".join((self.title + data).split())
+        elif not self._skipped:
+            self._words.append(data if self._within == "pre" else re.sub(r"\s+", " ", data))
+
+    def _end_block(self) -> None:
+        text = "".join(self._words)
+        if self._within != "pre":
+            text = "\n".join(" ".join(line.split()) for line in text.split("\n"))
+        text = text.strip("\n").rstrip()
+        if text.strip():
+            heading = f"{'#' * self._level} {' '.join(text.split())}"
+            self._blocks.append(heading if self._level else self._mark + escaped(text))
+        self._words, self._level, self._mark = [], 0, ""
