@@ -13,7 +13,7 @@ from faces.command import in_process
 from worlddb import Memory
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.faces.http.access_tokens import Access, AccessToken, read_tokens, token_digest
-from worlddb.faces.http.auth_middleware import caller_memory
+from worlddb.faces.http.caller_memory import CallerMemory, bound_memory
 from worlddb.faces.http.guess_limit import RateLimit
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_file import add_token, revoke_token, rotate_token, state_of, tokens_in
@@ -84,7 +84,7 @@ def test_roles_allow_what_they_say() -> None:
             made = AccessToken(
                 name="t", digest=token_digest(b"t"), bounds={"user_id": ("ada",)}, **more
             )
-            return caller_memory(memory, made, ServerMetrics())  # type: ignore[return-value]
+            return CallerMemory(bound_memory(memory, made), made, ServerMetrics())  # type: ignore[return-value]
 
         reader, writer, curator = caller(read_only=True), caller(curates=False), caller()
         for each in (reader, writer, curator):

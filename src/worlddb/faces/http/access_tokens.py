@@ -11,6 +11,7 @@ Tokens are listed in a TOML file:
     role = "write"                      # optional: read, write or curate (all that a scope allows)
     origin = "web"                      # optional: what it brings in is of this origin at best
     per_minute = 60                     # optional: how many requests it may make
+    tenant = "acme"                     # with `serve --stores DIR`: its store is DIR/acme.db
 
 A token names at least one scope, or has `admin = true` for everything. `read_only = true` is the
 role read. `worlddb tokens` writes such files.
@@ -39,10 +40,8 @@ from worlddb.model.records import KINDS, groups_of
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ANY_PORT = "*"
 SCOPES = tuple(f"{kind}_id" for kind in KINDS)
-KEYS = (
-    *("name", "sha256", "value", *SCOPES, "writes_into", "expires", "read_only", "admin"),
-    *("role", "origin", "per_minute"),
-)
+OTHER_KEYS = ("writes_into", "expires", "read_only", "admin", "tenant")
+KEYS = ("name", "sha256", "value", *SCOPES, *OTHER_KEYS, "role", "origin", "per_minute")
 ROLE_EFFECTS: dict[str, frozenset[str]] = {
     "read": frozenset({"read", "search"}),
     "write": frozenset({"read", "search", "add"}),
@@ -52,6 +51,7 @@ ROLE_EFFECTS: dict[str, frozenset[str]] = {
 PER_MINUTE_MAX = 1_000_000  # More than one server answers.
 FILE_BYTES_MAX = 4 << 20  # Some ten thousand tokens.
 SHORT_TOKEN_CHARS = 16  # Shorter ones can be guessed.
+_TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}", re.ASCII)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}|\*))?", re.ASCII)
 
 
@@ -66,6 +66,7 @@ class AccessToken:
     expires: datetime | None = None
     read_only: bool = False
     admin: bool = False
+    tenant: str | None = None
     curates: bool = True
     origin: Origin | None = None
     per_minute: int | None = None
@@ -317,7 +318,21 @@ def _token(held: dict[str, Any], number: int) -> AccessToken:
         curates=role == "curate",
         origin=None if "origin" not in held else check_origin(held["origin"]),
         per_minute=_count(held.get("per_minute")),
+        tenant=checked_tenant(held["tenant"]) if "tenant" in held else None,
     )
+
+
+def checked_tenant(name: object) -> str:
+    """Return the name of a tenant, which is also that of its file.
+
+    Raises:
+        InvalidInputError: it is not one.
+    """
+    if not isinstance(name, str) or not _TENANT.fullmatch(name):
+        raise InvalidInputError(
+            f"tenant {name!r:.80}: give up to 100 of a-z, 0-9, '-' and '_', a letter or digit first"
+        )
+    return name
 
 
 def _count(given: object) -> int | None:
