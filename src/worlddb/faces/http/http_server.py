@@ -140,7 +140,7 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = closing.enter_context(open_memory(settings, actor="http"))
         if reason := memory.db.why_read_only:
-            log.warning("%s: %s", settings.path, reason)
+            log.warning("%s: %s", memory.db.path, reason)
         if settings.consolidate_every_s is not None:
             background = Background(memory.db, every_s=settings.consolidate_every_s)
             closing.callback(_log_failures, background)

@@ -120,14 +120,15 @@ def _serve(args: argparse.Namespace, *, with_browser: bool) -> int:
     access = access_of(settings)
     # Imported after the checks, because it takes long to load: a wrong setting is reported at once.
     from worlddb.faces.http.http_server import addresses, serve, welcome_text
+    from worlddb.faces.user_paths import shown_store
 
     def announce(url: str) -> None:
-        shown = welcome_text(url, settings.path, with_tokens=bool(access.tokens))
+        shown = welcome_text(url, shown_store(settings.path), with_tokens=bool(access.tokens))
         print(shown, file=sys.stderr, flush=True)
         if wants_json(args):
             from worlddb.faces.cli.terminal import print_json
 
-            print_json(addresses(url, settings.path))
+            print_json(addresses(url, shown_store(settings.path)))
             sys.stdout.flush()
         if with_browser:
             _browse(url)
