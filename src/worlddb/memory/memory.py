@@ -128,7 +128,7 @@ class Memory(ScopedGraph):
     def _use(self, writer: MemoryWriter) -> None:
         """Write as this writer does, and read and end memories in its scopes."""
         self._writer = writer
-        self._reader = MemoryReader(db=self.db, scopes=writer.scopes)
+        self._reader = MemoryReader(db=self.db, scopes=writer.scopes, actor=writer.actor)
         self._ender = MemoryEnder(db=self.db, scopes=writer.scopes, actor=writer.actor)
         self._scopes, self._actor = writer.scopes, writer.actor
 
