@@ -314,6 +314,8 @@ class SqliteStore:
     ) -> Iterator[apsw.Connection]:
         """Yield the writing connection inside a transaction that lands whole or not at all."""
         turn, shared = self._gate.turn(joins), self._shared
+        if self._checkpointer is not None:
+            self._checkpointer.let_catch_up()
         try:
             self._gate.take(turn, patience_s)
             con = self._prepared(patience_s, is_derived, joins)
