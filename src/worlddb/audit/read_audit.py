@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from worlddb.audit.signed_envelope import file_beside
 from worlddb.errors import StorageError
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros, to_micros
@@ -65,7 +66,7 @@ def note_read(
         hits=tuple(map(Id, hits)),
     )
     line = json.dumps(entry.to_dict(), ensure_ascii=False, separators=(",", ":"))
-    path = store.side_file(READS_END)
+    path = file_beside(store, READS_END, "the record of reads")
     if path is None:
         _unsaved.setdefault(store, []).append(line)
         return
