@@ -27,7 +27,7 @@ from worlddb.faces.call_parts import (
 )
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
-from worlddb.faces.retention_calls import retention_calls
+from worlddb.faces.retention_calls import read_audit_call, retention_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
 from worlddb.faces.trust_calls import trust_calls
 
@@ -506,6 +506,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *erasure_calls(ID, SCOPES, CONFIRM),
     *retention_calls(SCOPES),
     *trust_calls(ID, SCOPES, _limit(50, 20), CURSOR),
+    read_audit_call(SCOPES, _limit(100, 100)),
     Call(
         name="list_scopes",
         title="List scopes",

@@ -13,6 +13,7 @@ from worlddb.ingest.identity_change import Split
 from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.memory import Memory
 from worlddb.memory.memory_marks import Ttl
+from worlddb.memory.read_page import ReadPage
 from worlddb.memory.recall_receipt import Verification
 from worlddb.memory.results import (
     CommitPage,
@@ -195,6 +196,7 @@ class Client:
     def decide_quarantined(
         self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
     ) -> Remembered: ...
+    def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     def list_scopes(
         self,
         *,
@@ -428,6 +430,7 @@ class AsyncMemory:
     async def decide_quarantined(
         self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
     ) -> Remembered: ...
+    async def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     async def list_scopes(
         self,
         *,
@@ -656,6 +659,7 @@ class AsyncClient:
     async def decide_quarantined(
         self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
     ) -> Remembered: ...
+    async def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     async def list_scopes(
         self,
         *,
