@@ -38,7 +38,16 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
-    from worlddb.files.file_values import FileChange, FileEntry, FileMatch, FileText, FileVersion
+    from worlddb.files.file_values import (
+        FileChange,
+        FileEntry,
+        FileList,
+        FileMatch,
+        FileMatches,
+        FilePaths,
+        FileText,
+        FileVersion,
+    )
     from worlddb.files.versioned_files import FileChanges, Files
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
@@ -161,7 +170,10 @@ __all__ = [
     "FileChange",
     "FileChanges",
     "FileEntry",
+    "FileList",
     "FileMatch",
+    "FileMatches",
+    "FilePaths",
     "FileText",
     "FileVersion",
     "Files",
@@ -262,7 +274,8 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
-    "worlddb.files.file_values": "FileChange FileEntry FileMatch FileText FileVersion",
+    "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
+    "FileText FileVersion",
     "worlddb.files.versioned_files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 
 from worlddb.faces.call_parts import DOCUMENT, Call, Effect, Parameter, ParameterType, Toolset
+from worlddb.faces.file_calls import file_calls
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
 from worlddb.faces.retention_calls import retention_calls
@@ -519,6 +520,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
         command="scopes",
     ),
     *graph_calls(SCOPES, CURSOR, METADATA, _limit),
+    *file_calls(SCOPES, AS_OF, TEXT_CHARS_MAX),
 )
 
 

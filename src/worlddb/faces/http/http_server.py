@@ -146,7 +146,7 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
             closing.callback(_log_failures, background)
             closing.enter_context(background)
         url = address(settings.host, listener.getsockname()[1], access.hosts)
-        app = make_app(memory, access=access, graph_tools=settings.tools == "graph")
+        app = make_app(memory, access=access, tools=settings.tools)
         warming = threading.Thread(target=_warm, args=(memory,), name="worlddb-warming")
 
         def listening() -> None:
