@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
     from worlddb.query.subgraph import Subgraph
-    from worlddb.recall.hit_path import PathStep
+    from worlddb.recall.activation import PathStep
     from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
@@ -311,7 +311,7 @@ _NAMES_OF = {
     "worlddb.query.query_builder": "Plan QueryBuilder",
     "worlddb.query.query_spec": "QuerySpec",
     "worlddb.query.subgraph": "Subgraph",
-    "worlddb.recall.hit_path": "PathStep",
+    "worlddb.recall.activation": "PathStep",
     "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",
