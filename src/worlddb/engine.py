@@ -123,7 +123,9 @@ class OpenStore:
         models_dir: str | os.PathLike[str] | None = None,
         clock: Callable[[], int] = wall_clock,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        audit_reads: bool = False,
     ) -> None:
+        self.audits_reads = audit_reads
         self.engine = open_engine(
             path,
             read_only=read_only,
@@ -197,6 +199,17 @@ class OpenStore:
     def reclustered(self) -> list[Reclustered]:
         """What the last hundred looks at a neighbourhood in the background found."""
         return list(self.engine.background.done)
+
+    def embed_in_background(self) -> None:
+        """Embed what is committed from now on in a thread of its own, until the store is closed.
+
+        Recalls then wait for no embedding. Of the nodes without a vector, a recall embeds the
+        newest few that it can see; `recall(…).signals["unembedded"]` counts the rest.
+
+        Raises:
+            ProviderError: the recorded embedder is not one of WorldDB's own.
+        """
+        self.engine.search.follow()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the store as of now to a new file, while others read and write.

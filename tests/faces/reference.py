@@ -64,6 +64,8 @@ SETTINGS = {
     "port": "and on which port",
     "allowed_hosts": "names by which clients may call",
     "allowed_origins": "origins of web pages that may call",
+    "stores": "a folder with one store for each tenant, instead of `path`",
+    "stores_open": "how many stores of tenants are open at once",
     "trusted_proxies": "addresses of proxies whose `X-Forwarded-For` is believed",
     "embedder": "see `worlddb models`; by default the store's own",
     "embedder_key": "secret: for an embedder behind an endpoint",
@@ -75,6 +77,7 @@ SETTINGS = {
     "log_level": "debug, info, warning or error",
     "extractor": "what reads texts: rules, verbatim or llm",
     "verify_reads": "whether each node that is read is compared with its id",
+    "audit_reads": "whether it is recorded who recalls what; see `worlddb reads`",
     "consolidate_every_s": "seconds between consolidations while serving",
     "tools": "which MCP tools are offered: memory (the nine) or graph (those and more)",
 }
