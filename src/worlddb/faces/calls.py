@@ -16,9 +16,18 @@ from __future__ import annotations
 
 import re
 
-from worlddb.faces.call_parts import DOCUMENT, Call, Effect, Parameter, ParameterType, Toolset
+from worlddb.faces.call_parts import (
+    DOCUMENT,
+    ORIGIN,
+    Call,
+    Effect,
+    Parameter,
+    ParameterType,
+    Toolset,
+)
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
+from worlddb.faces.retention_calls import retention_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
 
 __all__ = ["CALLS", "Call", "Effect", "Parameter", "ParameterType", "Toolset", "call_named"]
@@ -269,6 +278,7 @@ you to remember it. What is known already is not written twice. To correct it, u
                 tool_help=NO_HELP,
             ),
             EXTRACTOR,
+            ORIGIN,
         ),
         result="Written",
         effect="add",
@@ -481,6 +491,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
             EXPIRES_AT,
             TTL,
             EXTRACTOR,
+            ORIGIN._replace(in_tool=False),  # A model amends as itself.
         ),
         result="Written",
         effect="add",
@@ -492,6 +503,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *pin_calls(ID, SCOPES),
     *retirement_calls(ID, SCOPES, END_AT, WHERE, CONFIRM),
     *erasure_calls(ID, SCOPES, CONFIRM),
+    *retention_calls(SCOPES),
     Call(
         name="list_scopes",
         title="List scopes",

@@ -29,10 +29,13 @@ from worlddb.memory.results import (
     Soundness,
     Written,
 )
+from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
+from worlddb.memory.scope_export import ScopeExport
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.model.drafts import Extractor
 from worlddb.model.history_proof import HistoryProof
 from worlddb.model.inputs import Instant
+from worlddb.model.origin import Origin
 from worlddb.model.records import Diff, Edge, Identity, ScopeIds, ScopeKind
 from worlddb.ontology.declared_types import EdgeDeclaration
 from worlddb.query.query_builder import Plan
@@ -73,6 +76,7 @@ class Client:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     def recall(
@@ -136,6 +140,7 @@ class Client:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
@@ -161,6 +166,19 @@ class Client:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    def retention(self) -> RetentionPolicies: ...
+    def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     def list_scopes(
         self,
         *,
@@ -239,6 +257,7 @@ class AsyncMemory:
         supersede: bool = True,
         actor: str = "memory",
         consolidate_every_s: float | None = None,
+        origin: Origin | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         app_id: str | None = None,
@@ -250,9 +269,10 @@ class AsyncMemory:
         *,
         actor: str | None = None,
         writes_into: Sequence[str] = (),
+        origin: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> AsyncMemory: ...
-    def signed(self, actor: str) -> AsyncMemory: ...
+    def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> AsyncMemory: ...
     async def close(self) -> None: ...
     async def __aexit__(self, *_: object) -> None: ...
     async def __aenter__(self) -> AsyncMemory: ...
@@ -273,6 +293,7 @@ class AsyncMemory:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: Extractor | str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def recall(
@@ -337,6 +358,7 @@ class AsyncMemory:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: Extractor | str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
@@ -362,6 +384,19 @@ class AsyncMemory:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    async def retention(self) -> RetentionPolicies: ...
+    async def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    async def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     async def list_scopes(
         self,
         *,
@@ -472,6 +507,7 @@ class AsyncClient:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def recall(
@@ -535,6 +571,7 @@ class AsyncClient:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
@@ -560,6 +597,19 @@ class AsyncClient:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    async def retention(self) -> RetentionPolicies: ...
+    async def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    async def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     async def list_scopes(
         self,
         *,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.erasure_receipt import Receipt, erase_texts
 from worlddb.audit.undo import derived_alone
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.results import Retired
@@ -21,6 +22,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, to_micros
+from worlddb.model.origin import Origin
 from worlddb.model.records import ScopeName, groups_of
 from worlddb.view.visibility import View
 from worlddb.world_db import WorldDB
@@ -36,17 +38,21 @@ class MemoryEnder:
     db: WorldDB
     scopes: CallerScopes
     actor: str
+    origin: Origin | None = None
+
+    def _transaction(self) -> AbstractContextManager[Transaction]:
+        return self.db.transaction(self.actor, origin=self.origin)
 
     def retire(self, id: bytes | str, *, at: Instant | None, scope: Mapping[str, Any]) -> Retired:
         """End one memory; see `Memory.retire`."""
         reach = self.scopes.reach(scope)
         _check_time(at)
-        with self.db.transaction(self.actor) as tx:
+        with self._transaction() as tx:
             # Read inside the transaction: nobody else writes meanwhile.
             with self.scopes.viewing(reach, ended=True) as view:
                 row, node = find_memory(view, id)
             with self.scopes.viewing(reach) as view:
-                ends = _ends(view, [row])
+                ends = ends_with(view, [row])
                 # A stale summary may live on: what counts is whether the memory itself does.
                 newer = () if view.keep_time([row]) else successors(view, row)
             if newer:
@@ -69,10 +75,10 @@ class MemoryEnder:
         if confirm is not None:
             check_confirmed(confirm, named, "retire_all")
         _check_time(at)
-        with self.db.transaction(self.actor) as tx:
+        with self._transaction() as tx:
             with self.scopes.viewing(groups) as view:
                 chosen = filtered_view(self.db.engine, view, where)
-                ends = _ends(view, page(chosen, None, ALL))
+                ends = ends_with(view, page(chosen, None, ALL))
             _end(tx, ends, at)
         return self._ended(tx, ends, ())
 
@@ -80,11 +86,11 @@ class MemoryEnder:
         """End a scope; see `Memory.purge_scope`."""
         named = self._one_scope(scope, "purge_scope")
         check_confirmed(confirm, [named], "purge_scope")
-        with self.db.transaction(self.actor) as tx:
+        with self._transaction() as tx:
             with self.scopes.viewing(((named,),)) as view:
                 rows = generations(view.reader, named)
                 inside = view.keep(view.reader.children_of(rows)) if rows else ()
-                ends = _ends(view, {*page(view, None, ALL), *inside})
+                ends = ends_with(view, {*page(view, None, ALL), *inside})
                 ended = [Id(view.reader.world(row).id) for row in sorted(view.keep_time(rows))]
             _end(tx, [*ends, *ended], None)
         return self._ended(tx, ends, (named,) if ended else ())
@@ -96,16 +102,25 @@ class MemoryEnder:
         if id is not None:
             with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
                 found = find_memory(view, id)[1].id
-            return self._own_receipt(self.db.erase(found, actor=self.actor))
+            self._refuse_held([found])
+            return self._erased([found])
         named = self._one_scope(scope, "erase")
         check_confirmed(confirm, [named], "erase")
         with self.db.engine.store.read() as reader:
             worlds = [Id(reader.world(row).id) for row in generations(reader, named)]
         if not worlds:
             raise NotFoundError(f"there is no scope {named}; list them to see them")
-        return self._own_receipt(self.db.erase(worlds, actor=self.actor))
+        self._refuse_held(worlds)
+        return self._erased(worlds)
 
-    def _own_receipt(self, receipt: Receipt) -> Receipt:
+    def _refuse_held(self, ids: Sequence[Id]) -> None:
+        from worlddb.memory.retention_policy import RetentionKeeper
+
+        RetentionKeeper(db=self.db, scopes=self.scopes, actor=self.actor).refuse_held(ids)
+
+    def _erased(self, ids: Sequence[Id]) -> Receipt:
+        engine = self.db.engine
+        receipt = erase_texts(engine.store, engine.search, self._transaction(), ids)
         commit, root = self.scopes.own_commit(receipt.commit)
         return replace(receipt, commit=commit, root_state=root)
 
@@ -153,7 +168,7 @@ def _end(tx: Transaction, ends: Iterable[Id], at: Instant | None) -> None:
         tx.retire(ident, at=at)
 
 
-def _ends(view: View, rows: Iterable[int]) -> list[Id]:
+def ends_with(view: View, rows: Iterable[int]) -> list[Id]:
     """Return the live nodes that end with some memories: their parts, and what rests on them."""
     reader = view.reader
     gone: set[int] = set()

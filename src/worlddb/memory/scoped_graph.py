@@ -12,8 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits, undone_by
-from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
-from worlddb.ingest.identity_change import Split
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
+from worlddb.ingest.identity_change import Split, decide_merges, split
+from worlddb.memory.governed_memory import GovernedMemory
 from worlddb.memory.own_history import OwnHistory, not_yours
 from worlddb.memory.results import (
     CommitPage,
@@ -36,9 +37,10 @@ from worlddb.memory.scope_sight import (
     visible_commit,
     whole_commit,
 )
-from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory
+from worlddb.memory.scope_view import find_inside, find_memory
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
+from worlddb.model.origin import Origin
 from worlddb.model.records import (
     NOW,
     Commit,
@@ -59,12 +61,9 @@ from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, EdgeRow
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import View, moment_of
-from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
-    from worlddb.memory.recall_receipt import Verification
-    from worlddb.model.history_proof import HistoryProof
 
 Decision = Literal["accept", "reject", "undo"]
 STATUS_AFTER: dict[Decision, ProposalStatus] = {
@@ -78,12 +77,10 @@ QueryInput = QuerySpec | Mapping[str, Any] | str
 """A query: a line such as `text apple | limit 5`, or the same as JSON data."""
 
 
-class ScopedGraph:
+class ScopedGraph(GovernedMemory):
     """What `Memory` knows of edges, identity and history."""
 
-    db: WorldDB
-    _scopes: CallerScopes
-    _actor: str
+    _origin: Origin | None
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -154,7 +151,7 @@ class ScopedGraph:
             StorageError, ConflictError: the store cannot be written.
         """
         reach = self._scopes.reach(scope)
-        with self.db.transaction(self._actor) as tx:
+        with self.db.transaction(self._actor, origin=self._origin) as tx:
             with self._scopes.viewing(reach, ended=True) as view:
                 ends = [find_inside(view, given)[1].id for given in (source, target)]
             return tx.write_edge(
@@ -170,7 +167,7 @@ class ScopedGraph:
             StorageError, ConflictError: the store cannot be written.
         """
         reach = self._scopes.reach(scope)
-        with self.db.transaction(self._actor) as tx:
+        with self.db.transaction(self._actor, origin=self._origin) as tx:
             with self._scopes.viewing(reach, ended=True) as view:
                 row = self._edge(view, id)
             return tx.delete_edge(row.edge.id)
@@ -226,7 +223,9 @@ class ScopedGraph:
             raise InvalidInputError(f"decision {decision!r:.40}: use accept, reject or undo")
         with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
             edge = self._edge(view, id).edge.id
-        done = self.db.decide_merges([edge], STATUS_AFTER[decision], actor=self._actor)[0]
+        engine = self.db.engine
+        tx = self.db.transaction(self._actor, origin=self._origin)
+        done = decide_merges(engine.store, engine.clock, tx, [edge], STATUS_AFTER[decision])[0]
         with self.db.engine.store.read() as reader:
             return merge_proposal(reader, done)
 
@@ -257,7 +256,9 @@ class ScopedGraph:
         with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
             entity = find_inside(view, id)[1].id
             mine = [find_memory(view, one)[1].id for one in given]
-        return self._own(self.db.split(entity, mine, actor=self._actor))
+        engine = self.db.engine
+        tx = self.db.transaction(self._actor, origin=self._origin)
+        return self._own(split(engine.store, engine.clock, tx, entity, mine))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
         """Return everything that was accepted as the same as a name: names, sources, merges.
@@ -326,7 +327,8 @@ class ScopedGraph:
             if reach and not owns(self._view(reader, reach), effects):
                 raise not_yours()
 
-        engine, transaction = self.db.engine, self.db.transaction(self._actor)
+        engine = self.db.engine
+        transaction = self.db.transaction(self._actor, origin=self._origin)
         if not self._scopes.bounds:
             return undo_commits(
                 engine.store, engine.clock, transaction, commit, dry_run=dry_run, check=check
@@ -414,28 +416,6 @@ class ScopedGraph:
                 changes=tuple(one for one in found.changes if sees_change(view, one)),
             )
 
-    def verify_receipt(
-        self,
-        receipt: Mapping[str, Any],
-        *,
-        public_key: bytes | str | None = None,
-        again: bool = True,
-    ) -> Verification:
-        """Check the signature of a recall's receipt, ask its question again as of then, compare.
-
-        `public_key` is the key that must have signed it, as 32 bytes or 64 hex digits; by default
-        the key of this store. With `again=False` only the signature is checked.
-
-        Raises:
-            FormatError: it is no receipt.
-            InvalidInputError: the receipt has no question to ask again, or the key is no key.
-            RejectedError: its scope is outside the bounds of this memory.
-            StorageError: the key of the store cannot be read.
-        """
-        from worlddb.memory.recall_receipt import verified
-
-        return verified(self.db, self._scopes, receipt, public_key, again)
-
     def prove(self, id: bytes | str) -> Proven:
         """Return a proof that a node is in the store; `worlddb.verify_proof` checks it.
 
@@ -448,18 +428,6 @@ class ScopedGraph:
             proof = self.db.prove(id)
             root = Id(reader.head().root_state)
         return Proven(id=Id(proof.id), root_state=root, proof=proof.to_dict())
-
-    def prove_history(self, since: int = 0) -> HistoryProof:
-        """Return a proof that nothing was rewritten up to commit `since`.
-
-        `worlddb.verify_history` checks it, with the log heads that you kept.
-
-        Raises:
-            InvalidInputError, NotFoundError: there is no such commit.
-            RejectedError: this memory is bound; the journal is about the whole store.
-        """
-        self._refuse_bound("a proof")
-        return self.db.prove_history(since)
 
     def check(self) -> Soundness:
         """Hash everything and compare it with every index.
@@ -569,10 +537,6 @@ class ScopedGraph:
             if view.worlds == [lookup.NOWHERE]:
                 raise NotFoundError(f"there is no scope {reach[0][0]}; write to it first")
             return Id(view.reader.world(view.worlds[0]).id)
-
-    def _refuse_bound(self, what: str) -> None:
-        if self._scopes.bounds:
-            raise RejectedError(f"{what} is about the whole store; a bound caller may not ask")
 
     def _view(self, reader: Reader, groups: Groups) -> View:
         moment = moment_of(reader, NOW, self._scopes.clock())

@@ -13,7 +13,7 @@ O2  A hit names what says it now as its replacement, if that can be seen from he
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +27,7 @@ from worlddb.recall.hit_path import PathStep, paths_of
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import FACT, stale_summaries, world_summaries
+from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
@@ -162,8 +163,10 @@ class Recall(Plain):
     """The answer to a question: hits, best first.
 
     `confidence` is the probability that an answer is among the hits (before `min_confidence` leaves
-    some out), 0 if nothing was found; `signals` are what it was computed from, by name. `receipt`
-    is the signed receipt, if one was asked for.
+    some out), 0 if nothing was found; `signals` are what it was computed from, by name. Where a
+    server embeds in the background, the signal `unembedded` says how many of the newest nodes
+    that the caller can see were searched without their vector. `receipt` is the signed receipt, if
+    one was asked for.
     """
 
     question: str
@@ -171,6 +174,12 @@ class Recall(Plain):
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict, hash=False)
     receipt: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def without(self, unembedded: int) -> Recall:
+        """Return the same answer, which says how many nodes had no vector yet."""
+        if not unembedded:
+            return self
+        return replace(self, signals={**self.signals, "unembedded": float(unembedded)})
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -252,7 +261,7 @@ def hits_of(
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
     doubts: dict[int, int] = {}
     if question is not None and ranking.parts and not view.include_ended:
-        best, doubts = newer_first(best, rows, nodes, question)
+        best, doubts = newer_first(best, rows, nodes, question, _trust(view, nodes))
         doubts = {row: by for row, by in doubts.items() if row not in outdated}
     told = world_summaries(view.reader, nodes, view.moment)
     tokens = {
@@ -296,6 +305,15 @@ def hits_of(
     )
     whole = signals.whole if explain else {}
     return Recall(question=question or "", hits=hits, confidence=sure, signals=whole)
+
+
+def _trust(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
+    """Return the trust of those nodes that somebody else than the user brought in."""
+    brought = {row: node for row, node in nodes.items() if node.origins}
+    if not brought:
+        return {}
+    levels = TrustLevels(view.reader, view.moment.known)
+    return {row: levels.of(node) for row, node in brought.items()}
 
 
 def _signals(
