@@ -141,7 +141,7 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = _opened(settings, closing)
         url = address(settings.host, listener.getsockname()[1], access.hosts)
-        app = make_app(memory, access=access, graph_tools=settings.tools == "graph")
+        app = make_app(memory, access=access, tools=settings.tools)
 
         def listening() -> None:
             if settings.stores is None and is_file(settings.path):
@@ -180,7 +180,7 @@ def _opened(settings: Settings, closing: ExitStack) -> Memory | TenantStores:
         return stores
     memory = closing.enter_context(open_memory(settings, actor="http"))
     if reason := memory.db.why_read_only:
-        log.warning("%s: %s", settings.path, reason)
+        log.warning("%s: %s", memory.db.path, reason)
     if settings.consolidate_every_s is not None:
         background = Background(memory.db, every_s=settings.consolidate_every_s)
         closing.callback(_log_failures, background)
