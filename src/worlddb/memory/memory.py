@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -171,7 +172,8 @@ class Memory(ScopedGraph):
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter) -> Memory:
-        made = Memory(self.db)
+        made = copy(self)  # Of a class of its own, it stays one.
+        made._owns, made.background, made._pending = False, None, None
         made._use(writer)
         return made
 
