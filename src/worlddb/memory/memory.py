@@ -244,9 +244,7 @@ class Memory(ScopedGraph):
         others. What is known already is not written twice: the memory that says so gets the
         source, the metadata and the scopes. The same `idempotency_key` again does nothing. If the
         extractor's model fails, the text is written all the same, and the rest waits (`pending`).
-
-        `origin` is who brought the text in, by default the user: what is less trusted is recalled
-        as such, and ends nothing that is more trusted.
+        `origin` is who brought the text in: what is less trusted ends nothing that is more trusted.
 
         Raises:
             InvalidInputError: nothing to remember, or an argument is wrong.
