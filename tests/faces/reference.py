@@ -76,6 +76,7 @@ SETTINGS = {
     "extractor": "what reads texts: rules, verbatim or llm",
     "verify_reads": "whether each node that is read is compared with its id",
     "consolidate_every_s": "seconds between consolidations while serving",
+    "edge_types": "edge types to declare: `[[edge_types]]` tables; in the variable, a JSON list",
     "tools": "which MCP tools are offered: memory (the nine) or graph (those and more)",
 }
 

@@ -101,6 +101,7 @@ class Client:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -302,6 +303,7 @@ class AsyncMemory:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -500,6 +502,7 @@ class AsyncClient:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...

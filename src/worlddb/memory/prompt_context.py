@@ -9,7 +9,7 @@ it is sent, by `model.token_estimate`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +85,7 @@ def prompt_context(
     k: int,
     as_of: Instant | None,
     known_at: Instant | None,
+    types: Sequence[str] | None,
     where: Mapping[str, Any] | None,
     scope: Mapping[str, Any],
 ) -> PromptContext:
@@ -92,7 +93,7 @@ def prompt_context(
     check_whole(max_tokens, "max_tokens", 1)
     if query is not None and not isinstance(query, str):
         raise InvalidInputError(f"query: give text, not {type(query).__name__}")
-    times: dict[str, Any] = {"as_of": as_of, "known_at": known_at, "scope": scope}
+    common: dict[str, Any] = {"as_of": as_of, "known_at": known_at, "types": types, "scope": scope}
 
     def listed(limit: int, wanted: Mapping[str, Any] | None) -> list[tuple[Id, str]]:
         both = [one for one in (wanted, where) if one]
@@ -100,9 +101,8 @@ def prompt_context(
             limit=limit,
             cursor=None,
             include_retired=False,
-            types=None,
             where={"$and": both} if both else None,
-            **times,
+            **common,
         )
         return [(memory.id, memory_line(memory)) for memory in page]
 
@@ -112,13 +112,12 @@ def prompt_context(
             names=names,
             k=most,
             max_tokens=None,
-            types=None,
             where=where or None,
             include_retired=False,
             at=None,
             summaries=None,
             settings=None,
-            **times,
+            **common,
         )
         return [(hit.id, hit_line(hit)) for hit in found]
 
