@@ -125,7 +125,7 @@ def test_sql_is_spoken_in_the_store_alone() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Import)
         for alias in node.names
-        if alias.name in {"apsw", "sqlite3"}
+        if alias.name in {"apsw", "psycopg", "sqlite3"}
     ]
     assert wrong == []
 

@@ -56,17 +56,9 @@ GROUPS = {
     "Embedders": ["embedder_named", "Embedder"],
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
-        *(
-            "Proposal",
-            "Conflict",
-            "Problem",
-            "Proof",
-            "Receipt",
-            "Verification",
-            "HistoryProof",
-            "Checkpoint",
-            "Limits",
-        ),
+        *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
+        *("HistoryProof", "Checkpoint", "Verification", "ScopeExport"),
+        *("RetentionPolicies", "RetentionPolicy", "RetentionReport", "DueMemories"),
     ],
     "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],
 }

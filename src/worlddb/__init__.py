@@ -65,6 +65,13 @@ if TYPE_CHECKING:
         ToldConflict,
         Written,
     )
+    from worlddb.memory.retention_policy import (
+        DueMemories,
+        RetentionPolicies,
+        RetentionPolicy,
+        RetentionReport,
+    )
+    from worlddb.memory.scope_export import ScopeExport
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
         Draft,
@@ -139,6 +146,7 @@ __all__ = [
     "Draft",
     "DraftEdge",
     "DraftNode",
+    "DueMemories",
     "Edge",
     "EdgeDeclaration",
     "EdgeDraft",
@@ -203,9 +211,13 @@ __all__ = [
     "Remembered",
     "ResolverSettings",
     "Restored",
+    "RetentionPolicies",
+    "RetentionPolicy",
+    "RetentionReport",
     "RetentionSettings",
     "Retired",
     "Scope",
+    "ScopeExport",
     "ScopeName",
     "ScopePage",
     "Soundness",
@@ -263,6 +275,10 @@ _NAMES_OF = {
         "PromptContext ProposalPage Proven Remembered Retired Scope ScopePage Soundness "
         "ToldConflict Written"
     ),
+    "worlddb.memory.retention_policy": (
+        "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
+    ),
+    "worlddb.memory.scope_export": "ScopeExport",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"

@@ -28,17 +28,30 @@ EXAMPLES = {
     "pydantic_ai_memory": ("pydantic_ai_harness", "tea.md"),
     "llama_index_memory": ("llama_index", "Oslo"),
     "strands_memory": ("strands", "Sarah Chen moved to Oslo."),
+    "google_adk_memory": ("google.adk", "I moved to Oslo in May."),
+    "agent_framework_memory": ("agent_framework", "4 messages kept"),
+    "haystack_documents": ("haystack", "Green tea is brewed at 75 degrees."),
+    "deepagents_files": ("deepagents", "Green tea: 75 degrees."),
+    "crewai_storage": ("crewai", "Green tea is brewed at 75 degrees."),
 }
 EXTRAS = {
+    "google.adk": "google-adk",
     "agents": "openai-agents",
     "langchain_core": "langchain",
     "pydantic_ai_harness": "pydantic-ai",
 }
 
 
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # Not even the package around it.
+        return False
+
+
 def need(module: str) -> None:
     extra = EXTRAS.get(module, module.replace("_", "-"))
-    if find_spec(module) is None:
+    if not _is_installed(module):
         pytest.skip(f'{module} is not installed: pip install "worlddb[{extra}]"')
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from index.test_tokens import ReadingEmbedder
 from worlddb import Memory
-from worlddb.store.sqlite.derived_tables import SUMMED
+from worlddb.store.sqlite.database_file import SUMMED
 from worlddb.store.sqlite.schema import create
 
 from .test_store_check import KEYS as JOURNALED

@@ -25,8 +25,8 @@ import worlddb
 from format.make_v1 import build
 from thinning import some
 from worlddb import WorldDB, WorldDBError
-from worlddb.store.sqlite import derived_tables as kept
 from worlddb.store.sqlite.schema import FORMAT_VERSION, create
+from worlddb.store.tables import derived_tables as kept
 
 
 def tables() -> tuple[dict[str, list[str]], dict[str, list[str]]]:

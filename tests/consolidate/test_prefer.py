@@ -10,7 +10,7 @@ import pytest
 from consolidate.stage import DAY, Clock, fact, open_store, retire, summaries, texts, world
 from thinning import some
 from worlddb import Edge, Id, Node, Query, WorldDB, WriteContext
-from worlddb.store.sqlite.edge_table import WorldSweep as SqliteSweep
+from worlddb.store.tables.edge_table import WorldSweep as StoreSweep
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_a_quiet_world_is_answered_without_reading_its_details(
     for number in range(3):
         world(db, f"inner {number}", ["a", "b"], outer)
     db.consolidate()
-    monkeypatch.setattr(SqliteSweep, "inside", None)  # Walking down would fail.
+    monkeypatch.setattr(StoreSweep, "inside", None)  # Walking down would fail.
     assert len(view(db, outer)) == 1
 
 

@@ -16,8 +16,8 @@ import pytest
 import worlddb
 from thinning import DEEP
 from worlddb.store.sqlite.schema import GUARDED
-from worlddb.store.sqlite.sqlite_session import SqliteWriter
 from worlddb.store.sqlite.sqlite_store import SqliteStore
+from worlddb.store.tables.table_session import TableWriter
 
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 CALLS_MAX = 5_000
@@ -58,7 +58,7 @@ class Countdown:
 class FailNth:
     """A store's writer of which one call raises, before or after it has had its effect."""
 
-    def __init__(self, writer: SqliteWriter, countdown: Countdown) -> None:
+    def __init__(self, writer: TableWriter, countdown: Countdown) -> None:
         object.__setattr__(self, "_writer", writer)
         object.__setattr__(self, "_countdown", countdown)
 

@@ -9,6 +9,7 @@ import os
 import pty
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,17 +65,29 @@ def worlddb(
 
 
 def in_process(
-    *arguments: object, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    *arguments: object,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> Result:
     """Run the same command without the cost of a process."""
     if env is not None:
         with patch.dict(os.environ, environment(env), clear=True):
-            return in_process(*arguments, cwd=cwd)
+            return in_process(*arguments, stdin=stdin, cwd=cwd)
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     err = io.StringIO()
     place = contextlib.chdir(cwd) if cwd else contextlib.nullcontext()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), place:
-        code = run([str(argument) for argument in arguments])
+    with tempfile.TemporaryFile() as file:
+        file.write(stdin)
+        file.seek(0)
+        with (
+            open(file.fileno(), encoding="utf-8", closefd=False) as given,
+            patch("sys.stdin", given),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            place,
+        ):
+            code = run([str(argument) for argument in arguments])
     return Result(code, out.buffer.getvalue().decode(), err.getvalue())
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from .command import in_process, on_terminal, worlddb
+from .command import in_process, on_terminal
 
 SMALL = ("--memories", 20, "--recalls", 10, "--embedder", "hash")
 
 
 def test_bench_measures_writes_and_recalls_and_leaves_nothing(tmp_path: Path) -> None:
-    done = worlddb("bench", *SMALL, "--folder", tmp_path, "--json", env={"HOME": str(tmp_path)})
+    done = in_process("bench", *SMALL, "--folder", tmp_path, "--json", env={"HOME": str(tmp_path)})
     assert (done.code, done.err) == (0, "")
     figures = done.data["figures"]
     assert {name: row["n"] for name, row in figures.items()} == {

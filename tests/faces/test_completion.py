@@ -14,7 +14,7 @@ import pytest
 
 from worlddb.faces.cli.command_line import make_parser
 
-from .command import DEADLINE_S, environment, in_process, worlddb
+from .command import DEADLINE_S, environment, in_process
 
 ASK = """
 source "$1"
@@ -31,7 +31,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("completion") / "worlddb.bash"
-    done = worlddb("completion", "bash")
+    done = in_process("completion", "bash")
     assert done.code == 0
     path.write_text(done.out)
     return path
@@ -146,7 +146,7 @@ def test_other_shells_can_read_their_script(shell: str) -> None:
     found = shutil.which(shell)
     if found is None:
         pytest.skip(f"{shell} is not installed")
-    text = worlddb("completion", shell).out
+    text = in_process("completion", shell).out
     done = subprocess.run(
         [found, "-n" if shell == "zsh" else "--no-execute"],
         input=text,
@@ -159,6 +159,6 @@ def test_other_shells_can_read_their_script(shell: str) -> None:
 
 
 def test_an_unknown_shell_is_refused() -> None:
-    done = worlddb("completion", "tcsh")
+    done = in_process("completion", "tcsh")
     assert (done.code, done.out) == (2, "")
     assert "invalid choice" in done.err

@@ -14,7 +14,7 @@ import pytest
 from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.face_settings import KINDS, Settings, open_memory, origins, settings_from
 
-from .command import in_process, on_terminal, worlddb
+from .command import in_process, on_terminal
 
 FILE = """
 path = "file.db"
@@ -181,7 +181,7 @@ def test_a_file_that_is_named_has_to_be_there_and_to_be_text(
 def test_a_wrong_variable_is_one_line_that_names_it(
     variable: str, value: str, complaint: str
 ) -> None:
-    done = worlddb("config", env={variable: value})
+    done = in_process("config", env={variable: value})
     assert (done.code, done.out) == (2, "")
     assert complaint in done.err
     assert done.err.count("\n") == 1
@@ -189,11 +189,11 @@ def test_a_wrong_variable_is_one_line_that_names_it(
 
 def test_the_users_own_file_is_found_without_being_named(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "c")}
-    path = Path(worlddb("config", "--json", env=home).data["file"])
+    path = Path(in_process("config", "--json", env=home).data["file"])
     assert path.is_relative_to(tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text("user_id = 'ada'")
-    shown = worlddb("config", "--json", env=home).data
+    shown = in_process("config", "--json", env=home).data
     assert {"name": "user_id", "value": "ada", "origin": f"file {path}"} in shown["settings"]
     assert sum(one["origin"] == "default" for one in shown["settings"]) == len(KINDS) - 1
 
@@ -203,7 +203,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
     env = {KINDS[name].variable: hidden for name in SECRETS}
     env |= {"WORLDDB_LLM_BASE_URL": f"https://me:{hidden}@example.org/v1"}
     env |= {"WORLDDB_EMBEDDER": f"https://{hidden}@example.org/v1#model"}
-    plain, data = worlddb("config", env=env), worlddb("config", "--json", env=env)
+    plain, data = in_process("config", env=env), in_process("config", "--json", env=env)
     for done in (plain, data):
         assert done.code == 0
         assert hidden not in done.out + done.err
@@ -215,7 +215,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
 
 
 def test_the_table_says_where_each_value_comes_from(tmp_path: Path) -> None:
-    done = worlddb("config", "--db", "x.db", env={"WORLDDB_TOKEN": "t", "WORLDDB_PORT": ""})
+    done = in_process("config", "--db", "x.db", env={"WORLDDB_TOKEN": "t", "WORLDDB_PORT": ""})
     lines = [line.split(maxsplit=2) for line in done.out.splitlines()]
     assert lines[0] == ["setting", "value", "origin"]
     assert ["path", "x.db", "flag --db"] in lines
@@ -245,7 +245,7 @@ def test_a_store_is_opened_as_the_settings_say(tmp_path: Path) -> None:
 def test_commands_work_on_the_store_that_the_file_names(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('path = "of-the-file.db"')
-    done = worlddb("log", env={"WORLDDB_CONFIG": str(path)})
+    done = in_process("log", env={"WORLDDB_CONFIG": str(path)})
     assert done.err.startswith(f"worlddb: {tmp_path}/of-the-file.db: there is no store here")
     assert in_process("log", "--db", tmp_path / "other.db").err.startswith(
         f"worlddb: {tmp_path}/other.db"

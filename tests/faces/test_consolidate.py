@@ -9,7 +9,7 @@ import pytest
 import worlddb as engine
 from worlddb import Id
 
-from .command import in_process, worlddb
+from .command import in_process
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> tuple[Path, Id]:
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(store: tuple[Path, Id]) -> None:
     path, topic = store
-    done = worlddb("consolidate", "--dry-run", "--db", path)
+    done = in_process("consolidate", "--dry-run", "--db", path)
     assert (done.code, done.err) == (0, "")
     header, *rows, told = done.out.splitlines()
     assert header.split() == ["what", "to", "do", "id", "about"]

@@ -13,7 +13,7 @@ import pytest
 import worlddb as engine
 from thinning import some
 
-from .command import in_process, worlddb
+from .command import in_process
 from .samples import Sample
 
 REFUSALS = {2, 3, 4, 6, 7}
@@ -65,7 +65,7 @@ def test_one_changed_word_is_found_and_nothing_of_its_commit_is_kept(
 ) -> None:
     lines = [line.replace("the CEO is B", "the CEO is C") for line in sample.lines]
     file, copy = write(tmp_path / "export.jsonl", lines), tmp_path / "copy.db"
-    done = worlddb("import", file, "--db", copy)
+    done = in_process("import", file, "--db", copy)
     assert (done.code, done.out) == (7, "")
     assert done.err.startswith("worlddb: commit 2 ")
     assert done.err.count("\n") == 1
@@ -98,7 +98,7 @@ def test_what_is_no_export_makes_no_store(tmp_path: Path, content: bytes) -> Non
 
 
 def test_a_missing_file_makes_no_store(tmp_path: Path) -> None:
-    done = worlddb("import", tmp_path / "no.jsonl", "--db", tmp_path / "copy.db")
+    done = in_process("import", tmp_path / "no.jsonl", "--db", tmp_path / "copy.db")
     assert (done.code, done.out) == (8, "")
     assert done.err == f"worlddb: {tmp_path}/no.jsonl: no such file or directory\n"
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import pytest
 from embed.server import Answer, in_turn, serving
 from worlddb.faces import diagnosis
 
-from .command import Result, in_process, on_terminal, worlddb
+from .command import Result, in_process, on_terminal
 from .http.serving import Process
 from .samples import Sample
 
@@ -19,7 +19,7 @@ HASH = ("--embedder", "hash")
 
 
 def doctor(home: Path, *arguments: object, **env: str) -> Result:
-    return worlddb("doctor", *HASH, *arguments, env={"HOME": str(home), **env}, cwd=home)
+    return in_process("doctor", *HASH, *arguments, env={"HOME": str(home), **env}, cwd=home)
 
 
 def verdicts(done: Result) -> dict[str, str]:
@@ -57,7 +57,7 @@ def test_without_the_extra_the_server_is_missing(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_sound_store_is_described(own: Sample, tmp_path: Path) -> None:
-    assert worlddb("recall", "CEO", "--everyone", *HASH, "--db", own.path).code == 0
+    assert in_process("recall", "CEO", "--everyone", *HASH, "--db", own.path).code == 0
     done = doctor(tmp_path, "--json", "--db", own.path)
     assert done.code == 0
     assert verdicts(done)["soundness"] == "ok"
@@ -95,7 +95,7 @@ def test_an_embedder_that_is_missing_or_another_than_the_stores_fails(
     missing = doctor(tmp_path, "--embedder", "arctic-embed-s", "--json")
     assert missing.code == 1
     assert "worlddb models install arctic-embed-s" in seen(missing, "embedder")["seen"]
-    assert worlddb("recall", "CEO", "--everyone", *HASH, "--db", own.path).code == 0
+    assert in_process("recall", "CEO", "--everyone", *HASH, "--db", own.path).code == 0
     other = doctor(tmp_path, "--embedder", "hash-32", "--json", "--db", own.path)
     assert other.code == 1
     assert "reindex --embedder hash-32" in seen(other, "embedder")["advice"]
@@ -128,7 +128,7 @@ def test_secrets_that_others_can_read_are_a_warning(tmp_path: Path) -> None:
 
 def test_clients_are_asked_whether_they_point_to_something_that_is_there(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path)}
-    assert worlddb("setup", "cursor", "--write", env=env).code == 0
+    assert in_process("setup", "cursor", "--write", env=env).code == 0
     good = doctor(tmp_path, "--json")
     assert verdicts(good)["Cursor"] == "ok"
     assert "clients" not in verdicts(good)
@@ -157,7 +157,7 @@ def test_a_server_that_a_client_names_is_called(answers: bool, tmp_path: Path) -
     with serving(in_turn(Answer(b"{}"))) as server:
         url = server.url if answers else "http://127.0.0.1:9"
         env = {"HOME": str(tmp_path)}
-        assert worlddb("setup", "cursor", "--http", url, "--write", env=env).code == 0
+        assert in_process("setup", "cursor", "--http", url, "--write", env=env).code == 0
         done = doctor(tmp_path, "--json", http_proxy="http://127.0.0.1:9")
     assert verdicts(done)["Cursor"] == ("ok" if answers else "warn")
     assert done.code == 0

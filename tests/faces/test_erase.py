@@ -8,7 +8,7 @@ import pytest
 
 from worlddb import Memory
 
-from .command import worlddb
+from .command import in_process
 
 
 @pytest.fixture
@@ -20,34 +20,34 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_without_yes_and_without_a_terminal_nothing_is_erased(path: Path) -> None:
-    done = worlddb("--db", path, "erase", "--scope", "user:ada")
+    done = in_process("--db", path, "erase", "--scope", "user:ada")
     assert done.code == 2
     assert "--yes" in done.err
     assert b"xylophone" in path.read_bytes()
 
 
 def test_a_scope_is_erased_with_all_that_lives_in_it(path: Path) -> None:
-    done = worlddb("--db", path, "erase", "--scope", "user:ada", "--yes", "--json")
+    done = in_process("--db", path, "erase", "--scope", "user:ada", "--yes", "--json")
     receipt = done.data
     assert (done.code, receipt["cleaned"], len(receipt["ids"])) == (0, True, 2)
     assert b"xylophone" not in path.read_bytes()
     assert b"user:ada" not in path.read_bytes()
-    assert worlddb("--db", path, "check").code == 0
-    again = worlddb("--db", path, "erase", "--scope", "user:nobody", "--yes")
+    assert in_process("--db", path, "check").code == 0
+    again = in_process("--db", path, "erase", "--scope", "user:nobody", "--yes")
     assert (again.code, "user:nobody" in again.err) == (3, True)
 
 
 def test_a_node_is_erased_by_its_id_and_a_typo_erases_nothing(path: Path) -> None:
-    listed = worlddb("--db", path, "list", "--user-id", "ada", "--json").data
+    listed = in_process("--db", path, "list", "--user-id", "ada", "--json").data
     ident = listed["memories"][0]["id"]
-    bad = worlddb("--db", path, "erase", ident[:12], "0000000000", "--yes")
+    bad = in_process("--db", path, "erase", ident[:12], "0000000000", "--yes")
     assert bad.code != 0
     assert b"xylophone" in path.read_bytes()
-    done = worlddb("--db", path, "erase", ident[:12], "--yes")
+    done = in_process("--db", path, "erase", ident[:12], "--yes")
     assert done.out.startswith("erased 1 nodes in commit ")
     assert b"xylophone" not in path.read_bytes()
 
 
 def test_either_ids_or_a_scope_have_to_be_given(path: Path) -> None:
     for arguments in ([], ["abcd", "--scope", "user:ada"], ["--scope", "nobody"]):
-        assert worlddb("--db", path, "erase", *arguments, "--yes").code == 2
+        assert in_process("--db", path, "erase", *arguments, "--yes").code == 2

@@ -14,7 +14,7 @@ from evaluate.samples import dmr, locomo, longmemeval, longmemeval_item, save, s
 from worlddb.faces.cli import progress as drawing
 from worlddb.faces.cli.progress import Progress
 
-from .command import Result, in_process, worlddb
+from .command import Result, in_process
 
 QUESTIONS = 4
 
@@ -29,7 +29,7 @@ def evaluate(path: Path, *arguments: object) -> Result:
 
 
 def test_figures_are_printed_by_category_and_for_all(data: Path) -> None:
-    done = worlddb("eval", "retrieval", "--data", data, "--embedder", "hash")
+    done = in_process("eval", "retrieval", "--data", data, "--embedder", "hash")
     assert (done.code, done.err) == (0, "")
     sessions, told, turns, more, sure, spent = done.out.split("\n\n")
     header, *rows = [line.split() for line in sessions.splitlines()]

@@ -8,7 +8,7 @@ import pytest
 
 from worlddb import Memory
 
-from .command import worlddb
+from .command import in_process
 
 
 @pytest.fixture
@@ -20,14 +20,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_is_old_and_never_recalled_is_listed_with_the_reasons(path: Path) -> None:
-    data = worlddb("--db", path, "fading", "--json").data
+    data = in_process("--db", path, "fading", "--json").data
     assert [one["node"]["content"] for one in data] == ["an old thing"]
     assert "never recalled" in data[0]["because"]
-    assert "an old thing" in worlddb("--db", path, "fading").out
-    assert worlddb("--db", path, "list", "--json").data["memories"][-1]["retired"] is False
+    assert "an old thing" in in_process("--db", path, "fading").out
+    assert in_process("--db", path, "list", "--json").data["memories"][-1]["retired"] is False
 
 
 def test_nothing_below_the_share_is_said_and_a_bad_share_refused(path: Path) -> None:
-    done = worlddb("--db", path, "fading", "--below", "1e-30")
+    done = in_process("--db", path, "fading", "--below", "1e-30")
     assert (done.code, done.out, "no memory has faded" in done.err) == (0, "", True)
-    assert worlddb("--db", path, "fading", "--below", "x").code == 2
+    assert in_process("--db", path, "fading", "--below", "x").code == 2

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .command import in_process, worlddb
+from .command import in_process
 
 
 def test_files_are_written_read_changed_and_found(tmp_path: Path) -> None:
     db = ("--db", tmp_path / "m.db")
     text = "Green tea: 80 degrees\nBlack tea: 95 degrees\n"
-    done = worlddb(*db, "files", "write", "/notes/tea.md", "-", stdin=text.encode())
+    done = in_process(*db, "files", "write", "/notes/tea.md", "-", stdin=text.encode())
     assert done.code == 0, done.err
     assert done.out.startswith("write /notes/tea.md, version ")
     assert in_process(*db, "files", "read", "/notes/tea.md").out == text

@@ -24,7 +24,7 @@ def flip_byte_of(path: Path, needle: bytes) -> None:
 
 
 def test_check_of_a_sound_store_says_so(sample: Sample) -> None:
-    done = worlddb("check", "--db", sample.path)
+    done = in_process("check", "--db", sample.path)
     assert (done.code, done.err) == (0, "")
     assert done.out == f"sound: up to commit 4, root state {sample.root_state}\n"
     assert in_process("check", "--json", "--db", sample.path).data == {
@@ -61,7 +61,7 @@ def test_check_of_a_file_that_lost_its_end_is_not_quiet(own: Sample) -> None:
 
 def test_a_backup_is_a_store_with_the_same_history(sample: Sample, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
-    done = worlddb("backup", target, "--db", sample.path)
+    done = in_process("backup", target, "--db", sample.path)
     assert (done.code, done.err) == (0, "")
     assert f"copied up to commit 4 to {target}" in done.out
     assert str(sample.root_state) in done.out
@@ -87,7 +87,7 @@ def test_backup_as_json_says_what_the_copy_holds(sample: Sample, tmp_path: Path)
 def test_backup_never_touches_a_file_that_exists(sample: Sample, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("mine")
-    done = worlddb("backup", target, "--db", sample.path)
+    done = in_process("backup", target, "--db", sample.path)
     assert (done.code, done.out) == (8, "")
     assert "exists already" in done.err
     assert target.read_text() == "mine"

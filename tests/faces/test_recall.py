@@ -9,7 +9,7 @@ import pytest
 
 import worlddb as engine
 
-from .command import Result, in_process, on_terminal, worlddb
+from .command import Result, in_process, on_terminal
 from .samples import Sample, make_sample
 
 HASH = ("--embedder", "hash")
@@ -28,7 +28,7 @@ def recall(store: Sample, *arguments: object) -> Result:
 
 
 def test_recall_shows_the_best_hits_with_their_times_and_texts(asked: Sample) -> None:
-    done = worlddb("recall", "Who is the CEO?", "--everyone", "-k", 2, *HASH, "--db", asked.path)
+    done = in_process("recall", "Who is the CEO?", "--everyone", "-k", 2, *HASH, "--db", asked.path)
     assert (done.code, done.err) == (0, "")
     first, text, *rest = done.out.splitlines()
     head, _, confidence = first.partition("  confidence ")
@@ -164,7 +164,7 @@ def test_what_is_in_no_scope_is_found_for_everyone_and_an_empty_answer_says_so(
         "nothing found for user:default; there are others: --user-id bob, --user-id eve; "
         "--everyone searches the whole store\n"
     )
-    theirs = worlddb("recall", "tea", *HASH, "--db", path, env={"WORLDDB_SCOPE": "ada"})
+    theirs = in_process("recall", "tea", *HASH, "--db", path, env={"WORLDDB_SCOPE": "ada"})
     assert theirs.err.startswith("nothing found for user:ada; there are others: ")
     named = in_process("recall", "tea", "--user-id", "ada", *HASH, "--db", path)
     assert named.err == "nothing found\n"
@@ -220,7 +220,7 @@ def test_another_embedder_than_the_stores_is_a_conflict_that_names_the_command(
     done = in_process("recall", "CEO", "--everyone", "--embedder", "hash-32", "--db", own.path)
     assert (done.code, done.out) == (4, "")
     assert f"worlddb reindex --embedder hash-32 --db {own.path}" in done.err
-    by_environment = worlddb(
+    by_environment = in_process(
         *("recall", "CEO", "--everyone", "--db", own.path), env={"WORLDDB_EMBEDDER": "hash-32"}
     )
     assert by_environment.code == 4
@@ -237,7 +237,7 @@ def test_another_embedder_than_the_stores_is_a_conflict_that_names_the_command(
 def test_reindex_says_how_many_nodes_are_embedded_and_by_what(own: Sample) -> None:
     with engine.open(own.path) as db, db.engine.store.read() as reader:
         nodes = reader.head().nodes - 1
-    done = worlddb("reindex", *HASH, "--db", own.path)
+    done = in_process("reindex", *HASH, "--db", own.path)
     assert (done.code, done.err) == (0, "")
     assert done.out == f"{own.path}: all {nodes} nodes are embedded by hash-64\n"
     again = in_process("reindex", "--json", "--db", own.path)
@@ -252,7 +252,7 @@ def test_reindex_changes_the_model_and_recall_follows(own: Sample) -> None:
         assert done.code == 0
         assert done.data["model"] == {"hash": "hash-64"}.get(name, name)
         assert in_process("recall", "CEO", "--everyone", "--db", own.path).out.startswith("1. ")
-    by_environment = worlddb(
+    by_environment = in_process(
         "reindex", "--json", "--db", own.path, env={"WORLDDB_EMBEDDER": "hash-8"}
     )
     assert by_environment.data["model"] == "hash-8"
@@ -279,7 +279,7 @@ def test_a_model_that_is_not_installed_leaves_the_vectors_as_they_were(
     own: Sample, tmp_path: Path
 ) -> None:
     assert in_process("reindex", *HASH, "--db", own.path).code == 0
-    done = worlddb(
+    done = in_process(
         *("reindex", "--embedder", "arctic-embed-s", "--db", own.path),
         env={"WORLDDB_MODELS": str(tmp_path / "none")},
     )

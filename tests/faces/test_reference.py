@@ -8,7 +8,7 @@ from pathlib import Path
 
 from worlddb.faces.cli.command_line import command_names
 
-from .command import environment, worlddb
+from .command import environment, in_process
 from .reference import COLUMNS, PAGE
 
 
@@ -29,7 +29,7 @@ def test_the_page_is_what_the_help_texts_say() -> None:
 def test_each_command_has_a_heading_and_its_whole_help_text() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for name in command_names():
-        text = worlddb(name, "--help", env={"COLUMNS": COLUMNS}).out
+        text = in_process(name, "--help", env={"COLUMNS": COLUMNS}).out
         assert text.startswith(f"usage: worlddb {name} [options]")
         assert "examples:\n" in text
         assert f"## {name}\n\n```text\n{text.rstrip()}\n```\n" in page

@@ -73,7 +73,7 @@ def test_a_store_that_is_gone_comes_back_whole(
 ) -> None:
     path = tmp_path / "new.db"
     before = backup.read_bytes()
-    done = worlddb("restore", backup, "--db", path)
+    done = in_process("restore", backup, "--db", path)
     assert (done.code, done.err) == (0, "")
     assert done.out == f"restored {path} up to commit 4, root state {sample.root_state}\n"
     assert lines(path) == sample.lines
@@ -85,11 +85,11 @@ def test_a_store_that_is_there_is_replaced_only_by_force(
     sample: Sample, backup: Path, store: Path
 ) -> None:
     before = store.read_bytes()
-    refused = worlddb("restore", backup, "--db", store)
+    refused = in_process("restore", backup, "--db", store)
     assert (refused.code, refused.out) == (8, "")
     assert "--force" in refused.err
     assert store.read_bytes() == before
-    done = worlddb("restore", backup, "--db", store, "--force", "--json")
+    done = in_process("restore", backup, "--db", store, "--force", "--json")
     assert done.data == {"path": str(store), "commit": 4, "root_state": str(sample.root_state)}
     assert lines(store) == sample.lines
     assert names(store) == ["memory.db"]
@@ -99,13 +99,13 @@ def test_logs_that_a_crash_left_do_not_reach_the_restored_store(
     sample: Sample, backup: Path, store: Path
 ) -> None:
     crash(store)
-    assert worlddb("restore", backup, "--db", store, "--force").code == 0
+    assert in_process("restore", backup, "--db", store, "--force").code == 0
     assert names(store) == ["memory.db"]
     assert lines(store) == sample.lines
     # Nor if somebody has moved the old file away, and only that.
     crash(store)
     store.unlink()
-    assert worlddb("restore", backup, "--db", store).code == 0
+    assert in_process("restore", backup, "--db", store).code == 0
     assert lines(store) == sample.lines
 
 
@@ -128,7 +128,7 @@ def test_a_damaged_store_is_replaced(
     sample: Sample, backup: Path, store: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(store)
-    assert worlddb("restore", backup, "--db", store, "--force").code == 0
+    assert in_process("restore", backup, "--db", store, "--force").code == 0
     assert lines(store) == sample.lines
 
 
@@ -181,7 +181,7 @@ def test_a_store_that_a_server_has_open_is_not_replaced(
     with Process(store) as process:
         # Its log is empty the first time, and has something in it the second.
         for text in ("I like tea", "I like milk"):
-            done = worlddb("restore", backup, "--db", store, "--force")
+            done = in_process("restore", backup, "--db", store, "--force")
             assert (done.code, done.out) == (4, "")
             assert "is open in another program; end it" in done.err
             assert process.site.post("/v1/memories", text=text).status == 200
@@ -189,7 +189,7 @@ def test_a_store_that_a_server_has_open_is_not_replaced(
     with engine.Memory(store, embedder="none") as memory:
         assert [one.text for one in memory.list()] == ["I like milk", "I like tea"]
         assert memory.db.check() == []
-    assert worlddb("restore", backup, "--db", store, "--force").code == 0
+    assert in_process("restore", backup, "--db", store, "--force").code == 0
     assert lines(store) == sample.lines
 
 
@@ -197,7 +197,7 @@ def test_a_backup_of_an_older_format_is_brought_up_to_date_on_the_way(tmp_path: 
     old = tmp_path / "old.db"
     shutil.copy(Path(__file__).parent.parent / "format" / "v1.db", old)
     before = old.read_bytes()
-    assert worlddb("restore", old, "--db", tmp_path / "new.db").code == 0
+    assert in_process("restore", old, "--db", tmp_path / "new.db").code == 0
     assert old.read_bytes() == before
     with sqlite3.connect(tmp_path / "new.db") as con:
         assert con.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
@@ -212,7 +212,7 @@ def test_a_store_of_which_all_is_still_in_its_log_is_replaced(
     path = tmp_path / "young" / "memory.db"
     path.parent.mkdir()
     crash(path)
-    done = worlddb("restore", backup, "--db", path, "--force")
+    done = in_process("restore", backup, "--db", path, "--force")
     assert done.code == 0, done.err
     assert lines(path) == lines(sample.path)
 
@@ -220,7 +220,7 @@ def test_a_store_of_which_all_is_still_in_its_log_is_replaced(
 def test_what_others_may_not_read_they_may_not_read_restored(backup: Path, tmp_path: Path) -> None:
     backup.chmod(0o600)
     path = tmp_path / "new.db"
-    assert worlddb("restore", backup, "--db", path).code == 0
+    assert in_process("restore", backup, "--db", path).code == 0
     assert path.stat().st_mode & 0o777 == 0o600
 
 

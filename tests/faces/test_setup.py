@@ -21,7 +21,7 @@ from worlddb.faces.clients.client_catalog import CLIENTS, client_named, http_ent
 from worlddb.faces.clients.client_file import EDITORS, apply_edit, edit_for, parse_toml, set_toml
 from worlddb.faces.clients.jsonc_text import parse_json, set_json
 
-from .command import DEADLINE_S, Result, environment, in_process, worlddb
+from .command import DEADLINE_S, Result, environment, in_process
 
 ENTRY: dict[str, Any] = {"command": "/bin/worlddb", "args": ["mcp"], "env": {"A": 'ü "x"\\'}}
 PLACE = ("mcpServers", "worlddb")
@@ -274,7 +274,7 @@ def test_only_what_this_shell_alone_knows_is_told_to_the_client(tmp_path: Path) 
 def test_what_was_written_starts_a_server_on_the_chosen_store(tmp_path: Path) -> None:
     store = tmp_path / "of ada.db"
     options = ("claude", "--db", store, "--write")
-    assert worlddb("setup", *options, env={"HOME": str(tmp_path)}, cwd=tmp_path).code == 0
+    assert in_process("setup", *options, env={"HOME": str(tmp_path)}, cwd=tmp_path).code == 0
     entry = json.loads(path_of("claude", tmp_path).read_text())["mcpServers"]["worlddb"]
     hello = {
         "jsonrpc": "2.0",

@@ -18,7 +18,7 @@ from worlddb.embed.embedder import Pooling, pooling_label
 from worlddb.index import search as composed_worlds
 from worlddb.index import vectors
 from worlddb.store.rows import PoolRow
-from worlddb.store.sqlite.derived_tables import EmbeddingTables as Derived
+from worlddb.store.tables.derived_tables import EmbeddingTables as Derived
 
 from .exact_texts import ExactEmbedder, exact
 from .recomposed import Floats, assert_composed, half, model_row, stored_vectors, stored_worlds

@@ -48,7 +48,7 @@ def test_a_batch_that_closes_a_circle_with_what_is_there_is_refused(type_: str) 
 def test_a_long_chain_costs_a_few_questions_a_link_in_either_order(
     type_: str, turned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from worlddb.store.sqlite.edge_table import EdgeTable
+    from worlddb.store.tables.edge_table import EdgeTable
 
     asked = 0
     ask = EdgeTable.edges_at

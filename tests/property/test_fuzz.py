@@ -65,10 +65,11 @@ def micros(moment: datetime) -> int:
 class Fuzzer:
     """Does random things to a store and remembers what must never change."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, address: str = ":memory:") -> None:
         self.rng = random.Random(seed)
         self.clock = BASE
-        self.db = worlddb.open(":memory:", clock=self._tick)
+        blinds = random.Random(seed).randbytes
+        self.db = worlddb.open(address, clock=self._tick, random_bytes=blinds)
         self.nodes: list[Id] = [self.db.root_id]
         self.edges: list[Id] = []
         self.alive: set[Id] = set()

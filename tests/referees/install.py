@@ -17,6 +17,9 @@ REPOSITORY = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "worlddb-tests"
 HOME = CACHE / "frameworks"
 PYTHON = HOME / "venv" / "bin" / "python"
+# CrewAI and OpenAI Agents ask for different versions of one library.
+APART = HOME / "venv-crewai" / "bin" / "python"
+APART_PACKAGES = ["crewai==1.15.30", "pytest"]
 PACKAGES = [
     "langgraph==1.2.20",
     "langgraph-checkpoint==4.3.1",
@@ -29,6 +32,11 @@ PACKAGES = [
     "pydantic-ai-harness==0.62.0",
     "llama-index-core==0.14.25",
     "strands-agents==1.62.0",
+    "google-adk==2.13.0",
+    "agent-framework-core==1.23.0",
+    "haystack-ai==3.4.0",
+    "deepagents==0.7.32",
+    *("pypdf==7.0.1", "python-docx==1.2.0"),  # What documents are read with.
     # What the tests of the frameworks need, and what builds the metadata of their sources.
     *("pytest-asyncio", "pytest-retry", "hatchling", "hatch-fancy-pypi-readme"),
 ]
@@ -68,7 +76,7 @@ SOURCES = {
 
 def missing() -> str | None:
     """Return why the referees cannot run, or None if they can."""
-    wanted = [PYTHON, *(HOME / source.package for source in SOURCES.values())]
+    wanted = [PYTHON, APART, *(HOME / source.package for source in SOURCES.values())]
     if all(path.exists() for path in wanted):
         return None
     return "the frameworks are not installed; 'make outside' installs them, once (1 GB)"
@@ -77,12 +85,15 @@ def missing() -> str | None:
 def install() -> int:
     """Install what is missing; return the exit code."""
     HOME.mkdir(parents=True, exist_ok=True)
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(HOME / "venv")], check=True)
-    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
-    done = subprocess.run(
-        [*pip, "install", "--quiet", "--editable", str(REPOSITORY), *PACKAGES], check=False
-    )
+    for python, packages in ((APART, APART_PACKAGES), (PYTHON, PACKAGES)):
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
+        pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
+        done = subprocess.run(
+            [*pip, "install", "--quiet", "--editable", str(REPOSITORY), *packages], check=False
+        )
+        if done.returncode:
+            return done.returncode
     for source in SOURCES.values():
         if done.returncode or (HOME / source.package).exists():
             continue

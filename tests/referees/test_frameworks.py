@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .install import HOME, PYTHON, REPOSITORY, SOURCES, missing
+from .install import APART, HOME, PYTHON, REPOSITORY, SOURCES, missing
 
 PLUGINS = Path(__file__).parent / "plugins"
 DEADLINE_S = 600
@@ -63,11 +63,11 @@ def installed() -> None:
         pytest.skip(why)
 
 
-def run(folder: Path, arguments: Sequence[str]) -> tuple[set[str], str]:
+def run(folder: Path, arguments: Sequence[str], python: Path = PYTHON) -> tuple[set[str], str]:
     """Return the names of the tests that failed, and the last line."""
     paths = [str(REPOSITORY / "src"), str(PLUGINS), str(folder)]
     done = subprocess.run(
-        [str(PYTHON), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", *arguments],
+        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", *arguments],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
@@ -89,14 +89,34 @@ def test_the_tests_of_a_framework_pass_on_our_class(name: str) -> None:
     assert failed == EXPECTED[name], last
 
 
-@pytest.mark.parametrize("suite", ["langchain_suite.py", "saver_suite.py"])
+@pytest.mark.parametrize("suite", ["langchain_suite.py", "saver_suite.py", "haystack_suite.py"])
 def test_a_suite_that_a_framework_offers_passes(suite: str, tmp_path: Path) -> None:
     failed, last = run(tmp_path, [*BARE, "-o", "asyncio_mode=auto", str(PLUGINS / suite)])
     assert failed == set(), last
 
 
-def test_our_own_tests_of_the_adapters_pass_with_the_frameworks(tmp_path: Path) -> None:
-    tests = REPOSITORY / "tests" / "adapters" / "test_frameworks.py"
+ADAPTERS = REPOSITORY / "tests" / "adapters"
+OURS = ("test_frameworks.py", "test_more_frameworks.py")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_own_tests_of_the_adapters_pass_with_the_frameworks(name: str, tmp_path: Path) -> None:
+    options = [*BARE, "--confcutdir", str(ADAPTERS), "-k", "not crewai", str(ADAPTERS / name)]
+    failed, last = run(tmp_path, options)
+    assert failed == set(), last
+    assert "skipped" not in last
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_own_tests_of_crewai_pass_with_it(name: str, tmp_path: Path) -> None:
+    options = [*BARE, "--confcutdir", str(ADAPTERS), "-k", "crewai", str(ADAPTERS / name)]
+    failed, last = run(tmp_path, options, APART)
+    assert failed == set(), last
+    assert "skipped" not in last
+
+
+def test_pdf_and_docx_files_are_read_with_their_libraries(tmp_path: Path) -> None:
+    tests = REPOSITORY / "tests" / "memory" / "test_documents.py"
     failed, last = run(tmp_path, [*BARE, "--confcutdir", str(tests.parent), str(tests)])
     assert failed == set(), last
     assert "skipped" not in last

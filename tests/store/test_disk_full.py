@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 import worlddb
+from patience import until
 from thinning import DEEP, some
+from worlddb.store.sqlite.gate import Checkpointer
 
 from .processes import StartChild, commit_one, picture
 
@@ -29,8 +31,8 @@ def limit_pages(db: worlddb.WorldDB, extra: int | None) -> None:
     con.pragma("max_page_count", 1 << 30 if extra is None else pages + extra)
 
 
-def fill(db: worlddb.WorldDB, pause_s: float = 0.0) -> list[worlddb.Id]:
-    """Commit until the disk is full, with pauses between; return what was acknowledged."""
+def fill(db: worlddb.WorldDB) -> list[worlddb.Id]:
+    """Commit until the disk is full; return what was acknowledged."""
     landed: list[worlddb.Id] = []
 
     def commit_until_full() -> None:
@@ -38,7 +40,6 @@ def fill(db: worlddb.WorldDB, pause_s: float = 0.0) -> list[worlddb.Id]:
             with db.transaction() as tx:
                 node = tx.create_node(type="Fact", name=f"{number}", content=f"{number} " * 600)
             landed.append(node.id)
-            time.sleep(pause_s)
 
     with pytest.raises(worlddb.StorageError, match="full"):
         commit_until_full()
@@ -249,11 +250,24 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_disk_fills_up_with_memories_and_not_with_the_log(small_disk: Path) -> None:
+def test_a_disk_fills_up_with_memories_and_not_with_the_log(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = Checkpointer._move
+    lates: list[int] = []
+
+    def late(self: Checkpointer, con: Any) -> None:
+        if len(lates) < 3:
+            until(lambda: self._is_behind or self._stopped)
+            time.sleep(0.3)  # As on a busy machine: long enough to fill the disk meanwhile.
+            lates.append(db.engine.store.size_bytes())
+        move(self, con)
+
+    monkeypatch.setattr(Checkpointer, "_move", late)
     with worlddb.open(small_disk / "store.db", durability="normal") as db:
-        # The thread that empties the log gets its turns, also on a busy machine.
-        landed = fill(db, pause_s=0.003)
+        landed = fill(db)
         file, log = (small_disk / name for name in ("store.db", "store.db-wal"))
+        assert len(lates) == 3
         assert file.stat().st_size > log.stat().st_size
         assert [node.id for node in db.children()] == landed
         assert db.check() == []

@@ -11,7 +11,7 @@ import pytest
 
 import worlddb
 from worlddb import Id, NodeDraft, RejectedError, WorldDB, verify_proof
-from worlddb.store.sqlite import derived_tables as set_pages_table
+from worlddb.store.tables import derived_tables as set_pages_table
 
 STEPS = 150
 

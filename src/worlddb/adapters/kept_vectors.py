@@ -15,17 +15,26 @@ BYTES_MAX = 40_000  # The metadata of a node hold 65,536 bytes; longer vectors a
 Vectors = Sequence[Sequence[float]]
 
 
-def packed(vectors: Vectors) -> list[str]:
+EXACT = "f8:"
+"""What the text of a vector begins with that is kept to the last digit."""
+
+
+def packed(vectors: Vectors, *, exact: bool = False) -> list[str]:
     """Return vectors as texts for metadata; none if they are too long to be kept."""
-    made = [
-        base64.b64encode(np.asarray(one, dtype=np.float32).tobytes()).decode() for one in vectors
-    ]
+    kind, mark = (np.float64, EXACT) if exact else (np.float32, "")
+    arrays = (np.asarray(one, dtype=kind).tobytes() for one in vectors)
+    made = [mark + base64.b64encode(data).decode() for data in arrays]
     return made if sum(map(len, made)) <= BYTES_MAX else []
 
 
 def unpacked(texts: Sequence[str]) -> Vectors:
     """Return the vectors that `packed` kept."""
-    return [np.frombuffer(base64.b64decode(text), dtype=np.float32).tolist() for text in texts]
+    found = []
+    for text in texts:
+        kind = np.float64 if text.startswith(EXACT) else np.float32
+        data = base64.b64decode(text.removeprefix(EXACT))
+        found.append(np.frombuffer(data, dtype=kind).tolist())
+    return found
 
 
 def ranked(asked: Sequence[float], held: Mapping[bytes, Vectors]) -> list[tuple[bytes, float]]:

@@ -19,6 +19,7 @@ import re
 from worlddb.faces.call_parts import DOCUMENT, Call, Effect, Parameter, ParameterType, Toolset
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
+from worlddb.faces.retention_calls import retention_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
 
 __all__ = ["CALLS", "Call", "Effect", "Parameter", "ParameterType", "Toolset", "call_named"]
@@ -493,6 +494,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *pin_calls(ID, SCOPES),
     *retirement_calls(ID, SCOPES, END_AT, WHERE, CONFIRM),
     *erasure_calls(ID, SCOPES, CONFIRM),
+    *retention_calls(SCOPES),
     Call(
         name="list_scopes",
         title="List scopes",

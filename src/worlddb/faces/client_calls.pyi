@@ -29,6 +29,8 @@ from worlddb.memory.results import (
     Soundness,
     Written,
 )
+from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
+from worlddb.memory.scope_export import ScopeExport
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.model.drafts import Extractor
 from worlddb.model.history_proof import HistoryProof
@@ -162,6 +164,19 @@ class Client:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    def retention(self) -> RetentionPolicies: ...
+    def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     def list_scopes(
         self,
         *,
@@ -364,6 +379,19 @@ class AsyncMemory:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    async def retention(self) -> RetentionPolicies: ...
+    async def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    async def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     async def list_scopes(
         self,
         *,
@@ -563,6 +591,19 @@ class AsyncClient:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
+    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    async def retention(self) -> RetentionPolicies: ...
+    async def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy: ...
+    async def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport: ...
     async def list_scopes(
         self,
         *,

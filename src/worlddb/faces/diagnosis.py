@@ -26,7 +26,7 @@ from worlddb.faces.clients.client_file import servers_in
 from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, programs_of
 from worlddb.faces.face_settings import chat_of, embedder_of
 from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
-from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory
+from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
@@ -94,7 +94,7 @@ def examine_store(settings: Settings) -> Iterator[DoctorFinding]:
     if path == IN_MEMORY:
         yield warn("store", "is in memory and ends with each process", "give --db PATH")
         return
-    if not os.path.exists(path):
+    if is_file(path) and not os.path.exists(path):
         folder = os.path.dirname(path) or os.curdir
         if folder == data_directory() or os.path.isdir(folder):
             advice = "write something: worlddb write 'Hello'"
@@ -117,14 +117,15 @@ def examine_store(settings: Settings) -> Iterator[DoctorFinding]:
 def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
     from worlddb.faces.cli.progress import amount
 
-    size = os.path.getsize(path)
+    held = db.engine.store.size_bytes()
+    size = os.path.getsize(path) if is_file(path) else held
     last = db.log(limit=1, newest_first=True)[0]
     yield ok(
         "store",
-        f"{path}: format {_format(path)}, {amount(size, 'bytes')}, commit {last.seq} "
+        f"{db.path}: {_format(path)}{amount(size, 'bytes')}, commit {last.seq} "
         f"of {last.time:%Y-%m-%d %H:%M}Z",
     )
-    log_size = db.engine.store.size_bytes() - size
+    log_size = held - size
     if db.why_read_only is not None and db.why_read_only.startswith("has format"):
         yield warn("format", f"{path}: {db.why_read_only}", "worlddb migrate")
     elif log_size > WAL_BYTES_MAX:
@@ -173,10 +174,12 @@ def _examine_rights(path: str) -> Iterator[DoctorFinding]:
         )
 
 
-def _format(path: str) -> int:
+def _format(path: str) -> str:
+    if not is_file(path):
+        return ""
     with open(path, "rb") as file:
         file.seek(FORMAT_OFFSET)
-        return int.from_bytes(file.read(4), "big")
+        return f"format {int.from_bytes(file.read(4), 'big')}, "
 
 
 class _VectorIndex(NamedTuple):
@@ -356,7 +359,7 @@ def _examine_entry(
         yield fail(client.title, f"{path}: starts {command!r}, which is not a command here", again)
         return
     store = _store_of(entry)
-    if store is None or store == IN_MEMORY or os.path.exists(store):
+    if store is None or not is_file(store) or os.path.exists(store):
         yield ok(client.title, f"starts {command}{f' on {store}' if store else ''} ({path})")
     elif os.path.isdir(os.path.dirname(store)):
         yield ok(client.title, f"starts {command}; will create {store} ({path})")

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 from worlddb.errors import FormatError, InvalidInputError, NotFoundError, StorageError
 from worlddb.faces.user_paths import (
     CONFIG,
-    IN_MEMORY,
     STORE,
     checked_path,
     config_directory,
     creatable_store,
     data_directory,
     existing_store,
+    is_file,
     toml_in,
 )
 
@@ -236,7 +236,7 @@ def _made(kind: _SettingKind, given: object, where: str, folder: str = "") -> An
         value = kind.make(given)
     except _Wrong as wrong:
         raise InvalidInputError(f"{where}: {wrong}") from None
-    if not kind.is_path or value == IN_MEMORY:
+    if not kind.is_path or not is_file(value):
         return value
     # No shell expands the values in a file. A relative path in it starts from its folder.
     return checked_path(os.path.join(folder, os.path.expanduser(value)))

@@ -69,7 +69,7 @@ Only if the user asked for it. Name exactly one scope.""",
 def erasure_calls(
     ident: Parameter, scopes: tuple[Parameter, ...], confirm: Parameter
 ) -> tuple[Call, ...]:
-    """Return the calls that remove texts for good."""
+    """Return the calls that hand over a scope, and remove texts for good."""
     return (
         Call(
             name="erase",
@@ -81,13 +81,39 @@ Remove one memory, or everything that lives in one scope, for good: text, source
 With `id`: that memory and what was derived from it. Without: the scope, which has to be confirmed.
 The answer is a receipt. Nothing of it can be read again, and it cannot be undone.""",
             parameters=(
-                ident._replace(required=False, in_command=False),
+                # A model may only ask for a whole scope, which a person confirms.
+                ident._replace(required=False, in_command=False, in_tool=False),
                 *scopes,
                 confirm,
             ),
             result="Receipt",
             effect="end",
+            question="Erase {scope} for good, with everything in it? It cannot be read again.",
+            one_scope=True,
             path="/v1/erase",
+            tool="memory_erase",
+            toolset="graph",
             command="erase",
+        ),
+        Call(
+            name="export",
+            title="Export a scope",
+            summary="Hand over everything that is remembered for one person",
+            help="""\
+Return everything in one scope, retired or not: memories with their whole texts, and files.""",
+            parameters=(
+                Parameter(
+                    name="receipt",
+                    type="flag",
+                    default=False,
+                    help="Also return a signed receipt of what was exported.",
+                ),
+                *scopes,
+            ),
+            result="ScopeExport",
+            effect="read",
+            method="GET",
+            path="/v1/export",
+            command="export",
         ),
     )

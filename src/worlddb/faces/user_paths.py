@@ -12,7 +12,13 @@ APPLICATION = "worlddb"
 STORE = "memory.db"
 CONFIG = "config.toml"
 IN_MEMORY = ":memory:"
+SERVERS = ("postgresql://", "postgres://")  # How the addresses of databases on a server begin.
 VECTORS_END = "-vectors"  # The name of the file of vectors is that of the store with this end.
+
+
+def is_file(path: str) -> bool:
+    """Return whether a store's address is the path of a file."""
+    return path != IN_MEMORY and not path.startswith(SERVERS)
 
 
 def data_directory() -> str:
@@ -70,7 +76,7 @@ def existing_store(path: str) -> str:
     Raises:
         StorageError: there is no store.
     """
-    if path == IN_MEMORY:
+    if not is_file(path):
         return path
     if not os.path.exists(path):
         raise StorageError(f"{path}: there is no store here; give --db PATH or set WORLDDB_PATH")

@@ -46,7 +46,7 @@ class MemoryEnder:
             with self.scopes.viewing(reach, ended=True) as view:
                 row, node = find_memory(view, id)
             with self.scopes.viewing(reach) as view:
-                ends = _ends(view, [row])
+                ends = ends_with(view, [row])
                 # A stale summary may live on: what counts is whether the memory itself does.
                 newer = () if view.keep_time([row]) else successors(view, row)
             if newer:
@@ -72,7 +72,7 @@ class MemoryEnder:
         with self.db.transaction(self.actor) as tx:
             with self.scopes.viewing(groups) as view:
                 chosen = filtered_view(self.db.engine, view, where)
-                ends = _ends(view, page(chosen, None, ALL))
+                ends = ends_with(view, page(chosen, None, ALL))
             _end(tx, ends, at)
         return self._ended(tx, ends, ())
 
@@ -84,7 +84,7 @@ class MemoryEnder:
             with self.scopes.viewing(((named,),)) as view:
                 rows = generations(view.reader, named)
                 inside = view.keep(view.reader.children_of(rows)) if rows else ()
-                ends = _ends(view, {*page(view, None, ALL), *inside})
+                ends = ends_with(view, {*page(view, None, ALL), *inside})
                 ended = [Id(view.reader.world(row).id) for row in sorted(view.keep_time(rows))]
             _end(tx, [*ends, *ended], None)
         return self._ended(tx, ends, (named,) if ended else ())
@@ -96,6 +96,7 @@ class MemoryEnder:
         if id is not None:
             with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
                 found = find_memory(view, id)[1].id
+            self._refuse_held([found])
             return self._own_receipt(self.db.erase(found, actor=self.actor))
         named = self._one_scope(scope, "erase")
         check_confirmed(confirm, [named], "erase")
@@ -103,7 +104,13 @@ class MemoryEnder:
             worlds = [Id(reader.world(row).id) for row in generations(reader, named)]
         if not worlds:
             raise NotFoundError(f"there is no scope {named}; list them to see them")
+        self._refuse_held(worlds)
         return self._own_receipt(self.db.erase(worlds, actor=self.actor))
+
+    def _refuse_held(self, ids: Sequence[Id]) -> None:
+        from worlddb.memory.retention_policy import RetentionKeeper
+
+        RetentionKeeper(db=self.db, scopes=self.scopes, actor=self.actor).refuse_held(ids)
 
     def _own_receipt(self, receipt: Receipt) -> Receipt:
         commit, root = self.scopes.own_commit(receipt.commit)
@@ -153,7 +160,7 @@ def _end(tx: Transaction, ends: Iterable[Id], at: Instant | None) -> None:
         tx.retire(ident, at=at)
 
 
-def _ends(view: View, rows: Iterable[int]) -> list[Id]:
+def ends_with(view: View, rows: Iterable[int]) -> list[Id]:
     """Return the live nodes that end with some memories: their parts, and what rests on them."""
     reader = view.reader
     gone: set[int] = set()

@@ -158,7 +158,7 @@ class MemoryReader:
             place = self._place(view, cursor)
             rows = page(self._filtered(view, where), place, limit + 1, chosen)
             shown = rows[:limit]
-            memories = self._remembered(view, shown, TURNS_LISTED)
+            memories = self.remembered(view, shown, TURNS_LISTED)
         more = len(rows) > limit
         return MemoryPage(
             memories=memories, next_cursor=str(memories[-1].id) if more and memories else None
@@ -182,7 +182,7 @@ class MemoryReader:
         with self.scopes.viewing((), as_of=as_of, known_at=known_at, ended=True) as view:
             if as_of is not None and not view.moment.holds(node):
                 raise NotFoundError(f"memory {node.id.short} was not valid at that time")
-            return self._remembered(view, [row], None)[0]
+            return self.remembered(view, [row], None)[0]
 
     def list_scopes(
         self, *, kind: ScopeKind | None, limit: int, cursor: str | None, include_retired: bool
@@ -294,7 +294,7 @@ class MemoryReader:
             for row in present_rows(reader, scope, moment.known, present)
         ]
 
-    def _remembered(
+    def remembered(
         self, view: View, rows: Sequence[int], turns: int | None
     ) -> tuple[Remembered, ...]:
         """Return memories as values, in the order of `rows`."""

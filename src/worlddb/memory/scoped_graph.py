@@ -12,8 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits, undone_by
-from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.ingest.identity_change import Split
+from worlddb.memory.governed_memory import GovernedMemory
 from worlddb.memory.own_history import OwnHistory, not_yours
 from worlddb.memory.results import (
     CommitPage,
@@ -36,7 +37,7 @@ from worlddb.memory.scope_sight import (
     visible_commit,
     whole_commit,
 )
-from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory
+from worlddb.memory.scope_view import find_inside, find_memory
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
 from worlddb.model.records import (
@@ -59,12 +60,9 @@ from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, EdgeRow
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import View, moment_of
-from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
-    from worlddb.memory.recall_receipt import Verification
-    from worlddb.model.history_proof import HistoryProof
 
 Decision = Literal["accept", "reject", "undo"]
 STATUS_AFTER: dict[Decision, ProposalStatus] = {
@@ -78,12 +76,8 @@ QueryInput = QuerySpec | Mapping[str, Any] | str
 """A query: a line such as `text apple | limit 5`, or the same as JSON data."""
 
 
-class ScopedGraph:
+class ScopedGraph(GovernedMemory):
     """What `Memory` knows of edges, identity and history."""
-
-    db: WorldDB
-    _scopes: CallerScopes
-    _actor: str
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -414,28 +408,6 @@ class ScopedGraph:
                 changes=tuple(one for one in found.changes if sees_change(view, one)),
             )
 
-    def verify_receipt(
-        self,
-        receipt: Mapping[str, Any],
-        *,
-        public_key: bytes | str | None = None,
-        again: bool = True,
-    ) -> Verification:
-        """Check the signature of a recall's receipt, ask its question again as of then, compare.
-
-        `public_key` is the key that must have signed it, as 32 bytes or 64 hex digits; by default
-        the key of this store. With `again=False` only the signature is checked.
-
-        Raises:
-            FormatError: it is no receipt.
-            InvalidInputError: the receipt has no question to ask again, or the key is no key.
-            RejectedError: its scope is outside the bounds of this memory.
-            StorageError: the key of the store cannot be read.
-        """
-        from worlddb.memory.recall_receipt import verified
-
-        return verified(self.db, self._scopes, receipt, public_key, again)
-
     def prove(self, id: bytes | str) -> Proven:
         """Return a proof that a node is in the store; `worlddb.verify_proof` checks it.
 
@@ -448,18 +420,6 @@ class ScopedGraph:
             proof = self.db.prove(id)
             root = Id(reader.head().root_state)
         return Proven(id=Id(proof.id), root_state=root, proof=proof.to_dict())
-
-    def prove_history(self, since: int = 0) -> HistoryProof:
-        """Return a proof that nothing was rewritten up to commit `since`.
-
-        `worlddb.verify_history` checks it, with the log heads that you kept.
-
-        Raises:
-            InvalidInputError, NotFoundError: there is no such commit.
-            RejectedError: this memory is bound; the journal is about the whole store.
-        """
-        self._refuse_bound("a proof")
-        return self.db.prove_history(since)
 
     def check(self) -> Soundness:
         """Hash everything and compare it with every index.
@@ -569,10 +529,6 @@ class ScopedGraph:
             if view.worlds == [lookup.NOWHERE]:
                 raise NotFoundError(f"there is no scope {reach[0][0]}; write to it first")
             return Id(view.reader.world(view.worlds[0]).id)
-
-    def _refuse_bound(self, what: str) -> None:
-        if self._scopes.bounds:
-            raise RejectedError(f"{what} is about the whole store; a bound caller may not ask")
 
     def _view(self, reader: Reader, groups: Groups) -> View:
         moment = moment_of(reader, NOW, self._scopes.clock())

@@ -1,14 +1,15 @@
 """Backends: which database an address leads to, and how it is opened, copied and replaced.
 
-Only this module and `store/sqlite` know that there is SQLite.
+Only this module knows which databases there are; each has a folder of its own.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from types import ModuleType
 
-from worlddb.errors import InvalidInputError
+from worlddb.errors import InvalidInputError, StorageError
 from worlddb.model.inputs import Limits
 from worlddb.store.interface import Migration, Store
 
@@ -17,6 +18,7 @@ DURABILITIES = ("full", "normal")
 PATIENCE_S_MAX = 1_000_000
 """Eleven days: more is a mistake of units, and would not fit SQLite's milliseconds."""
 IN_MEMORY = ":memory:"  # The address of a store that is gone when it is closed.
+SERVER_STARTS = ("postgresql://", "postgres://")  # The addresses of databases on a server.
 FILE_ENDS = ("", "-wal", "-shm", "-journal")
 """What the names of the files end with that may belong to one store."""
 
@@ -57,12 +59,20 @@ def check_options(
         )
 
 
+def is_server(address: object) -> bool:
+    """Return whether an address leads to a server, and not to a file."""
+    return isinstance(address, str) and address.startswith(SERVER_STARTS)
+
+
 def format_of(path: str) -> tuple[int, int]:
     """Return the format of a store's file, and the present one; the file is not changed.
 
     Raises:
         StorageError, FormatError: it cannot be read, is no store, or has a newer format.
     """
+    if is_server(path):
+        found: tuple[int, int] = _postgres().server_format(path)
+        return found
     from worlddb.store.sqlite.file_copy import format_of_file
     from worlddb.store.sqlite.schema import FORMAT_VERSION
 
@@ -81,7 +91,7 @@ def open_store(
     verify_reads: bool = True,
     migration: Migration = "copy",
 ) -> Store:
-    """Open the store at an address: the path of a file, or ":memory:".
+    """Open the store at an address: a file's path, ":memory:", or "postgresql://host/database".
 
     `verify_reads` has each node that is read hashed again and compared with its id. `migration`
     says what becomes of a store of an older format: it is migrated after a copy was made ("copy"),
@@ -92,6 +102,18 @@ def open_store(
         FormatError: it is no store, or one of a newer format.
         CorruptionError: it is damaged.
     """
+    if is_server(address):
+        store: Store = _postgres().PostgresStore(
+            address,
+            clock=clock,
+            random_bytes=random_bytes,
+            read_only=read_only,
+            create=create,
+            durability=durability,
+            busy_timeout_s=busy_timeout_s,
+            verify_reads=verify_reads,
+        )
+        return store
     from worlddb.store.sqlite.sqlite_store import SqliteStore
 
     return SqliteStore(
@@ -105,3 +127,16 @@ def open_store(
         verify_reads=verify_reads,
         migration=migration,
     )
+
+
+def _postgres() -> ModuleType:
+    """Return the module of the stores on a server, whose driver is an extra."""
+    try:
+        from worlddb.store.postgres import postgres_store
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("psycopg"):
+            raise
+        raise StorageError(
+            "a store in PostgreSQL needs the driver psycopg; run: pip install 'worlddb[postgres]'"
+        ) from None
+    return postgres_store

@@ -16,6 +16,7 @@ GRAPH = {
     "memory_query",
     "memory_link",
     "memory_context",
+    "memory_erase",
     "memory_pin",
     "memory_proposals",
     "memory_unpin",
@@ -53,6 +54,11 @@ async def test_graph_tools_come_with_the_option_alone(tmp_path: Path) -> None:
         back = await talk.call("memory_query", query=f"seeds {flood['id']} | traverse wetted_by")
         assert [node["content"] for node in back["nodes"]] == ["It rained all night."]
         assert (await talk.call("memory_proposals"))["proposals"] == []
+        await talk.call("memory_write", text="I live in Rome.", user_id="ada")
+        assert "confirm='ada'" in await talk.refused("memory_erase", user_id="ada")
+        erased = await talk.call("memory_erase", user_id="ada", confirm="ada")
+        assert erased["cleaned"]
+        assert "no such argument" in await talk.refused("memory_erase", id=rain["id"])
     with worlddb.open(path) as db:
         assert db.check() == []
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "retire": "retire",
     "scopes": "scopes",
     "erase": "retire",
+    "retention": "retention",
     "files": "files",
     "children": "list",
     "log": "log",

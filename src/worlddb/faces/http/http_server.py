@@ -37,7 +37,7 @@ from worlddb.faces.http.connection_guard import (
 )
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.request_middleware import HEAD_BYTES_MAX
-from worlddb.faces.user_paths import IN_MEMORY
+from worlddb.faces.user_paths import is_file
 from worlddb.memory.memory import Memory
 
 BACKLOG = 2_048  # uvicorn's own default.
@@ -150,7 +150,7 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
         warming = threading.Thread(target=_warm, args=(memory,), name="worlddb-warming")
 
         def listening() -> None:
-            if settings.path != IN_MEMORY:
+            if is_file(settings.path):
                 leave_address(settings.path, url, needs_token=bool(access.tokens))
                 closing.callback(remove_address, settings.path)
             announce(url)

@@ -9,7 +9,7 @@ import apsw
 
 from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.store.rows import ROOT_ROW, Head, NewText
-from worlddb.store.sqlite.database_file import SqlSession
+from worlddb.store.sqlite.database_file import FileSession
 from worlddb.store.sqlite.schema import (
     DEFERRED_INDEXES,
     INDEX_TEXTS,
@@ -49,7 +49,7 @@ class BulkLoad:
     The transaction hides that from everybody else.
     """
 
-    def __init__(self, session: SqlSession, head: Head) -> None:
+    def __init__(self, session: FileSession, head: Head) -> None:
         # What is there already may be what is loaded again: its keys must be found.
         kept = {name for name in ("nodes_key", "edges_key") if head.nodes > ROOT_ROW}
         self.names = DEFERRED_INDEXES.keys() - kept

@@ -1,7 +1,8 @@
 """Database file: how a store's file is opened, and what all its tables share.
 
-`translated` says what SQLite's errors mean here, `SqlSession` is one connection in one transaction,
-and `JournalTable` has the commits, with the former values of the fields that they changed.
+`translated` says what SQLite's errors mean here, `FileSession` is one connection in one
+transaction, `FileTextIndex` the words of every node (FTS5; words come analysed, and are never FTS5
+syntax), and `TableSums` a sum over the rows of every derived table.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 import apsw
+from blake3 import blake3
 
 from worlddb.errors import (
     ConflictError,
@@ -26,14 +28,25 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
-from worlddb.store.rows import CommitRow, Head, LookupsReached, NewText
+from worlddb.language.text_tokens import indexed, indexed_content
+from worlddb.store.rows import Head, NewText, TextHit
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
     MIGRATIONS,
+    RECALLS,
     create,
     teach_words,
 )
+from worlddb.store.tables.sql_session import (
+    WAY_OUT,
+    DeferredIndexes,
+    SessionContext,
+    SqlSession,
+)
+
+if TYPE_CHECKING:
+    from worlddb.store.sqlite.table_audit import FileScan
 
 MEMORY = ":memory:"
 PAGE_BYTES = 1_024
@@ -47,22 +60,8 @@ BUDGET_KIB = 131_072
 """The indexes of a million nodes fit. The kernel keeps the file in memory as well, so more gains
 little; unused pages cost nothing."""
 SHARE_KIB_MIN = 2_000  # SQLite's own default: with less, a larger commit spills to the disk.
-IN = "IN (SELECT value FROM carray(?))"
-"""The condition for a list of rows, bound as one value: `(among(rows),)`."""
-FOREVER = 1 << 62  # A commit number above all others.
-# Commits are numbered without gaps and their times increase, so halving finds one by its time; an
-# index by time would cost every commit a page.
-_COMMIT_AT = """
-    WITH RECURSIVE search (low, high) AS (
-        SELECT -1, ?1
-        UNION ALL
-        SELECT iif(c.time <= ?2, c.seq, low), iif(c.time <= ?2, high, (low + high + 1) / 2 - 1)
-        FROM search LEFT JOIN commits c ON c.seq = (low + high + 1) / 2 WHERE low < high
-    )
-    SELECT low FROM search WHERE low = high
-"""
-
-Past = dict[tuple[str, int], Any]  # Former values by (field, row).
+COUNTED_MAX = 2_000
+"""More nodes with a word than this are estimated: counting them all takes as long as a search."""
 Meaning = tuple[type[Exception] | tuple[type[Exception], ...], type[WorldDBError], str]
 MEANINGS: tuple[Meaning, ...] = (
     (
@@ -99,7 +98,6 @@ MEANINGS: tuple[Meaning, ...] = (
 
 
 NOT_UTF8 = "a stored text is not UTF-8, so the file was damaged or changed by another program"
-WAY_OUT = "`worlddb check` lists all damage; restore a backup"
 
 
 class translated:  # noqa: N801 - it reads as what it does: `with translated(path):`
@@ -222,18 +220,6 @@ def connect_somehow(
     return connect_immutable(path), True
 
 
-def why_read_only(path: str) -> str:
-    """Return why a file that was to be written cannot be, and what to do about it."""
-    about = os.statvfs(path) if hasattr(os, "statvfs") else None
-    if about is not None and about.f_flag & os.ST_RDONLY:
-        return "lies on a read-only file system, so it can only be read; copy it to another disk"
-    what = "to its folder, where the log has to be" if os.access(path, os.W_OK) else "it"
-    return (
-        f"can only be read, for you have no right to write {what}; change that (chmod u+w), or run "
-        "as its owner"
-    )
-
-
 def check_format(con: apsw.Connection, path: str) -> int:
     """Return the file's format version; 0 for a new, empty file.
 
@@ -337,22 +323,6 @@ def refuse_bad_path(path: str) -> None:
         raise StorageError(f"{path}: the folder {target.parent} does not exist; create it first")
 
 
-def among(rows: list[int]) -> Any:
-    """Return rows as the array that `IN` reads; 0 is no row."""
-    return apsw.carray(array("q", rows or (0,)))
-
-
-class SessionContext:
-    """What all sessions of a store share: a count of statements, a setting, and randomness."""
-
-    __slots__ = ("random_bytes", "statements", "verifies")
-
-    def __init__(self, verifies: bool, random_bytes: Callable[[int], bytes]) -> None:
-        self.random_bytes = random_bytes
-        self.statements = 0
-        self.verifies = verifies
-
-
 class KeptCopy(Protocol):
     """The copy of a store that is being migrated."""
 
@@ -360,162 +330,259 @@ class KeptCopy(Protocol):
     def drop(self) -> None: ...  # noqa: D102
 
 
-class DeferredIndexes(Protocol):
-    """A bulk load that has put indexes off."""
+class FileSession(SqlSession):
+    """A session on a connection to SQLite."""
 
-    names: set[str]
-
-    def keep(self, rows: Iterable[NewText]) -> None: ...  # noqa: D102
-    def analyse(self, pool: Executor) -> None: ...  # noqa: D102
-    def build(self) -> None: ...  # noqa: D102
-
-
-class SqlSession:
-    """One connection, from the beginning of a transaction to its end.
-
-    It counts statements, remembers what cannot change during a snapshot, and knows whether a bulk
-    load has put indexes off. `seq` and `time` are those of the commit that a write becomes.
-    """
-
-    __slots__ = (
-        "_context",
-        "_run",
-        "_run_many",
-        "con",
-        "deferred",
-        "has_moved",
-        "head",
-        "node_rows",
-        "reached",
-        "seq",
-        "time",
-        "verifies",
-    )
+    __slots__ = ("_run", "_run_many")
 
     def __init__(self, con: apsw.Connection, context: SessionContext, time: int = 0) -> None:
-        self.con = con
-        self.seq = 0
-        self.time = time
-        self.deferred: DeferredIndexes | None = None
-        self.verifies = context.verifies
-        self._context = context
         self._run = con.execute
         self._run_many = con.executemany
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop what was remembered of a snapshot, before the next one."""
-        self.head: Head | None = None
-        self.reached: LookupsReached | None = None
-        self.has_moved = False
-        self.node_rows: dict[bytes, int] = {}
+        super().__init__(con, context, time)
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:
         """Run one statement."""
-        self._context.statements += 1
+        self.context.statements += 1
         return self._run(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
         """Run one statement for many rows; it counts once."""
-        self._context.statements += 1
+        self.context.statements += 1
         self._run_many(sql, rows)
+
+    def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
+        """Yield the rows of a whole table without having all of them in memory."""
+        return iter(self.execute(sql, values))
+
+    def insert(
+        self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
+    ) -> None:
+        """Insert rows; `conflict` is what follows ON CONFLICT."""
+        self.executemany(_insert(table, tuple(columns), conflict), rows)
+
+    def among(self, rows: Sequence[int]) -> Any:
+        """Return rows as the array that `IN` reads; 0 is no row."""
+        return apsw.carray(array("q", rows or (0,)))
+
+    def texts(self) -> FileTextIndex:
+        """Return the full-text index."""
+        return FileTextIndex(self)
+
+    def scan(self) -> FileScan:
+        """Return the whole tables."""
+        from worlddb.store.sqlite.table_audit import FileScan
+
+        return FileScan(self)
+
+    def bulk_load(self, head: Head) -> DeferredIndexes:
+        """Put indexes off until the end of a load."""
+        from worlddb.store.sqlite.bulk_load import BulkLoad
+
+        return BulkLoad(self, head)
+
+    def need_table(self, name: str, *, is_written: bool = False) -> bool:
+        """Return whether the counts of recalls are there; make their table to write it."""
+        if is_written:
+            self.execute(RECALLS)
+        sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
+        return self.one(sql, (name,)) is not None
 
     def one(self, sql: str, values: tuple[Any, ...]) -> int | None:
         """Return the first column of the first row, an integer, or None."""
-        self._context.statements += 1
+        self.context.statements += 1
         found: int | None = self._run(sql, values).get
         return found
 
     def rows(self, sql: str, values: tuple[Any, ...]) -> list[int]:
         """Return the only column of all rows, integers."""
-        self._context.statements += 1
+        self.context.statements += 1
         return [row for (row,) in self._run(sql, values)]
 
-    def need_index(self, *names: str) -> None:
-        """Build indexes that a bulk load has put off, if one of these is among them."""
-        if self.deferred is not None and not self.deferred.names.isdisjoint(names):
-            self.deferred.build()
+
+@cache
+def _insert(table: str, columns: tuple[str, ...], conflict: str) -> str:
+    marks = ", ".join("?" * len(columns))
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+    return f"{sql} ON CONFLICT {conflict}" if conflict else sql
 
 
-class JournalTable:
-    """Commits and history, as one session sees them.
+class FileTextIndex:
+    """The words of every node, as one session sees them."""
 
-    Tables hold the present. The past is the present with `history` laid over it: the first change
-    after the asked commit says what the field was then.
-    """
-
-    def __init__(self, session: SqlSession) -> None:
+    def __init__(self, session: FileSession) -> None:
         self._session = session
 
-    def head(self) -> Head:
-        """Return the last commit; inside a write transaction, the one that it follows."""
-        session = self._session
-        if session.head is None:
-            found = session.execute(
-                "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits "
-                "ORDER BY seq DESC LIMIT 1"
-            ).fetchone()
-            if found is None:
-                raise CorruptionError("the journal is empty; restore a backup")
-            session.head = Head(*found)
-        return session.head
+    def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
+        """Return about how many of all `nodes` have each word; exact while there are few.
 
-    def commit_at(self, time: int) -> int | None:
-        """Return the last commit at or before `time`, None before the first."""
-        found = self._session.one(_COMMIT_AT, (self.head().seq, time))
-        return None if found is None or found < 0 else found
-
-    def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]:
-        """Return up to `limit` commits with a number above `after`, by number."""
-        order = "DESC" if newest_first else "ASC"
-        found = self._session.execute(
-            f"SELECT * FROM commits WHERE seq > ? ORDER BY seq {order} LIMIT ?",
-            (after, -1 if limit is None else limit),
-        )
-        return [CommitRow(*row) for row in found]
-
-    def state_count(self, row: int) -> int:
-        """Return how many commits have changed the state of a world."""
-        sql = "SELECT count(*) FROM history WHERE field = 'node.state' AND row = ?"
-        return self._session.one(sql, (row,)) or 0
-
-    def root_state(self, known: int | None) -> bytes:
-        """Return the root's state: every commit has it, and no other table does."""
-        if known is None:
-            return self.head().root_state
-        sql = "SELECT root_state FROM commits WHERE seq = ?"
-        state: bytes = self._session.execute(sql, (known,)).get
-        return state
-
-    def past(self, fields: tuple[str, ...], rows: list[int], known: int | None) -> Past:
-        """Return what fields said at commit `known`, where they have changed since."""
-        if known is None:
-            return {}
-        marks = ", ".join("?" * len(fields))
-        found = self._session.execute(
-            f"SELECT field, row, was, min(seq) FROM history WHERE field IN ({marks}) "
-            f"AND row {IN} AND seq > ? GROUP BY field, row",
-            [*fields, among(rows), known],
-        )
-        return {(field, row): was for field, row, was, _ in found}
-
-    def change(self, kind: str, column: str, row: int, value: Any) -> None:
-        """Change a field, and keep what it said before this commit.
-
-        Of several changes in one commit, the first counts. `kind` is node, edge or proposal.
+        Counting a common word would take longer than the search. So only the first that have it
+        are counted, and how far down the store those reach says how many there are in all.
         """
-        key = "edge" if kind == "proposal" else "row"
-        self._session.execute(
-            f"INSERT OR IGNORE INTO history SELECT '{kind}.{column}', {key}, ?, {column} "
-            f"FROM {kind}s WHERE {key} = ?",
-            (self._session.seq, row),
+        sql = (
+            "SELECT count(*), max(rowid) FROM (SELECT rowid FROM texts WHERE texts MATCH ? LIMIT ?)"
         )
-        self._session.execute(f"UPDATE {kind}s SET {column} = ? WHERE {key} = ?", (value, row))
+        found = {}
+        for word in words:
+            count, last = next(self._session.execute(sql, (f'"{word}"', COUNTED_MAX)))
+            found[word] = count if count < COUNTED_MAX else max(count, count * nodes // last)
+        return found
 
-    def set_valid_to(self, kind: str, row: int, valid_to: int) -> None:
-        """Close the validity of a node (`kind` "node") or an edge ("edge")."""
-        self.change(kind, "valid_to", row, valid_to)
+    def match(self, words: Sequence[str], most: int) -> list[TextHit]:
+        """Return the nodes that have any of the words, best first."""
+        return self._ranked(" OR ".join(map(_quoted, words)), most)
 
-    def insert_commit(self, row: CommitRow) -> None:
-        """Write the journal's row."""
-        self._session.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]:
+        """Return the nodes that have all words, or have them as a phrase, best first."""
+        return self._ranked(_quoted(" ".join(words)) if phrase else _all_of(words), most)
+
+    def _ranked(self, expression: str, most: int) -> list[TextHit]:
+        sql = "SELECT rowid, -rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?"
+        return list(map(TextHit._make, self._session.execute(sql, (expression, most))))
+
+    def latest(self, words: Sequence[str], most: int) -> list[int]:
+        """Return the newest nodes that have all words, newest first."""
+        sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid DESC LIMIT ?"
+        return self._session.rows(sql, (_all_of(words), most))
+
+    def named(self, words: str) -> list[int]:
+        """Return the nodes whose name has the words as a phrase, by row."""
+        sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid"
+        return self._session.rows(sql, (f"name : {_quoted(words)}",))
+
+    def average_length(self) -> float:
+        """Return how many words a node has on average."""
+        body = self._session.execute("SELECT block FROM texts_data WHERE id = 1").get
+        nodes, *columns = _varints(body if isinstance(body, bytes) else b"")
+        return sum(columns) / nodes if nodes else 0.0
+
+    def insert(self, rows: Iterable[NewText]) -> None:
+        """Index new nodes."""
+        words = ((row, indexed(name), indexed_content(content)) for row, name, content in rows)
+        self._session.insert("texts", ("rowid", "name", "content"), words)
+
+    def erase(self, rows: Sequence[int]) -> None:
+        """Forget the words of nodes."""
+        sql = "UPDATE texts SET name = '', content = '' WHERE rowid = ?"
+        self._session.executemany(sql, [(row,) for row in rows])
+
+
+def _quoted(words: str) -> str:
+    return f'"{words}"'
+
+
+def _all_of(words: Iterable[str]) -> str:
+    return " AND ".join(map(_quoted, words))
+
+
+def _varints(body: bytes) -> list[int]:
+    """Return the numbers of FTS5's record of totals: nodes, then words per column."""
+    numbers, value = [], 0
+    for byte in body:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            numbers.append(value)
+            value = 0
+    return numbers or [0]
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+SUMMED = {
+    "lookups_reached": 1,
+    "lookups": 2,
+    "lookups_worlds": 3,
+    "lookups_moved": 4,
+    "models": 5,
+    "vectors": 6,
+    "tokens": 7,
+    "pools": 8,
+    "recalls": 9,
+}
+"""The tables with a sum, and the number of its row: never changed, files have it."""
+_ROW_BYTES = 8  # An integer of SQLite.
+FORGET_SUMS = "DELETE FROM lookups_reached WHERE number > 0"
+"""The transaction that does this sums all rows again, as they are at its end."""
+_READ_SUMS = "SELECT number, node, note FROM lookups_reached WHERE number > 0"
+_WRITE_SUMS = "INSERT OR REPLACE INTO lookups_reached VALUES (?, ?, ?)"
+
+Sum = tuple[int, int]  # The hashes of the rows, and how many rows.
+
+
+def _hash(table: str, row: tuple[Any, ...]) -> Sum:
+    """Return what one row adds to the sum of its table."""
+    if table == "lookups_reached" and row[0] != 0:
+        return 0, 0
+    # The text of a tuple of numbers, texts and bytes says each of them exactly.
+    digest = blake3(repr(row).encode("utf-8", "surrogatepass")).digest(_ROW_BYTES)
+    return int.from_bytes(digest, "big", signed=True), 1
+
+
+def sum_of(con: apsw.Connection, table: str) -> Sum:
+    """Return the sum over the rows of a table as they are."""
+    total = rows = 0
+    if con.table_exists("main", table):
+        for row in con.execute(f"SELECT * FROM {table}"):
+            hashed, count = _hash(table, row)
+            total, rows = total ^ hashed, rows + count
+    return total, rows
+
+
+class TableSums:
+    """What the transaction under way has changed in the sums.
+
+    Vectors, counts and keys have no address that they could be compared with. So each transaction
+    of ours adds what it changes in a table to the sum of that table: the hashes of its rows,
+    combined by exclusive or. Another program that edits a row does not, and the sum no longer fits.
+    The sums lie behind row 0 of `lookups_reached`, whose page nearly every write changes anyway; a
+    store that an earlier version wrote has none until the first write.
+
+     The sums are against accidents and strangers' SQL, not against a person who computes them
+    again.
+    """
+
+    def __init__(self) -> None:
+        self._changed: dict[str, Sum] = {}
+
+    def follow(self, con: apsw.Connection) -> None:
+        """Note every row that a connection changes."""
+        con.preupdate_hook(self._note)
+
+    def _note(self, change: apsw.PreUpdate) -> None:
+        table = change.table_name
+        if table not in SUMMED or change.database_name != "main":
+            return
+        total, rows = self._changed.get(table, (0, 0))
+        if (old := change.old) is not None:
+            hashed, count = _hash(table, old)
+            total, rows = total ^ hashed, rows - count
+        if (new := change.new) is not None:
+            hashed, count = _hash(table, new)
+            total, rows = total ^ hashed, rows + count
+        self._changed[table] = total, rows
+
+    def begin(self) -> None:
+        """Forget what a transaction changed that did not land."""
+        self._changed.clear()
+
+    def write(self, con: apsw.Connection) -> None:
+        """Write the sums that the transaction has changed; all of them where there are none."""
+        changed = dict(self._changed)
+        if not changed:
+            return
+        there = stored_sums(con)
+        if there.keys() == set(SUMMED):
+            for table, (total, rows) in changed.items():
+                before, count = there[table]
+                changed[table] = total ^ before, count + rows
+        else:
+            changed = {table: sum_of(con, table) for table in SUMMED}
+        con.executemany(_WRITE_SUMS, [(SUMMED[table], *found) for table, found in changed.items()])
+
+
+def stored_sums(con: apsw.Connection) -> dict[str, Sum]:
+    """Return the sums in the file, by table; empty in a store that has none yet."""
+    tables = {number: table for table, number in SUMMED.items()}
+    return {
+        tables.get(number, str(number)): (total, rows)
+        for number, total, rows in con.execute(_READ_SUMS)
+    }

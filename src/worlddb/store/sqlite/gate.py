@@ -43,7 +43,7 @@ LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew a
 X_SYNC = 5
 """Where `xSync` is in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""
 CLOSING_S_MAX = 60.0  # Longer than any usual call takes: then closing gives up and says why.
-CLOSE_PAUSE_S = 0.002  # Between two looks of who closes; nobody notices.
+CLOSE_PAUSE_S = 0.002  # Between two looks of who closes, or waits for the log; nobody notices.
 LOOK_S = 0.02  # How often who waits looks again: an interrupt may have swallowed the wake-up.
 GENERATOR = 0x20  # The flag of a generator's code (inspect.CO_GENERATOR).
 Identity = tuple[int, int]  # Device and number of a file.
@@ -428,7 +428,8 @@ class Checkpointer:
 
     A log begins anew only if all of it has been moved when the next writer starts. A writer that
     never rests writes on meanwhile, and the log would grow without end. So most of the log is moved
-    beside the writers, and the little that is left in a turn of its own.
+    beside the writers, and the little that is left in a turn of its own. Where the disk is nearly
+    full, writers wait for the thread: a log that outruns it would take the room of the file.
     """
 
     def __init__(self, path: str, writer: apsw.Connection, gate: Gate, watch: FileWatch) -> None:
@@ -438,6 +439,7 @@ class Checkpointer:
         # No event: an interrupt inside `set` would leave the thread asleep.
         self._due: SimpleQueue[None] = SimpleQueue()
         self._is_due = False
+        self._is_behind = False
         self._stopped = False
         self._thread: threading.Thread | None = None
         self._pages = 0
@@ -455,8 +457,9 @@ class Checkpointer:
             self._tried = 0  # The log has begun anew.
         self._pages = pages
         grown = pages - self._tried
-        is_large = grown >= self._pages_min or (grown >= TAIL_MAX and self._is_tight(pages))
-        if is_large and not self._is_due:
+        is_tight = grown >= TAIL_MAX and self._is_tight(pages)
+        self._is_behind = is_tight and self._is_due
+        if (is_tight or grown >= self._pages_min) and not self._is_due:
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="worlddb-checkpoint", daemon=True
@@ -465,6 +468,13 @@ class Checkpointer:
             self._is_due = True
             self._due.put(None)
         return apsw.SQLITE_OK
+
+    def let_catch_up(self) -> None:
+        """Wait a moment if the log outruns the thread on a disk that is nearly full."""
+        deadline = time.monotonic() + TIDYING_S_MAX if self._is_behind else 0.0
+        while self._is_behind and self._is_due and time.monotonic() < deadline:
+            time.sleep(CLOSE_PAUSE_S)
+        self._is_behind = False
 
     def _is_tight(self, pages: int) -> bool:
         """Return whether the disk is nearly full: the file needs as much room as its log has."""

@@ -145,3 +145,15 @@ def sweep_partials(folder: str) -> None:
                 os.unlink(os.path.join(folder, name))
             finally:
                 os.close(held)
+
+
+def why_read_only(path: str) -> str:
+    """Return why a file that was to be written cannot be, and what to do about it."""
+    about = os.statvfs(path) if hasattr(os, "statvfs") else None
+    if about is not None and about.f_flag & os.ST_RDONLY:
+        return "lies on a read-only file system, so it can only be read; copy it to another disk"
+    what = "to its folder, where the log has to be" if os.access(path, os.W_OK) else "it"
+    return (
+        f"can only be read, for you have no right to write {what}; change that (chmod u+w), or run "
+        "as its owner"
+    )

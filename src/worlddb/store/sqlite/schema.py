@@ -31,19 +31,11 @@ from collections.abc import Callable
 from typing import Any
 
 import apsw
-from blake3 import blake3
 
 from worlddb.language.text_tokens import indexed, indexed_content
-from worlddb.model.address import (
-    ERASED,
-    ROOT_ID,
-    ROOT_NAME,
-    ROOT_TYPE,
-    content_key,
-    short_key,
-)
-from worlddb.model.records import GENESIS, commit_hash, node_record, state_digest
+from worlddb.model.address import ERASED, ROOT_NAME, content_key
 from worlddb.store.rows import ROOT_ROW
+from worlddb.store.tables.genesis import first_commit, root_node
 
 APPLICATION_ID = 0x57724442  # "WrDB": what `file` and `open` recognise the store by.
 
@@ -217,6 +209,15 @@ CREATE TABLE lookups_moved (
 ) STRICT;
 """
 
+RECALLS = """
+CREATE TABLE IF NOT EXISTS recalls (
+    node INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    last INTEGER NOT NULL
+) STRICT
+"""
+"""Made when the first recall is counted: derived, and missing from most files."""
+
 # Not WITHOUT ROWID: there a body of more than 1,000 bytes takes a page of the file to itself.
 TOKENS = """
 CREATE TABLE tokens (
@@ -288,28 +289,11 @@ def guards() -> dict[str, str]:
     return found
 
 
-FIRST_ACTOR = "worlddb"
-
-
 def write_genesis(con: apsw.Connection) -> None:
     """Write the root world and commit 0; both are the same in every store."""
-    con.execute(
-        "INSERT INTO nodes (row, key, id, type, name, content, created_at, valid_from, born) "
-        "VALUES (?, ?, ?, ?, ?, '', 0, 0, 0)",
-        (ROOT_ROW, short_key(ROOT_ID), ROOT_ID, ROOT_TYPE, ROOT_NAME),
-    )
-    nothing = blake3().digest()
-    digests = {
-        "nodes": blake3(node_record(ROOT_ID, GENESIS, 0, None)).digest(),
-        "edges": nothing,
-        "notes": nothing,
-        "states": state_digest(()),
-    }
-    hash_ = commit_hash(GENESIS, 0, 0, FIRST_ACTOR, ROOT_ID, digests, "[]")
-    con.execute(
-        "INSERT INTO commits VALUES (0, 0, ?, ?, ?, ?, 0, 0, '[]', x'')",
-        (FIRST_ACTOR, ROOT_ID, hash_, ROOT_ROW),
-    )
+    for table, row in (("nodes", root_node()), ("commits", first_commit())):
+        marks = ", ".join("?" * len(row))
+        con.execute(f"INSERT INTO {table} ({', '.join(row._fields)}) VALUES ({marks})", row)
     con.execute(
         "INSERT INTO texts (rowid, name, content) VALUES (?, ?, '')", (ROOT_ROW, indexed(ROOT_NAME))
     )

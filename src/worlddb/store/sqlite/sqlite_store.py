@@ -24,8 +24,8 @@ from worlddb.store.sqlite.database_file import (
     MEMORY,
     PAGE_BUDGET,
     SYNCHRONOUS,
-    SessionContext,
-    SqlSession,
+    FileSession,
+    TableSums,
     check_format,
     connect,
     connect_immutable,
@@ -33,11 +33,6 @@ from worlddb.store.sqlite.database_file import (
     refuse_bad_path,
     teach_writer,
     translated,
-    why_read_only,
-)
-from worlddb.store.sqlite.derived_tables import (
-    PageCache,
-    TableSums,
 )
 from worlddb.store.sqlite.file_copy import (
     OldStoreView,
@@ -55,10 +50,12 @@ from worlddb.store.sqlite.gate import (
     function_of,
     has_returned,
 )
-from worlddb.store.sqlite.private_files import make_private, refuse_second_name
+from worlddb.store.sqlite.private_files import make_private, refuse_second_name, why_read_only
 from worlddb.store.sqlite.schema import FORMAT_VERSION
-from worlddb.store.sqlite.sqlite_session import SqliteReader, SqliteWriter
 from worlddb.store.sqlite.table_audit import edited_rows, lost_rows, lost_tables
+from worlddb.store.tables.derived_tables import PageCache
+from worlddb.store.tables.sql_session import SessionContext
+from worlddb.store.tables.table_session import TableReader, TableWriter
 
 IDLE_READERS_MAX = 8
 """How many connections wait for the next reader; each has a page cache of its own."""
@@ -86,7 +83,7 @@ class SqliteStore:
         self._durability = durability
         self._settings: tuple[float, bool] | None = None
         self._local = threading.local()
-        self._idle: list[SqliteReader] = []
+        self._idle: list[TableReader] = []
         self._context = SessionContext(verify_reads, random_bytes)
         self._immutable = False
         self._view: OldStoreView | None = None
@@ -108,7 +105,7 @@ class SqliteStore:
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
             self._watch = FileWatch(path, self._file if in_file else None)
-        self._transaction = SqliteWriter(self._writer, self._context, self._pages)
+        self._transaction = TableWriter(FileSession(self._writer, self._context), self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         keeps_log = path != MEMORY and not self.read_only
@@ -169,7 +166,7 @@ class SqliteStore:
     # -- sessions ----------------------------------------------------------------------------------
 
     @contextmanager
-    def read(self) -> Iterator[SqliteReader]:
+    def read(self) -> Iterator[TableReader]:
         """Yield one snapshot; nested calls of the same thread share it.
 
         In memory other threads wait meanwhile, and a read inside a transaction sees its writes.
@@ -180,8 +177,8 @@ class SqliteStore:
             return
         if self.path == MEMORY:
             with self._gate.alone(), translated(self.path):
-                yield SqliteReader(
-                    SqlSession(self._writer, self._context, time=self._transaction.time),
+                yield TableReader(
+                    FileSession(self._writer, self._context, time=self._transaction.time),
                     is_uncommitted=self._writer.in_transaction,
                 )
             return
@@ -198,19 +195,19 @@ class SqliteStore:
                 del opened  # A frame that knows itself would stay.
                 self._give_back(reader)
 
-    def _shared_reader(self) -> SqliteReader | None:
+    def _shared_reader(self) -> TableReader | None:
         """Return the snapshot that this thread has open; not one that an interrupt left open."""
         shared = getattr(self._local, "shared", None)
         if shared is not None and has_returned(shared[1], threading.current_thread()):
             shared = self._local.shared = None
         return None if shared is None else shared[0]
 
-    def _take(self) -> SqliteReader:
+    def _take(self) -> TableReader:
         with suppress(IndexError):
             reader = self._idle.pop()
             PAGE_BUDGET.share(reader.con)
             return reader
-        return SqliteReader(SqlSession(self._connect_to_read(), self._context))
+        return TableReader(FileSession(self._connect_to_read(), self._context))
 
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
@@ -223,7 +220,7 @@ class SqliteStore:
         patience_s = self._busy_timeout_s
         return connect(self._file, read_only=read_only, busy_timeout_s=patience_s, create=False)
 
-    def _give_back(self, reader: SqliteReader) -> None:
+    def _give_back(self, reader: TableReader) -> None:
         session, con = reader.session, reader.con
         session.forget()
         # Rolled back, not committed: that also drops what FTS5 remembers of its own structure,
@@ -239,13 +236,13 @@ class SqliteStore:
             con.close(True)
 
     @contextmanager
-    def snapshot(self) -> Iterator[SqliteReader]:
+    def snapshot(self) -> Iterator[TableReader]:
         """Yield a snapshot that may be read for long, by any thread, beside all other sessions.
 
         In memory a reader would keep writers from committing, so there it is a copy.
         """
         if self.path == MEMORY:
-            snapshot = SqliteReader(SqlSession(apsw.Connection(MEMORY), self._context))
+            snapshot = TableReader(FileSession(apsw.Connection(MEMORY), self._context))
             with self.read() as reader:
                 reader.head()  # Only the first read takes the snapshot.
                 copy_pages(reader.con, snapshot.con)
@@ -272,7 +269,7 @@ class SqliteStore:
         return translated(self.path)
 
     @contextmanager
-    def write(self, *, together: bool = False) -> Iterator[SqliteWriter]:
+    def write(self, *, together: bool = False) -> Iterator[TableWriter]:
         """Yield the write transaction; it commits when the block ends, or leaves nothing.
 
         One that is written `together` with others shares their COMMIT (see `commit_group`).
@@ -284,11 +281,11 @@ class SqliteStore:
             self._pages.landed()
 
     @contextmanager
-    def derive(self, patience_s: float | None = None) -> Iterator[SqliteReader]:
+    def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:
         """Yield a session that may write derived rows; it makes no commit and waits for no disk."""
         self._refuse_read_only()
         with translated(self.path), self._landing(patience_s, is_derived=True) as con:
-            yield SqliteReader(SqlSession(con, self._context))
+            yield TableReader(FileSession(con, self._context))
 
     def refuse_lost(self) -> None:
         """Check that the file was not deleted, moved or replaced since it was opened."""
@@ -317,6 +314,8 @@ class SqliteStore:
     ) -> Iterator[apsw.Connection]:
         """Yield the writing connection inside a transaction that lands whole or not at all."""
         turn, shared = self._gate.turn(joins), self._shared
+        if self._checkpointer is not None:
+            self._checkpointer.let_catch_up()
         try:
             self._gate.take(turn, patience_s)
             con = self._prepared(patience_s, is_derived, joins)
@@ -367,7 +366,7 @@ class SqliteStore:
         self._sums.follow(new)
         self._settings = None
         old, self._writer = self._writer, new
-        self._transaction = SqliteWriter(new, self._context, self._pages)
+        self._transaction = TableWriter(FileSession(new, self._context), self._pages)
         if self._checkpointer is not None:
             self._checkpointer.follow(new)
         old.close(True)

@@ -1,4 +1,4 @@
-"""Table audit: whole tables by row for `check` and `export`, and derived rows that were lost.
+"""Table audit: what `check` compares a file with, and derived rows that were lost.
 
 Derived tables know how far they have come. Where rows are missing that should be there, the repair
 says that the table has come less far, and whoever follows the journal makes the rest. Words and
@@ -16,93 +16,25 @@ import apsw
 
 from worlddb.language.text_tokens import MARKS, indexed, indexed_content, language_of
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
-from worlddb.store.rows import (
-    ROOT_ROW,
-    ConflictScan,
-    EdgeScan,
-    HistoryRow,
-    NodeScan,
-    NoteRow,
-    PageRow,
-    PremiseRow,
-    ProposalScan,
-    RegistrationScan,
+from worlddb.store.rows import ROOT_ROW
+from worlddb.store.sqlite.database_file import (
+    FORGET_SUMS,
+    SUMMED,
+    FileSession,
+    stored_sums,
+    sum_of,
 )
-from worlddb.store.sqlite.database_file import SqlSession
-from worlddb.store.sqlite.derived_tables import EMBEDDING_TABLES, FORGET_SUMS, edited_tables
 from worlddb.store.sqlite.schema import INDEX_TEXTS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE, create
+from worlddb.store.tables.derived_tables import EMBEDDING_TABLES
+from worlddb.store.tables.table_scan import TableScan
 
 
-class TableScan:
-    """Reads every row of a table once."""
+class FileScan(TableScan):
+    """Reads every row of a file's tables once, and compares the file with a new one."""
 
-    def __init__(self, session: SqlSession) -> None:
-        self._session = session
-
-    def _rows(self, table: str, first: int, last: int | None) -> Iterator[tuple[Any, ...]]:
-        if last is None:
-            return iter(self._session.execute(f"SELECT * FROM {table} ORDER BY row"))
-        sql = f"SELECT * FROM {table} WHERE row BETWEEN ? AND ? ORDER BY row"
-        return iter(self._session.execute(sql, (first, last)))
-
-    def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]:
-        """Yield the nodes from row `first` to `last`; all of them if `last` is None."""
-        return map(NodeScan._make, self._rows("nodes", first, last))
-
-    def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]:
-        """Yield the edges from row `first` to `last`; all of them if `last` is None."""
-        return map(EdgeScan._make, self._rows("edges", first, last))
-
-    def notes(self, first: int = 0, last: int | None = None) -> Iterator[NoteRow]:
-        """Yield the notes from row `first` to `last`; all of them if `last` is None."""
-        return map(NoteRow._make, self._rows("notes", first, last))
-
-    def history(self) -> Iterator[HistoryRow]:
-        """Yield all former values, by field, row and commit."""
-        sql = "SELECT * FROM history ORDER BY field, row, seq"
-        return map(HistoryRow._make, self._session.execute(sql))
-
-    def pages(self) -> Iterator[PageRow]:
-        """Yield all stored pages of sets, by world, kind and path."""
-        sql = "SELECT world, kind, path, fork, body FROM pages ORDER BY world, kind, path"
-        return map(PageRow._make, self._session.execute(sql))
-
-    def proposals(self) -> Iterator[ProposalScan]:
-        """Yield all proposals, by edge."""
-        sql = "SELECT * FROM proposals ORDER BY edge"
-        return map(ProposalScan._make, self._session.execute(sql))
-
-    def conflicts(self) -> Iterator[ConflictScan]:
-        """Yield all conflicts, by edge."""
-        sql = "SELECT * FROM conflicts ORDER BY edge"
-        return map(ConflictScan._make, self._session.execute(sql))
-
-    def registrations(self) -> Iterator[RegistrationScan]:
-        """Yield all custom edge types, by world and type."""
-        sql = "SELECT * FROM registrations ORDER BY world, type"
-        return map(RegistrationScan._make, self._session.execute(sql))
-
-    def premises(self) -> Iterator[PremiseRow]:
-        """Yield all premises of inferred edges, by premise and edge."""
-        sql = "SELECT * FROM premises ORDER BY premise, edge"
-        return map(PremiseRow._make, self._session.execute(sql))
-
-    def lookups(self) -> Iterator[tuple[int, int]]:
-        """Yield the (key, node) pairs of the name index."""
-        return ((key, node) for key, node in self._session.execute("SELECT key, node FROM lookups"))
-
-    def lookup_worlds(self) -> list[tuple[int, int]]:
-        """Return the number of names that were counted in each world."""
-        found = self._session.execute("SELECT world, names FROM lookups_worlds")
-        return [(world, names) for world, names in found]
-
-    def recalls(self) -> list[tuple[int, int, int]]:
-        """Return how often and when last nodes were recalled, by node."""
-        made = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'recalls'"
-        if self._session.one(made, ()) is None:
-            return []
-        found = self._session.execute("SELECT node, count, last FROM recalls ORDER BY node")
-        return [(node, count, last) for node, count, last in found]
+    def __init__(self, session: FileSession) -> None:
+        super().__init__(session)
+        self._con = session.con
 
     def schema_problems(self) -> list[str]:
         """Return where tables, indexes and guards differ from those of a new store."""
@@ -113,7 +45,7 @@ class TableScan:
         )
         with closing(apsw.Connection(":memory:")) as fresh:
             create(fresh)
-            expected, found = dict(fresh.execute(sql)), dict(self._session.execute(sql))
+            expected, found = dict(fresh.execute(sql)), dict(self._con.execute(sql))
         return [
             f"{name} is not as it was made"
             for name in sorted(expected.keys() | found.keys())
@@ -122,7 +54,7 @@ class TableScan:
 
     def edited_tables(self) -> list[str]:
         """Return the derived tables with rows that another program changed, added or removed."""
-        return edited_tables(self._session.con)
+        return edited_tables(self._con)
 
     def text_problems(self) -> list[str]:
         """Index every node's text again beside the store and compare the two, word by word.
@@ -130,8 +62,8 @@ class TableScan:
         A node that was indexed before languages were told apart has English stems in any case; it
         is found by them, and `reindex` makes them anew.
         """
-        marked = _marked(self._session.con)
-        stored = self._session.execute("SELECT row, name, content FROM nodes ORDER BY row")
+        marked = _marked(self._con)
+        stored = self._con.execute("SELECT row, name, content FROM nodes ORDER BY row")
         with closing(apsw.Connection(":memory:")) as fresh:
             fresh.execute(TEXTS)
             fresh.execute("BEGIN")
@@ -144,10 +76,19 @@ class TableScan:
             )
             fresh.execute("COMMIT")
             return (
-                _compare("words", _words(self._session.con), _words(fresh))
-                or _compare("lengths", _lengths(self._session.con), _lengths(fresh))
-                or _compare("settings", _settings(self._session.con), _settings(fresh))
+                _compare("words", _words(self._con), _words(fresh))
+                or _compare("lengths", _lengths(self._con), _lengths(fresh))
+                or _compare("settings", _settings(self._con), _settings(fresh))
             )
+
+
+def edited_tables(con: apsw.Connection) -> list[str]:
+    """Return the tables with rows that another program changed, added or removed."""
+    stored = stored_sums(con)
+    if not stored:
+        return []
+    tables = sorted(stored.keys() | SUMMED.keys())
+    return [table for table in tables if stored.get(table) != sum_of(con, table)]
 
 
 def _marked(con: apsw.Connection) -> set[int]:

@@ -11,7 +11,7 @@ from worlddb.faces.cli.command_options import command, flag, option, report
 from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import one_line
-from worlddb.faces.user_paths import IN_MEMORY, checked_path, creatable_store, existing_store
+from worlddb.faces.user_paths import checked_path, creatable_store, existing_store, is_file
 
 
 @command("backup TARGET", option("target", "TARGET", "the new file; it must not exist yet"))
@@ -74,8 +74,8 @@ def run_restore(args: argparse.Namespace) -> int:
       worlddb restore monday.db --db work.db --force  # in the place of what it holds
     """
     backup, path = existing_store(checked_path(args.backup)), store_path(args)
-    if IN_MEMORY in (backup, path):
-        raise StorageError("a store in memory has no file to restore; give --db PATH")
+    if not (is_file(backup) and is_file(path)):
+        raise StorageError("only a file is restored, from a file; give --db PATH")
     refuse_store(backup, path)
     if os.path.exists(path) and not args.force:
         raise StorageError(f"{path}: exists already; give --force to replace what it holds")

@@ -31,8 +31,9 @@ COMMIT = '{"commit":'
     option("file", "FILE", "where to; '-' is stdout (default)", nargs="?", default=STDOUT),
     number("--after", "SEQ", "only commits above this number", default=-1),
     flag("--force", "replace FILE if it exists"),
-    option("--to", "KIND", "another format: mif (the memories of one user)", choices=("mif",)),
+    option("--to", "KIND", "one user's memories alone: mif or person", choices=("mif", "person")),
     option("--user-id", "ID", "with --to: whose memories (default: $WORLDDB_SCOPE)"),
+    flag("--receipt", "with --to person: with a signed receipt"),
 )
 def run_export(args: argparse.Namespace) -> int:
     """Write everything as JSON Lines.
@@ -41,14 +42,20 @@ def run_export(args: argparse.Namespace) -> int:
     (compressed if its name ends in .gz) or to stdout. 'import' takes it back in with
     every id, both clocks and every hash as they were.
 
+    With --to person, write what is remembered for one user, retired or not, to hand it
+    over; --to mif is for other programs.
+
     Examples:
+      worlddb export --to person --user-id ada --receipt ada.json # to hand over
       worlddb export memory.jsonl.gz                             # into a file that must not exist yet
       worlddb export --force memory.jsonl                        # replace the last export, all or nothing
       worlddb export --after 41 | worlddb import - --db copy.db  # update a copy
       worlddb export --to mif memories.json                      # for other programs
     """  # noqa: E501
+    if args.receipt and args.to != "person":
+        raise InvalidInputError("export: --receipt belongs to --to person")
     if args.to is not None:
-        return _export_mif(args)
+        return _export_user(args)
     with open_to_read(args) as db:
         if args.file == STDOUT:
             if sys.stdout is None:
@@ -64,15 +71,20 @@ def run_export(args: argparse.Namespace) -> int:
     return report(args, found, text)
 
 
-def _export_mif(args: argparse.Namespace) -> int:
+def _export_user(args: argparse.Namespace) -> int:
     import json
 
+    from worlddb.faces.cli.call_options import DEFAULT_USER
     from worlddb.faces.cli.command_store import open_memories
+    from worlddb.faces.face_settings import settings_from
     from worlddb.faces.importers.import_run import mif_document
 
-    scope = {"user_id": args.user_id} if args.user_id else {}
     with open_memories(args) as memory:
-        document = mif_document(memory, scope)
+        if args.to == "person":
+            user = args.user_id or settings_from(args).user_id or DEFAULT_USER
+            document = memory.export(user_id=user, receipt=args.receipt).to_dict()
+        else:
+            document = mif_document(memory, {"user_id": args.user_id} if args.user_id else {})
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     if args.file == STDOUT:
         sys.stdout.write(text)

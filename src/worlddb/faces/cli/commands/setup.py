@@ -176,15 +176,15 @@ def _variables(args: argparse.Namespace) -> dict[str, str]:
         origins,
         settings_from,
     )
-    from worlddb.faces.user_paths import IN_MEMORY
+    from worlddb.faces.user_paths import is_file
 
     settings = settings_from(args)
     env = {FILE_VARIABLE: config_path()} if os.environ.get(FILE_VARIABLE) else {}
     for one in origins(args):
         if one.name in CARRIED and one.origin.startswith(("flag", "environment")):
             value = str(getattr(settings, one.name))
-            is_file = KINDS[one.name].is_path and value != IN_MEMORY
-            env[KINDS[one.name].variable] = _path(value, args.project) if is_file else value
+            is_path = KINDS[one.name].is_path and is_file(value)
+            env[KINDS[one.name].variable] = _path(value, args.project) if is_path else value
     return env
 
 

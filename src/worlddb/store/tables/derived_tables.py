@@ -13,7 +13,6 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import apsw
 from blake3 import blake3
 
 from worlddb.errors import CorruptionError
@@ -32,8 +31,9 @@ from worlddb.store.rows import (
     StoredVector,
     VectorRow,
 )
-from worlddb.store.sqlite.database_file import IN, WAY_OUT, SqlSession, among
+from worlddb.store.tables.sql_session import IN, WAY_OUT, SqlSession
 
+BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage has made.
 PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
 WAITING_MAX = 256  # How many members may wait: so many pages a commit may have to write at once.
 COUNTED_MAX = 1_000
@@ -41,13 +41,13 @@ COUNTED_MAX = 1_000
 NOT_BEGUN = LookupsReached(ROOT_ROW, 0)
 """How far an index has come that was never filled: the root world has no keys."""
 EMBEDDING_TABLES = ("vectors", "tokens", "pools")
-_HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}')"
+_HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}') > 0"
 # For each key, from its `most`-th newest node on.
 _FIND = """
-    SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l
-    WHERE l.key = k.value AND l.node >= coalesce((
+    SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l ON l.key = k.value
+    WHERE l.node >= coalesce((
         SELECT node FROM lookups WHERE key = k.value ORDER BY node DESC LIMIT 1 OFFSET ?2 - 1
-    ), 0)
+    ), 0) ORDER BY l.key, l.node
 """
 _REACHED = (
     "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved) FROM lookups_reached WHERE number = 0"
@@ -118,8 +118,8 @@ class SetPagesTable:
 
     def waiting(self, after: int | None = None) -> list[SetChange]:
         """Return the changes whose pages are not written, of all commits or those after one."""
-        sql = "SELECT seq, body FROM waiting WHERE ?1 IS NULL OR seq > ?1 ORDER BY seq"
-        found = self._session.execute(sql, (after,))
+        sql = "SELECT seq, body FROM waiting WHERE seq > ? ORDER BY seq"
+        found = self._session.execute(sql, (BEFORE_ALL if after is None else after,))
         return [change for seq, body in found for change in decode(seq, body)]
 
 
@@ -213,7 +213,7 @@ class SetPagesWriter:
             self.write_pages()
         else:
             seq = self._session.seq
-            self._session.execute("INSERT INTO waiting VALUES (?, ?)", (seq, encode(seq, changes)))
+            self._session.insert("waiting", ("seq", "body"), [(seq, encode(seq, changes))])
 
     def write_pages(self) -> None:
         """Write all changed pages now, so that nothing waits."""
@@ -224,16 +224,11 @@ class SetPagesWriter:
             if page is None:
                 gone.append(key)
             else:
-                put.append((*key, *page))
+                put.append((*key, int(page.is_fork), page.body))
         self._session.executemany(
             "DELETE FROM pages WHERE world = ? AND kind = ? AND path = ?", gone
         )
-        self._session.executemany(
-            "INSERT INTO pages (world, kind, path, fork, body) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (world, kind, path) DO UPDATE SET fork = excluded.fork, "
-            "body = excluded.body",
-            put,
-        )
+        self._session.put("pages", ("world", "kind", "path"), ("fork", "body"), put)
         self._session.execute("DELETE FROM waiting")
         cache.unwritten.clear()
         cache.waiting = 0
@@ -265,7 +260,7 @@ class LookupTable:
         """Record how far the index has come, and forget the moved nodes."""
         session = self._session
         self.reached()
-        session.execute("INSERT OR REPLACE INTO lookups_reached VALUES (0, ?, ?)", (node, note))
+        session.put("lookups_reached", ("number",), ("node", "note"), [(0, node, note)])
         if session.has_moved:
             session.execute("DELETE FROM lookups_moved WHERE node IS NOT NULL")
         session.reached, session.has_moved = LookupsReached(node, note), False
@@ -285,22 +280,19 @@ class LookupTable:
     def add_names(self, names: Mapping[int, int]) -> None:
         """Add to the number of named nodes of worlds."""
         if names:
-            self._session.executemany(
-                "INSERT INTO lookups_worlds VALUES (?, ?) "
-                "ON CONFLICT DO UPDATE SET names = names + excluded.names",
-                names.items(),
-            )
+            counted = "(world) DO UPDATE SET names = lookups_worlds.names + excluded.names"
+            self._session.insert("lookups_worlds", ("world", "names"), names.items(), counted)
 
     def put(self, rows: Iterable[tuple[int, int]]) -> None:
         """Add (key, node) pairs; a pair that is there stays."""
-        self._session.executemany("INSERT OR IGNORE INTO lookups VALUES (?, ?)", rows)
+        self._session.insert("lookups", ("key", "node"), rows, "DO NOTHING")
 
     def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
         """Return up to `most` nodes of each key, newest first; every key is in the answer."""
         found: dict[int, list[int]] = {key: [] for key in keys}
         if not found or most < 1:
             return found
-        for key, node in self._session.execute(_FIND, (among(list(found)), most)):
+        for key, node in self._session.execute(_FIND, (self._session.among(list(found)), most)):
             found[key].append(node)
         for nodes in found.values():
             nodes.reverse()  # The index has them oldest first.
@@ -311,11 +303,13 @@ class LookupTable:
         wanted = dict.fromkeys(keys)
         if not wanted:
             return {}
-        return dict(self._session.execute(_COUNTS, (among(list(wanted)), COUNTED_MAX)))
+        return dict(
+            self._session.execute(_COUNTS, (self._session.among(list(wanted)), COUNTED_MAX))
+        )
 
     def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]:
         """Return the attributes of nodes, one row for each time they were stated, latest last."""
-        return self._attributes(f"node {IN}", (among(list(nodes)),)) if nodes else []
+        return self._attributes(f"node {IN}", (self._session.among(list(nodes)),)) if nodes else []
 
     def attributes_after(self, note: int) -> list[AttributesRow]:
         """Return the attributes that notes above row `note` state, latest last."""
@@ -354,8 +348,9 @@ class EmbeddingTables:
     def add_model(self, ident: str, dim: int, pooling: str) -> ModelRow:
         """Add a model without vectors; the first one of a store is active."""
         self._session.execute(
-            "INSERT INTO models (id, dim, active, pooling, embedded, composed, seq) "
-            "VALUES (?, ?, (SELECT count(*) = 0 FROM models), ?, 1, 1, -1)",
+            "INSERT INTO models (number, id, dim, active, pooling, embedded, composed, seq) "
+            "SELECT coalesce(max(number), 0) + 1, ?, ?, CASE WHEN count(*) = 0 THEN 1 ELSE 0 END, "
+            "?, 1, 1, -1 FROM models",
             (ident, dim, pooling),
         )
         model = next(row for row in self.models() if row.id == ident)
@@ -388,15 +383,17 @@ class EmbeddingTables:
 
     def vectors(self, number: int, nodes: list[int]) -> list[VectorRow]:
         """Return the content vectors of those nodes that have one, in no order."""
-        sql = f"SELECT node, vector FROM vectors WHERE model = ? AND node {IN}"
-        return list(map(VectorRow._make, self._session.execute(sql, (number, among(nodes)))))
+        sql = f"SELECT node, vector FROM vectors WHERE model = ? AND node {IN} ORDER BY node"
+        return list(
+            map(VectorRow._make, self._session.execute(sql, (number, self._session.among(nodes))))
+        )
 
     def vectors_after(self, number: int, node: int, seq: int) -> Iterator[VectorRow]:
         """Yield the effective vectors of nodes from `node` on, then of worlds composed after `seq`.
 
         Each node once, by row in both parts; the vector of a pool goes before that of the content.
         """
-        whole = self._session.execute(
+        whole = self._session.stream(
             "SELECT v.node, coalesce(p.vector, v.vector) FROM vectors v LEFT JOIN pools p "
             "ON p.model = v.model AND p.node = v.node WHERE v.model = ? AND v.node >= ? "
             "ORDER BY v.node",
@@ -412,20 +409,22 @@ class EmbeddingTables:
     def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
         """Return the pools of those nodes that are composed worlds, in no order."""
         columns = "node, children, weight, total, vector"
-        sql = f"SELECT {columns} FROM pools WHERE model = ? AND node {IN}"
-        return list(map(PoolRow._make, self._session.execute(sql, (number, among(nodes)))))
+        sql = f"SELECT {columns} FROM pools WHERE model = ? AND node {IN} ORDER BY node"
+        return list(
+            map(PoolRow._make, self._session.execute(sql, (number, self._session.among(nodes))))
+        )
 
     def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
         """Write (node, content vector) pairs over what is there."""
-        self._session.executemany(
-            "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)",
-            ((number, node, vector) for node, vector in items),
-        )
+        rows = ((number, node, vector) for node, vector in items)
+        self._session.put("vectors", ("model", "node"), ("vector",), rows)
 
     def tokens(self, number: int, nodes: list[int]) -> list[VectorRow]:
         """Return the word vectors of those nodes that have any, in no order."""
-        sql = f"SELECT node, vectors FROM tokens WHERE model = ? AND node {IN}"
-        return list(map(VectorRow._make, self._session.execute(sql, (number, among(nodes)))))
+        sql = f"SELECT node, vectors FROM tokens WHERE model = ? AND node {IN} ORDER BY node"
+        return list(
+            map(VectorRow._make, self._session.execute(sql, (number, self._session.among(nodes))))
+        )
 
     def without_tokens(self, number: int, after: int, most: int) -> list[int]:
         """Return embedded nodes above row `after` with a text and no word vectors, by row."""
@@ -439,27 +438,24 @@ class EmbeddingTables:
 
     def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
         """Write (node, word vectors) pairs over what is there."""
-        self._session.executemany(
-            "INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)",
-            ((number, node, vectors) for node, vectors in items),
-        )
+        rows = ((number, node, vectors) for node, vectors in items)
+        self._session.put("tokens", ("model", "node"), ("vectors",), rows)
 
     def put_pools(self, number: int, pools: Iterable[PoolRow], seq: int) -> None:
         """Write pools as composed at commit `seq` over what is there."""
-        self._session.executemany(
-            "INSERT OR REPLACE INTO pools VALUES (?, ?, ?, ?, ?, ?, ?)",
-            ((number, *pool, seq) for pool in pools),
-        )
+        rows = ((number, *pool, seq) for pool in pools)
+        columns = ("children", "weight", "total", "vector", "seq")
+        self._session.put("pools", ("model", "node"), columns, rows)
 
     def all_vectors(self) -> Iterator[StoredVector]:
         """Yield every content vector, by model and node."""
         sql = "SELECT model, node, vector FROM vectors ORDER BY model, node"
-        return map(StoredVector._make, self._session.execute(sql))
+        return map(StoredVector._make, self._session.stream(sql))
 
     def all_tokens(self) -> Iterator[StoredTokens]:
         """Yield the size of all word vectors, by model and node."""
         sql = "SELECT model, node, length(vectors) FROM tokens ORDER BY model, node"
-        return map(StoredTokens._make, self._session.execute(sql))
+        return map(StoredTokens._make, self._session.stream(sql))
 
     def all_pools(self) -> Iterator[StoredPool]:
         """Yield every pool, by model and node."""
@@ -467,116 +463,5 @@ class EmbeddingTables:
             "SELECT model, seq, node, children, weight, total, vector FROM pools "
             "ORDER BY model, node"
         )
-        for number, seq, *pool in self._session.execute(sql):
+        for number, seq, *pool in self._session.stream(sql):
             yield StoredPool(number, seq, PoolRow(*pool))
-
-
-# -- sums ------------------------------------------------------------------------------------------
-
-SUMMED = {
-    "lookups_reached": 1,
-    "lookups": 2,
-    "lookups_worlds": 3,
-    "lookups_moved": 4,
-    "models": 5,
-    "vectors": 6,
-    "tokens": 7,
-    "pools": 8,
-    "recalls": 9,
-}
-"""The tables with a sum, and the number of its row: never changed, files have it."""
-_ROW_BYTES = 8  # An integer of SQLite.
-FORGET_SUMS = "DELETE FROM lookups_reached WHERE number > 0"
-"""The transaction that does this sums all rows again, as they are at its end."""
-_READ_SUMS = "SELECT number, node, note FROM lookups_reached WHERE number > 0"
-_WRITE_SUMS = "INSERT OR REPLACE INTO lookups_reached VALUES (?, ?, ?)"
-
-Sum = tuple[int, int]  # The hashes of the rows, and how many rows.
-
-
-def _hash(table: str, row: tuple[Any, ...]) -> Sum:
-    """Return what one row adds to the sum of its table."""
-    if table == "lookups_reached" and row[0] != 0:
-        return 0, 0
-    # The text of a tuple of numbers, texts and bytes says each of them exactly.
-    digest = blake3(repr(row).encode("utf-8", "surrogatepass")).digest(_ROW_BYTES)
-    return int.from_bytes(digest, "big", signed=True), 1
-
-
-def _sum_of(con: apsw.Connection, table: str) -> Sum:
-    total = rows = 0
-    if con.table_exists("main", table):
-        for row in con.execute(f"SELECT * FROM {table}"):
-            hashed, count = _hash(table, row)
-            total, rows = total ^ hashed, rows + count
-    return total, rows
-
-
-class TableSums:
-    """What the transaction under way has changed in the sums.
-
-    Vectors, counts and keys have no address that they could be compared with. So each transaction
-    of ours adds what it changes in a table to the sum of that table: the hashes of its rows,
-    combined by exclusive or. Another program that edits a row does not, and the sum no longer fits.
-    The sums lie behind row 0 of `lookups_reached`, whose page nearly every write changes anyway; a
-    store that an earlier version wrote has none until the first write.
-
-     The sums are against accidents and strangers' SQL, not against a person who computes them
-    again.
-    """
-
-    def __init__(self) -> None:
-        self._changed: dict[str, Sum] = {}
-
-    def follow(self, con: apsw.Connection) -> None:
-        """Note every row that a connection changes."""
-        con.preupdate_hook(self._note)
-
-    def _note(self, change: apsw.PreUpdate) -> None:
-        table = change.table_name
-        if table not in SUMMED or change.database_name != "main":
-            return
-        total, rows = self._changed.get(table, (0, 0))
-        if (old := change.old) is not None:
-            hashed, count = _hash(table, old)
-            total, rows = total ^ hashed, rows - count
-        if (new := change.new) is not None:
-            hashed, count = _hash(table, new)
-            total, rows = total ^ hashed, rows + count
-        self._changed[table] = total, rows
-
-    def begin(self) -> None:
-        """Forget what a transaction changed that did not land."""
-        self._changed.clear()
-
-    def write(self, con: apsw.Connection) -> None:
-        """Write the sums that the transaction has changed; all of them where there are none."""
-        changed = dict(self._changed)
-        if not changed:
-            return
-        there = stored_sums(con)
-        if there.keys() == set(SUMMED):
-            for table, (total, rows) in changed.items():
-                before, count = there[table]
-                changed[table] = total ^ before, count + rows
-        else:
-            changed = {table: _sum_of(con, table) for table in SUMMED}
-        con.executemany(_WRITE_SUMS, [(SUMMED[table], *found) for table, found in changed.items()])
-
-
-def stored_sums(con: apsw.Connection) -> dict[str, Sum]:
-    """Return the sums in the file, by table; empty in a store that has none yet."""
-    tables = {number: table for table, number in SUMMED.items()}
-    return {
-        tables.get(number, str(number)): (total, rows)
-        for number, total, rows in con.execute(_READ_SUMS)
-    }
-
-
-def edited_tables(con: apsw.Connection) -> list[str]:
-    """Return the tables with rows that another program changed, added or removed."""
-    stored = stored_sums(con)
-    if not stored:
-        return []
-    tables = sorted(stored.keys() | SUMMED.keys())
-    return [table for table in tables if stored.get(table) != _sum_of(con, table)]

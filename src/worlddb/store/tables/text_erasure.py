@@ -11,8 +11,8 @@ from typing import Any
 
 from worlddb.model.address import ERASED
 from worlddb.store.rows import ErasedEdge
-from worlddb.store.sqlite.database_file import IN, SqlSession, among
-from worlddb.store.sqlite.node_table import FILE_AGAIN
+from worlddb.store.tables.node_table import FILE_AGAIN
+from worlddb.store.tables.sql_session import IN, SqlSession
 
 KEPT = ("inferred", "premises")
 """What edges keep of their metadata: ids alone, and inference needs them."""
@@ -29,20 +29,18 @@ class TextErasure:
 
         Return the commits of those notes, whose blinds are removed, too.
         """
+        self._session.texts().erase(rows)  # A store may need the texts to find their words.
         self._session.execute(
-            "UPDATE nodes SET name = '', content = '', created_at = ?, blind = x'', "
+            "UPDATE nodes SET name = '', content = '', created_at = ?, blind = zeroblob(0), "
             f"content_key = NULL WHERE row {IN}",
-            (ERASED, among(rows)),
-        )
-        self._session.executemany(
-            "UPDATE texts SET name = '', content = '' WHERE rowid = ?", [(row,) for row in rows]
+            (ERASED, self._session.among(rows)),
         )
         sql = f"SELECT DISTINCT born FROM notes WHERE node {IN} AND text NOT IN ('', '{{}}')"
-        commits = set(self._session.rows(sql, (among(rows),)))
+        commits = set(self._session.rows(sql, (self._session.among(rows),)))
         self._session.execute(
             "UPDATE notes SET text = CASE kind WHEN 'metadata' THEN '{}' ELSE '' END "
             f"WHERE node {IN}",
-            (among(rows),),
+            (self._session.among(rows),),
         )
         self._unblind(commits)
         return commits
@@ -52,8 +50,8 @@ class TextErasure:
 
         With its blind, the hash of a commit would tell a right guess from a wrong one.
         """
-        sql = f"UPDATE commits SET blind = x'' WHERE seq {IN}"
-        self._session.execute(sql, (among(list(commits)),))
+        sql = f"UPDATE commits SET blind = zeroblob(0) WHERE seq {IN}"
+        self._session.execute(sql, (self._session.among(list(commits)),))
 
     def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
         """Remove the metadata texts of edges at nodes; return the edges with metadata, by row.
@@ -63,7 +61,7 @@ class TextErasure:
         found: list[Any] = self._session.execute(
             f"SELECT row, id, metadata FROM edges WHERE (source {IN} OR target {IN}) "
             "AND metadata != '{}' ORDER BY row",
-            (among(rows), among(rows)),
+            (self._session.among(rows), self._session.among(rows)),
         ).fetchall()
         changed = []
         for row, ident, metadata in found:
@@ -79,9 +77,11 @@ class TextErasure:
         for table, column, blank in (("proposals", "evidence", "{}"), ("conflicts", "reason", "")):
             where = f"(low {IN} OR high {IN}) AND {column} != ?"
             sql = f"SELECT s.born, e.id FROM {table} s JOIN edges e ON e.row = s.edge WHERE {where}"
-            for born, ident in self._session.execute(sql, (among(rows), among(rows), blank)):
+            for born, ident in self._session.execute(
+                sql, (self._session.among(rows), self._session.among(rows), blank)
+            ):
                 commits.setdefault(born, set()).add(ident.hex())
-            values = (blank, among(rows), among(rows), blank)
+            values = (blank, self._session.among(rows), self._session.among(rows), blank)
             self._session.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", values)
         for seq, edges in commits.items():
             sql = "SELECT changes FROM commits WHERE seq = ?"
@@ -93,12 +93,13 @@ class TextErasure:
     def erase_derived(self, rows: list[int]) -> None:
         """Remove vectors and keys of nodes; pools are composed again by the next search."""
         self._session.execute(
-            f"UPDATE vectors SET vector = zeroblob(length(vector)) WHERE node {IN}", (among(rows),)
+            f"UPDATE vectors SET vector = zeroblob(length(vector)) WHERE node {IN}",
+            (self._session.among(rows),),
         )
-        self._session.execute(f"DELETE FROM tokens WHERE node {IN}", (among(rows),))
+        self._session.execute(f"DELETE FROM tokens WHERE node {IN}", (self._session.among(rows),))
         self._session.execute("DELETE FROM pools")
         self._session.execute("UPDATE models SET composed = 1, seq = -1")
-        self._session.execute(f"DELETE FROM lookups WHERE node {IN}", (among(rows),))
+        self._session.execute(f"DELETE FROM lookups WHERE node {IN}", (self._session.among(rows),))
         self._session.executemany(FILE_AGAIN, [(row,) for row in rows])
         self._session.reached = None
 

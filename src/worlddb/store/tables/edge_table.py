@@ -23,25 +23,28 @@ from worlddb.model.records import Direction, Edge
 from worlddb.store.rows import (
     CauseRow,
     ConflictRow,
+    ConflictScan,
     CoverRow,
     EdgeRow,
     InsideRow,
     NewEdge,
+    PremiseRow,
     ProposalRow,
+    ProposalScan,
     RecallRow,
     RegistrationRow,
+    RegistrationScan,
     SummaryEnd,
     SummaryRow,
     WholeSummary,
 )
-from worlddb.store.sqlite.database_file import (
+from worlddb.store.tables.sql_session import (
     FOREVER,
     IN,
     WAY_OUT,
     JournalTable,
     Past,
     SqlSession,
-    among,
 )
 
 # CROSS JOIN keeps SQLite from turning the join around: start at the edges, always.
@@ -60,14 +63,6 @@ _MEMBERS = """
     ORDER BY target DESC LIMIT ?
 """
 _AFTER_ALL = "\U0010ffff"
-RECALLS = """
-CREATE TABLE IF NOT EXISTS recalls (
-    node INTEGER PRIMARY KEY,
-    count INTEGER NOT NULL,
-    last INTEGER NOT NULL
-) STRICT
-"""
-"""Made when the first recall is counted: derived, and missing from most files."""
 
 
 class EdgeTable:
@@ -103,14 +98,14 @@ class EdgeTable:
         if not wanted:
             return []
         end = "source" if direction == "out" else "target"
-        return self._edges(*_of_types(f"e.{end} {IN}", [among(wanted)], types), known)
+        return self._edges(*_of_types(f"e.{end} {IN}", [self._session.among(wanted)], types), known)
 
     def edges(self, rows: Iterable[int], known: int | None = None) -> list[EdgeRow]:
         """Return edges by row, deleted ones too."""
         wanted = list(rows)
         if not wanted:
             return []
-        return self._edges(f"e.row {IN}", [among(wanted)], known, deleted=True)
+        return self._edges(f"e.row {IN}", [self._session.among(wanted)], known, deleted=True)
 
     def edges_between(
         self, first: int, last: int, known: int | None = None, types: Iterable[str] | None = None
@@ -166,11 +161,7 @@ class EdgeTable:
 
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
         """Insert edges: the one raw insert, for the reconciler and the replay of a journal."""
-        self._session.executemany(
-            "INSERT INTO edges (row, key, id, type, source, target, world, valid_from, valid_to, "
-            "metadata, generation, born) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
+        self._session.insert("edges", NewEdge._fields, rows)
 
     def delete_edge(self, row: int) -> None:
         """Delete an edge as of this commit; readers of earlier commits still see it."""
@@ -178,7 +169,7 @@ class EdgeTable:
 
     def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None:
         """Record (premise, inferred edge) pairs; a pair that is there stays."""
-        self._session.executemany("INSERT OR IGNORE INTO premises VALUES (?, ?)", rows)
+        self._session.insert("premises", PremiseRow._fields, rows, "DO NOTHING")
 
     def resting_on(self, edge: int) -> list[int]:
         """Return the inferred edges that have this one as a premise, by row."""
@@ -191,7 +182,7 @@ def _of_types(where: str, values: list[Any], types: Iterable[str] | None) -> tup
     if types is None:
         return where, values
     chosen = list(types)
-    return f"{where} AND e.type IN ({', '.join('?' * len(chosen))})", [*values, *chosen]
+    return f"{where} AND e.type IN ({', '.join('?' * len(chosen)) or 'NULL'})", [*values, *chosen]
 
 
 class HandledTables:
@@ -209,7 +200,7 @@ class HandledTables:
         chosen = None if rows is None else list(rows)
         if chosen == []:
             return []
-        where, values = _at_nodes(chosen, known)
+        where, values = _at_nodes(self._session, chosen, known)
         if status is not None and known is None:
             where += " AND status = ?"
             values.append(status)
@@ -234,7 +225,7 @@ class HandledTables:
         chosen = None if rows is None else list(rows)
         if chosen == []:
             return []
-        where, values = _at_nodes(chosen, known)
+        where, values = _at_nodes(self._session, chosen, known)
         ordered = self._session.execute(f"{sql}{where} ORDER BY edge", values)
         found = [ConflictRow(*row) for row in ordered]
         if known is not None:
@@ -259,9 +250,7 @@ class HandledTables:
 
     def put_proposal(self, row: ProposalRow) -> None:
         """Add a proposal."""
-        self._session.execute(
-            "INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, self._session.seq)
-        )
+        self._session.insert("proposals", ProposalScan._fields, [(*row, self._session.seq)])
 
     def set_status(self, edge: int, status: str) -> None:
         """Change the status of a proposal."""
@@ -269,10 +258,8 @@ class HandledTables:
 
     def put_conflict(self, row: ConflictRow) -> None:
         """Add a conflict."""
-        self._session.execute(
-            "INSERT INTO conflicts (edge, low, high, reason, born) VALUES (?, ?, ?, ?, ?)",
-            (row.edge, row.low, row.high, row.reason, self._session.seq),
-        )
+        values = (row.edge, row.low, row.high, row.reason, self._session.seq, None)
+        self._session.insert("conflicts", ConflictScan._fields, [values])
 
     def settle_conflict(self, edge: int) -> None:
         """Settle a conflict as of this commit."""
@@ -282,18 +269,20 @@ class HandledTables:
 
     def put_registration(self, world: int, type_: str, version: str, functional: bool) -> None:
         """Add or replace a custom edge type of a world."""
-        self._session.execute(
-            "INSERT OR REPLACE INTO registrations VALUES (?, ?, ?, ?, ?)",
-            (world, type_, version, int(functional), self._session.seq),
-        )
+        values = (world, type_, version, int(functional), self._session.seq)
+        keys, columns = RegistrationScan._fields[:2], RegistrationScan._fields[2:]
+        self._session.put("registrations", keys, columns, [values])
 
 
-def _at_nodes(rows: list[int] | None, known: int | None) -> tuple[str, list[Any]]:
+def _at_nodes(
+    session: SqlSession, rows: list[int] | None, known: int | None
+) -> tuple[str, list[Any]]:
     """Return a condition on the nodes that proposals or conflicts touch, and all values."""
     values: list[Any] = [FOREVER if known is None else known]
     if rows is None:
         return "", values
-    return f" AND (low {IN} OR high {IN})", [*values, among(rows), among(rows)]
+    among = session.among(rows)
+    return f" AND (low {IN} OR high {IN})", [*values, among, among]
 
 
 class WorldListing:
@@ -316,14 +305,16 @@ class WorldListing:
         given = list(rows)
         sql = (
             f"SELECT parent FROM nodes WHERE row {IN} AND parent IS NOT NULL UNION SELECT source "
-            f"FROM edges WHERE target {IN} AND type = 'contains' AND gone IS NULL"
+            f"FROM edges WHERE target {IN} AND type = 'contains' AND gone IS NULL ORDER BY 1"
         )
-        return set(self._session.rows(sql, (among(given), among(given))))
+        return set(
+            self._session.rows(sql, (self._session.among(given), self._session.among(given)))
+        )
 
     def ended(self, rows: Iterable[int], at: int) -> set[int]:
         """Return those rows whose validity is over at `at`."""
-        sql = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ?"
-        return set(self._session.rows(sql, (among(list(rows)), at)))
+        sql = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ? ORDER BY row"
+        return set(self._session.rows(sql, (self._session.among(list(rows)), at)))
 
     def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]:
         """Return children above row `after` of a type whose names begin with `start`, by row."""
@@ -344,7 +335,8 @@ class WorldSweep:
         """Return all worlds that have a child or a member, by row."""
         sql = (
             "SELECT parent FROM nodes WHERE parent IS NOT NULL GROUP BY parent "
-            "UNION SELECT source FROM edges WHERE type = 'contains' AND gone IS NULL"
+            "UNION SELECT source FROM edges WHERE type = 'contains' AND gone IS NULL "
+            "ORDER BY 1"
         )
         return self._session.rows(sql, ())
 
@@ -361,16 +353,21 @@ class WorldSweep:
             f"FROM edges e CROSS JOIN nodes n ON n.row = e.target WHERE e.source {IN} "
             "AND e.type = 'contains' AND e.gone IS NULL AND n.parent != e.source ORDER BY 1, 2"
         )
-        return list(map(InsideRow._make, self._session.execute(sql, (among(rows), among(rows)))))
+        return list(
+            map(
+                InsideRow._make,
+                self._session.execute(sql, (self._session.among(rows), self._session.among(rows))),
+            )
+        )
 
     def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]:
         """Return the undeleted edges of some types from nodes, by row."""
-        marks = ", ".join("?" * len(types))
+        marks = ", ".join("?" * len(types)) or "NULL"
         sql = (
             "SELECT row, source, target, valid_from, valid_to FROM edges "
             f"WHERE source {IN} AND type IN ({marks}) AND gone IS NULL ORDER BY row"
         )
-        found = self._session.execute(sql, [among(list(sources)), *types])
+        found = self._session.execute(sql, [self._session.among(list(sources)), *types])
         return list(map(CoverRow._make, found))
 
     def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
@@ -380,16 +377,19 @@ class WorldSweep:
         """
         sql = (
             f"SELECT row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
-            f"AND ({' OR '.join(['instr(metadata, ?)'] * len(said))}) ORDER BY row"
+            f"AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))}) ORDER BY row"
         )
-        values = (among(list(targets)), type_, *said)
+        values = (self._session.among(list(targets)), type_, *said)
         return self._session.rows(sql, values) if said else []
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
         """Return the sources of nodes that begin with `start`."""
-        sql = f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'source' AND text GLOB ?"
+        sql = (
+            f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'source' "
+            "AND instr(text, ?) = 1 ORDER BY node, row"
+        )
         found: dict[int, list[str]] = {}
-        for node, text in self._session.execute(sql, (among(list(rows)), f"{start}*")):
+        for node, text in self._session.execute(sql, (self._session.among(list(rows)), start)):
             found.setdefault(node, []).append(text)
         return found
 
@@ -398,9 +398,9 @@ class WorldSweep:
         sql = (
             f"SELECT n.parent, n.row, n.valid_to FROM nodes n WHERE n.parent {IN} "
             "AND n.type = 'Summary' AND EXISTS (SELECT 1 FROM notes t WHERE t.node = n.row "
-            "AND t.kind = 'source' AND t.text GLOB ?) ORDER BY n.row"
+            "AND t.kind = 'source' AND instr(t.text, ?) = 1) ORDER BY n.row"
         )
-        found = self._session.execute(sql, (among(list(worlds)), f"{start}*"))
+        found = self._session.execute(sql, (self._session.among(list(worlds)), start))
         return list(map(SummaryRow._make, found))
 
     def wholes(self, worlds: Iterable[int], start: str, now: int) -> list[WholeSummary]:
@@ -413,14 +413,15 @@ class WorldSweep:
         sql = (
             "SELECT w.value, n.row, t.text FROM carray(?1) w CROSS JOIN nodes n "
             "ON n.row = (SELECT max(row) FROM nodes WHERE parent = w.value) CROSS JOIN notes t "
-            "ON t.node = n.row AND t.kind = 'source' AND t.text GLOB ?2 "
+            "ON t.node = n.row AND t.kind = 'source' AND instr(t.text, ?2) = 1 "
             "WHERE n.type = 'Summary' AND (n.valid_to IS NULL OR n.valid_to > ?3) "
             "AND NOT EXISTS (SELECT 1 FROM history WHERE field = 'node.state' AND row = w.value "
             "AND seq > n.born) AND NOT EXISTS (SELECT 1 FROM edges WHERE source = w.value "
             "AND type = 'contains' AND gone IS NULL) "
-            "AND NOT EXISTS (SELECT 1 FROM history WHERE field = 'edge.valid_to')"
+            "AND NOT EXISTS (SELECT 1 FROM history WHERE field = 'edge.valid_to') "
+            "ORDER BY w.value, t.row"
         )
-        found = self._session.execute(sql, (among(list(worlds)), f"{start}*", now))
+        found = self._session.execute(sql, (self._session.among(list(worlds)), start, now))
         return list(map(WholeSummary._make, found))
 
     def summaries_below(self, rows: Iterable[int]) -> list[SummaryEnd]:
@@ -428,15 +429,17 @@ class WorldSweep:
         sql = (
             "SELECT n.row, n.valid_to FROM edges e CROSS JOIN nodes n ON n.row = e.target "
             f"WHERE e.source {IN} AND e.type = 'derived_from' AND e.gone IS NULL "
-            "AND n.type = 'Summary'"
+            "AND n.type = 'Summary' ORDER BY n.row"
         )
-        return list(map(SummaryEnd._make, self._session.execute(sql, (among(list(rows)),))))
+        return list(
+            map(SummaryEnd._make, self._session.execute(sql, (self._session.among(list(rows)),)))
+        )
 
     def typed(self, type_: str) -> Iterator[CauseRow]:
         """Yield every edge of a type, deleted ones too, by row."""
         sql = (
             "SELECT row, id, source, target, world, valid_from, valid_to, "
-            "iif(instr(metadata, '\"inferred\":true'), metadata, NULL), gone "
+            "CASE WHEN instr(metadata, '\"inferred\":true') > 0 THEN metadata END, gone "
             "FROM edges WHERE type = ? ORDER BY row"
         )
         return map(CauseRow._make, self._session.execute(sql, (type_,)))
@@ -444,8 +447,7 @@ class WorldSweep:
     def recalls(self, rows: Iterable[int]) -> list[RecallRow]:
         """Return age, recalls and links of nodes, by row."""
         joined, counted = "", "0, NULL"
-        made = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'recalls'"
-        if self._session.one(made, ()) is not None:
+        if self._session.need_table("recalls"):
             joined = "LEFT JOIN recalls r ON r.node = n.row"
             counted = "coalesce(r.count, 0), r.last"
         links = "SELECT count(*) FROM edges e WHERE e.{} = n.row AND e.gone IS NULL"
@@ -453,13 +455,17 @@ class WorldSweep:
             f"SELECT n.row, n.created_at, {counted}, ({links.format('source')}) + "
             f"({links.format('target')}) FROM nodes n {joined} WHERE n.row {IN} ORDER BY n.row"
         )
-        return list(map(RecallRow._make, self._session.execute(sql, (among(list(rows)),))))
+        return list(
+            map(RecallRow._make, self._session.execute(sql, (self._session.among(list(rows)),)))
+        )
 
     def add_recalls(self, rows: Iterable[tuple[int, int, int]]) -> None:
         """Add (node, how often, when last) to the counts; inside `Store.derive` alone."""
-        self._session.execute(RECALLS)
-        self._session.executemany(
-            "INSERT INTO recalls VALUES (?, ?, ?) ON CONFLICT (node) DO UPDATE SET "
-            "count = count + excluded.count, last = max(last, excluded.last)",
+        self._session.need_table("recalls", is_written=True)
+        self._session.insert(
+            "recalls",
+            ("node", "count", "last"),
             rows,
+            "(node) DO UPDATE SET count = recalls.count + excluded.count, last = CASE WHEN "
+            "recalls.last > excluded.last THEN recalls.last ELSE excluded.last END",
         )

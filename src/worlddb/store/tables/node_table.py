@@ -1,23 +1,16 @@
-"""Node table: nodes, their notes and their words.
-
-NodeTable  nodes and their notes (aliases, sources, metadata), read as of any commit
-TextIndex  the words of every node (FTS5); words come analysed, and are never FTS5 syntax
-"""
+"""Node table: nodes and their notes (aliases, sources, metadata), read as of any commit."""
 
 from __future__ import annotations
 
 import json
 import struct
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from types import NoneType
 from typing import Any, NamedTuple
 
-import apsw
-
 from worlddb.errors import CorruptionError
-from worlddb.language.text_tokens import indexed, indexed_content
+from worlddb.language.text_tokens import indexed
 from worlddb.model.address import (
     ERASED,
     ROOT_ID,
@@ -34,52 +27,41 @@ from worlddb.store.rows import (
     ROOT_ROW,
     AliasRow,
     BodyRow,
+    HistoryRow,
     NewNode,
-    NewText,
     NodePlace,
     NoteRow,
     StateChange,
-    TextHit,
     World,
 )
-from worlddb.store.sqlite.database_file import (
-    FOREVER,
-    IN,
-    WAY_OUT,
-    JournalTable,
-    SqlSession,
-    among,
-)
+from worlddb.store.tables.sql_session import FOREVER, IN, WAY_OUT, JournalTable, SqlSession
 
 _COLUMNS = f"""
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
            n.valid_from, n.valid_to, n.born, b.time, b.actor, n.blind
     FROM nodes n LEFT JOIN nodes p ON p.row = n.parent LEFT JOIN commits b ON b.seq = n.born
-    WHERE n.row {IN}
+    WHERE n.row {IN} ORDER BY n.row
 """
 _WORLD = (
     "SELECT row, id, state, type, name, content, created_at, parent, blind FROM nodes WHERE row "
 )
 _BODY = "SELECT row, id, type, parent, name, content, valid_from, valid_to FROM nodes "
 _ALIKE = """
-    SELECT k.value, n.row FROM carray(?1) k CROSS JOIN nodes n
-    WHERE n.row IN (
+    SELECT k.value, n.row FROM carray(?1) k CROSS JOIN nodes n ON n.row IN (
         SELECT row FROM nodes WHERE content_key = k.value
         ORDER BY created_at DESC, row DESC LIMIT ?2
-    ) AND (n.valid_to IS NULL OR n.valid_to > ?3)
+    ) WHERE (n.valid_to IS NULL OR n.valid_to > ?3)
     ORDER BY n.created_at DESC, n.row DESC
 """
 _KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The same in every store, but for its state."""
 FILE_AGAIN = (
-    "INSERT OR IGNORE INTO lookups_moved SELECT ?1 WHERE EXISTS (SELECT 1 FROM lookups_reached "
-    "WHERE number = 0)"
+    "INSERT INTO lookups_moved SELECT ?1 WHERE EXISTS (SELECT 1 FROM lookups_reached "
+    "WHERE number = 0) ON CONFLICT DO NOTHING"
 )
 """A moved or erased node is put into the lookup index again, once there is such an index."""
 
-COUNTED_MAX = 2_000
-"""More nodes with a word than this are estimated: counting them all takes as long as a search."""
 DAMAGE = (ValueError, TypeError, AttributeError, OverflowError, struct.error, CorruptionError)
 """What reading a damaged row raises. One flipped bit turns a number into a text or into nothing."""
 _BODY_TYPES = frozenset(
@@ -158,7 +140,7 @@ class NodeTable:
         if len(idents) == 1:
             found = self._session.execute(sql + "= ?", (short_key(idents[0]),))
         else:
-            keys = apsw.carray(array("q", map(short_key, idents)))
+            keys = self._session.among(list(map(short_key, idents)))
             found = self._session.execute(sql + IN, (keys,))
         # The root has no parent; its outgoing edges are interior to itself.
         return {
@@ -175,7 +157,9 @@ class NodeTable:
         if not wanted:
             return {}
         try:
-            found: list[Any] = self._session.execute(_COLUMNS, (among(wanted),)).fetchall()
+            found: list[Any] = self._session.execute(
+                _COLUMNS, (self._session.among(wanted),)
+            ).fetchall()
             if self._session.verifies:
                 refuse_changed(found)
             if known is not None or ROOT_ROW in wanted:
@@ -245,7 +229,7 @@ class NodeTable:
         past = self._journal.past(("node.valid_to", "node.parent"), wanted, known)
         found = session.execute(
             f"{_BODY} WHERE row {IN} AND born <= ? ORDER BY row",
-            (among(wanted), FOREVER if known is None else known),
+            (self._session.among(wanted), FOREVER if known is None else known),
         )
         bodies = []
         # No generator: an interrupt that comes while one is closed would be lost.
@@ -279,7 +263,9 @@ class NodeTable:
         if len(wanted) == 1:
             found = self._session.execute(_WORLD + "= ?", wanted)
         else:
-            found = self._session.execute(_WORLD + IN, (among(wanted),))
+            found = self._session.execute(
+                f"{_WORLD}{IN} ORDER BY row", (self._session.among(wanted),)
+            )
         worlds = {values[0]: World._make(values) for values in found}
         if ROOT_ROW in worlds:
             state = self._journal.root_state(None)
@@ -293,25 +279,28 @@ class NodeTable:
         self._session.need_index("nodes_parent")
         sql = "SELECT row FROM nodes WHERE parent = ? AND row > ? ORDER BY row LIMIT ?"
         if known is None:
-            return self._session.rows(sql, (row, after, -1 if limit is None else limit))
-        rows = set(self._session.rows(sql, (row, after, -1)))
+            return self._session.rows(sql, (row, after, FOREVER if limit is None else limit))
+        rows = set(self._session.rows(sql, (row, after, FOREVER)))
         # Those that were moved away since; those that were moved here since fall to parents().
         moved = "SELECT row FROM history WHERE field = 'node.parent' AND was = ? AND row > ?"
-        rows.update(self._session.rows(moved, (row, after)))
+        rows.update(self._session.rows(moved, (self._session.former(row), after)))
         then = self.parents(rows, known)
         return sorted(child for child in rows if then.get(child) == row)[:limit]
 
     def children_of(self, rows: Iterable[int]) -> list[int]:
         """Return the rows that live in any of some worlds now, in no order."""
-        return self._session.rows(f"SELECT row FROM nodes WHERE parent {IN}", (among(list(rows)),))
+        return self._session.rows(
+            f"SELECT row FROM nodes WHERE parent {IN} ORDER BY parent, row",
+            (self._session.among(list(rows)),),
+        )
 
     def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]:
         """Return the parent row of each row, None for the root; without rows born after `known`."""
         wanted = list(rows)
         if not wanted:
             return {}
-        sql = f"SELECT row, parent, born FROM nodes WHERE row {IN}"
-        found = self._session.execute(sql, (among(wanted),))
+        sql = f"SELECT row, parent, born FROM nodes WHERE row {IN} ORDER BY row"
+        found = self._session.execute(sql, (self._session.among(wanted),))
         parents = {row: parent for row, parent, born in found if known is None or born <= known}
         for (_, row), was in self._journal.past(("node.parent",), wanted, known).items():
             if row in parents:
@@ -323,8 +312,15 @@ class NodeTable:
         wanted = list(rows)
         if not wanted:
             return set()
-        sql = f"SELECT row FROM history WHERE field = 'node.valid_to' AND row {IN} AND seq <= ?"
-        return set(self._session.rows(sql, (among(wanted), FOREVER if known is None else known)))
+        sql = (
+            f"SELECT row FROM history WHERE field = 'node.valid_to' AND row {IN} AND seq <= ? "
+            "ORDER BY row"
+        )
+        return set(
+            self._session.rows(
+                sql, (self._session.among(wanted), FOREVER if known is None else known)
+            )
+        )
 
     # -- names and notes ---------------------------------------------------------------------------
 
@@ -334,7 +330,7 @@ class NodeTable:
         # Ended ones count among the `most`: a text that is retired and said again stays cheap.
         wanted = list(dict.fromkeys(keys))
         found: dict[int, list[int]] = {key: [] for key in wanted}
-        for key, row in self._session.execute(_ALIKE, (among(wanted), most, now)):
+        for key, row in self._session.execute(_ALIKE, (self._session.among(wanted), most, now)):
             found[key].append(row)
         return [row for rows in found.values() for row in rows]
 
@@ -342,27 +338,29 @@ class NodeTable:
         """Return the last `most` nodes with one of these content keys and this time of creation."""
         self._session.need_index("nodes_content")
         sql = f"{_BODY} WHERE content_key {IN} AND created_at = ? ORDER BY row DESC LIMIT ?"
-        found = self._session.execute(sql, (among(list(keys)), created_at, most))
+        found = self._session.execute(sql, (self._session.among(list(keys)), created_at, most))
         return list(map(BodyRow._make, found))
 
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows with exactly these names, name by name and by row."""
-        texts = TextIndex(self._session)
+        texts = self._session.texts()
         rows: list[int] = []
         for name in names:
             words = indexed(name)
             # Where the text index has words for it, it finds the few that may have that name.
             if words:
-                sql = f"SELECT row FROM nodes WHERE name = ? AND row {IN}"
-                rows += self._session.rows(sql, (name, among(texts.named(words))))
+                sql = f"SELECT row FROM nodes WHERE name = ? AND row {IN} ORDER BY row"
+                rows += self._session.rows(sql, (name, self._session.among(texts.named(words))))
             else:
-                rows += self._session.rows("SELECT row FROM nodes WHERE name = ?", (name,))
+                rows += self._session.rows(
+                    "SELECT row FROM nodes WHERE name = ? ORDER BY row", (name,)
+                )
         return rows
 
     def _notes(self, rows: list[int], known: int | None) -> dict[int, Notes]:
         sql = f"SELECT node, kind, text, born FROM notes WHERE node {IN} ORDER BY row"
         found: dict[int, Notes] = {}
-        for node, kind, text, born in self._session.execute(sql, (among(rows),)):
+        for node, kind, text, born in self._session.execute(sql, (self._session.among(rows),)):
             if text and (known is None or born <= known):  # Without text it was erased.
                 found.setdefault(node, {}).setdefault(kind, []).append(text)
         return found
@@ -372,33 +370,32 @@ class NodeTable:
         wanted = list(rows)
         if not wanted:
             return []
-        sql = f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'alias' AND born <= ?"
-        values = (among(wanted), FOREVER if known is None else known)
+        sql = (
+            f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'alias' AND born <= ? "
+            "ORDER BY node, row"
+        )
+        values = (self._session.among(wanted), FOREVER if known is None else known)
         return list(map(AliasRow._make, self._session.execute(sql, values)))
 
     def rows_aliased(self, name: str) -> list[int]:
         """Return the rows that have this alias; the case of ASCII letters does not matter."""
-        sql = "SELECT node FROM notes WHERE kind = 'alias' AND text = ? COLLATE NOCASE"
+        sql = "SELECT node FROM notes WHERE kind = 'alias' AND text = ? COLLATE NOCASE ORDER BY row"
         return self._session.rows(sql, (name,))
 
     def aliases_after(self, note: int) -> list[AliasRow]:
         """Return the aliases among the notes above row `note`."""
-        sql = "SELECT node, text FROM notes WHERE row > ? AND kind = 'alias'"
+        sql = "SELECT node, text FROM notes WHERE row > ? AND kind = 'alias' ORDER BY row"
         return list(map(AliasRow._make, self._session.execute(sql, (note,))))
 
     # -- writes ------------------------------------------------------------------------------------
 
     def insert_nodes(self, rows: Iterable[NewNode]) -> None:
         """Insert nodes; their texts come by `insert_texts`."""
-        self._session.executemany(
-            "INSERT INTO nodes (row, key, id, type, name, content, created_at, parent, valid_from, "
-            "valid_to, born, blind, content_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
+        self._session.insert("nodes", NewNode._fields, rows)
 
     def insert_notes(self, rows: Iterable[NoteRow]) -> None:
         """Insert aliases, sources and metadata."""
-        self._session.executemany("INSERT INTO notes VALUES (?, ?, ?, ?, ?)", rows)
+        self._session.insert("notes", NoteRow._fields, rows)
 
     def has_note(self, node: int, kind: str, text: str) -> bool:
         """Return whether a node has this note."""
@@ -428,7 +425,7 @@ class NodeTable:
         session.execute("UPDATE edges SET world = ? WHERE source = ?", (parent, row))
         session.execute(FILE_AGAIN, (row,))
         session.reached = None
-        sql = "SELECT id FROM edges WHERE source = ? AND gone IS NULL"
+        sql = "SELECT id FROM edges WHERE source = ? AND gone IS NULL ORDER BY row"
         return [ident for (ident,) in session.execute(sql, (row,))]
 
     def set_states(self, rows: Sequence[StateChange]) -> None:
@@ -436,11 +433,14 @@ class NodeTable:
         inner = [row for row in rows if row[0] != ROOT_ROW]
         if not inner:
             return
-        self._session.executemany(
-            "INSERT OR IGNORE INTO history VALUES ('node.state', ?, ?, ?)",
-            [(row, self._session.seq, before) for row, before, _ in inner],
+        session = self._session
+        session.insert(
+            "history",
+            HistoryRow._fields,
+            [("node.state", row, session.seq, session.former(before)) for row, before, _ in inner],
+            "DO NOTHING",
         )
-        self._session.executemany(
+        session.executemany(
             "UPDATE nodes SET state = ? WHERE row = ?", [(state, row) for row, _, state in inner]
         )
 
@@ -478,16 +478,16 @@ def refuse_changed(found: Iterable[Any]) -> None:
 def first_damage(session: SqlSession, rows: list[int], error: Exception) -> CorruptionError:
     """Return the error for nodes of which a field cannot be read, naming the first of them."""
     sql = (
-        "SELECT n.id, n.valid_from, n.valid_to, cast(n.type || n.name || n.content || "
-        "coalesce((SELECT group_concat(text) FROM notes WHERE node = n.row), '') AS BLOB) "
-        f"FROM nodes n WHERE n.row {IN} ORDER BY n.row"
+        "SELECT n.valid_from, n.valid_to, n.type, n.name, n.content, t.text FROM nodes n "
+        "LEFT JOIN notes t ON t.node = n.row WHERE n.row = ?"
     )
-    for ident, valid_from, valid_to, texts in session.execute(sql, (among(rows),)):
+    for row in sorted(rows):
         try:
-            texts.decode()
-            from_micros(valid_from)
-            from_micros(valid_from if valid_to is None else valid_to)
+            for valid_from, valid_to, *_ in session.execute(sql, (row,)):
+                from_micros(valid_from)
+                from_micros(valid_from if valid_to is None else valid_to)
         except DAMAGE as damage:
+            ident = session.execute("SELECT id FROM nodes WHERE row = ?", (row,)).get
             return _damaged(ident, f"cannot be read ({damage})")
     if isinstance(error, CorruptionError):
         return error
@@ -500,79 +500,3 @@ def _damaged(ident: Any, what: str) -> CorruptionError:
         f"node {name} {what}: the file was damaged or changed by another program; "
         f"{WAY_OUT}, or open the store with verify_reads=False to see what is there"
     )
-
-
-class TextIndex:
-    """The words of every node, as one session sees them."""
-
-    def __init__(self, session: SqlSession) -> None:
-        self._session = session
-
-    def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
-        """Return about how many of all `nodes` have each word; exact while there are few.
-
-        Counting a common word would take longer than the search. So only the first that have it
-        are counted, and how far down the store those reach says how many there are in all.
-        """
-        sql = (
-            "SELECT count(*), max(rowid) FROM (SELECT rowid FROM texts WHERE texts MATCH ? LIMIT ?)"
-        )
-        found = {}
-        for word in words:
-            count, last = next(self._session.execute(sql, (f'"{word}"', COUNTED_MAX)))
-            found[word] = count if count < COUNTED_MAX else max(count, count * nodes // last)
-        return found
-
-    def match(self, words: Sequence[str], most: int) -> list[TextHit]:
-        """Return the nodes that have any of the words, best first."""
-        return self._ranked(" OR ".join(map(_quoted, words)), most)
-
-    def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]:
-        """Return the nodes that have all words, or have them as a phrase, best first."""
-        return self._ranked(_quoted(" ".join(words)) if phrase else _all_of(words), most)
-
-    def _ranked(self, expression: str, most: int) -> list[TextHit]:
-        sql = "SELECT rowid, -rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?"
-        return list(map(TextHit._make, self._session.execute(sql, (expression, most))))
-
-    def latest(self, words: Sequence[str], most: int) -> list[int]:
-        """Return the newest nodes that have all words, newest first."""
-        sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid DESC LIMIT ?"
-        return self._session.rows(sql, (_all_of(words), most))
-
-    def named(self, words: str) -> list[int]:
-        """Return the nodes whose name has the words as a phrase, by row."""
-        sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid"
-        return self._session.rows(sql, (f"name : {_quoted(words)}",))
-
-    def average_length(self) -> float:
-        """Return how many words a node has on average."""
-        body = self._session.execute("SELECT block FROM texts_data WHERE id = 1").get
-        nodes, *columns = _varints(body if isinstance(body, bytes) else b"")
-        return sum(columns) / nodes if nodes else 0.0
-
-    def insert(self, rows: Iterable[NewText]) -> None:
-        """Index new nodes."""
-        words = ((row, indexed(name), indexed_content(content)) for row, name, content in rows)
-        self._session.executemany(
-            "INSERT INTO texts (rowid, name, content) VALUES (?, ?, ?)", words
-        )
-
-
-def _quoted(words: str) -> str:
-    return f'"{words}"'
-
-
-def _all_of(words: Iterable[str]) -> str:
-    return " AND ".join(map(_quoted, words))
-
-
-def _varints(body: bytes) -> list[int]:
-    """Return the numbers of FTS5's record of totals: nodes, then words per column."""
-    numbers, value = [], 0
-    for byte in body:
-        value = value << 7 | byte & 0x7F
-        if byte < 0x80:
-            numbers.append(value)
-            value = 0
-    return numbers or [0]

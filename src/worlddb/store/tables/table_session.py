@@ -1,4 +1,4 @@
-"""SQLite sessions: one snapshot to read, one transaction to write, put together from tables.
+"""Table sessions: one snapshot to read, one transaction to write, put together from tables.
 
 Each call of the store's interface is the method of one table; the two classes say of which.
 """
@@ -9,26 +9,23 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from functools import cached_property
 
-import apsw
-
 from worlddb.model.inputs import commit_time
+from worlddb.store.reader_groups import WholeTables
 from worlddb.store.rows import CommitRow, NewText
-from worlddb.store.sqlite.bulk_load import BulkLoad
-from worlddb.store.sqlite.database_file import JournalTable, SessionContext, SqlSession
-from worlddb.store.sqlite.derived_tables import (
+from worlddb.store.tables.derived_tables import (
     EmbeddingTables,
     LookupTable,
     PageCache,
     SetPagesTable,
     SetPagesWriter,
 )
-from worlddb.store.sqlite.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
-from worlddb.store.sqlite.node_table import NodeTable, TextIndex
-from worlddb.store.sqlite.table_audit import TableScan
-from worlddb.store.sqlite.text_erasure import TextErasure
+from worlddb.store.tables.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
+from worlddb.store.tables.node_table import NodeTable
+from worlddb.store.tables.sql_session import JournalTable, SqlSession, TextTable
+from worlddb.store.tables.text_erasure import TextErasure
 
 
-class SqliteReader:
+class TableReader:
     """One snapshot of the database."""
 
     def __init__(self, session: SqlSession, *, is_uncommitted: bool = False) -> None:
@@ -70,9 +67,9 @@ class SqliteReader:
         self.waiting = pages.waiting
 
     @cached_property
-    def texts(self) -> TextIndex:
+    def texts(self) -> TextTable:
         """The full-text index."""
-        return TextIndex(self.session)
+        return self.session.texts()
 
     @cached_property
     def lookups(self) -> LookupTable:
@@ -95,21 +92,20 @@ class SqliteReader:
         return WorldSweep(self.session)
 
     @cached_property
-    def scan(self) -> TableScan:
+    def scan(self) -> WholeTables:
         """Whole tables."""
-        return TableScan(self.session)
+        return self.session.scan()
 
 
-class SqliteWriter(SqliteReader):
+class TableWriter(TableReader):
     """The write transaction; `seq` and `time` are those of the commit it will become.
 
     A store has one, for one transaction after the other: to make it costs more than to begin it.
     """
 
-    def __init__(self, con: apsw.Connection, context: SessionContext, cache: PageCache) -> None:
-        session = SqlSession(con, context)
+    def __init__(self, session: SqlSession, cache: PageCache) -> None:
         super().__init__(session)
-        self.random_bytes = context.random_bytes
+        self.random_bytes = session.context.random_bytes
         self.seq = 0
         self.time = 0
         self._cache = cache
@@ -178,7 +174,7 @@ class SqliteWriter(SqliteReader):
     def defer_indexes(self) -> None:
         """Say that a bulk load follows: the store may put indexes off until `build_indexes`."""
         if not self.is_deferred:
-            self.session.deferred = BulkLoad(self.session, self.head())
+            self.session.deferred = self.session.bulk_load(self.head())
 
     def insert_texts(self, rows: Iterable[NewText]) -> None:
         """Index the texts of new nodes; a bulk load keeps them until its end."""

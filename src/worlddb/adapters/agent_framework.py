@@ -1,0 +1,107 @@
+"""Microsoft Agent Framework: a context provider on a memory, and a history provider.
+
+    agent = Agent(client, context_providers=[WorldContextProvider(memory, user_id="ada")])
+
+Before a run the provider adds what is remembered about the question; after it, it remembers what
+was said. Where it writes and where it looks may be different scopes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_framework import ContextProvider, HistoryProvider, Message
+
+from worlddb.adapters.item_log import Given, ItemLog, held_store
+
+ACTOR = "agent-framework"
+ROLES = ("user", "assistant")  # What others say, such as tools, is no memory.
+
+
+class WorldContextProvider(ContextProvider):
+    """Memories of a scope before a run; what was said is remembered after it.
+
+    `memory` is a `Memory` or a `Client`; `scope` is where memories are written. `search` is where
+    they are looked for, by default the same; it never inherits ids from `scope`.
+    """
+
+    def __init__(
+        self,
+        memory: Any,
+        *,
+        source_id: str = "worlddb",
+        max_tokens: int = 1_000,
+        search: Mapping[str, Any] | None = None,
+        store: bool = True,
+        **scope: Any,
+    ) -> None:
+        super().__init__(source_id)
+        self._memory, self._scope, self._store = memory, scope, store
+        self._search = dict(scope if search is None else search)
+        self._max_tokens = max_tokens
+
+    async def before_run(
+        self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]
+    ) -> None:
+        """Add what is remembered about the last message as a message of the user."""
+        asked = [one.text for one in context.input_messages if one.role == "user" and one.text]
+        found = await asyncio.to_thread(
+            lambda: self._memory.context(
+                asked[-1] if asked else None, max_tokens=self._max_tokens, **self._search
+            )
+        )
+        if found.text:
+            context.extend_messages(self, [Message("user", [found.text])])
+
+    async def after_run(
+        self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]
+    ) -> None:
+        """Remember what the user and the agent said; what is known already is not written again."""
+        response = context.response
+        said = [*context.input_messages, *(response.messages if response is not None else ())]
+        chat = [
+            {"role": one.role, "content": one.text}
+            | ({"id": one.message_id} if one.message_id else {})
+            for one in said
+            if one.role in ROLES and one.text and one.text.strip()
+        ]
+        if self._store and chat:
+            await asyncio.to_thread(lambda: self._memory.write(messages=chat, **self._scope))
+
+
+class WorldHistoryProvider(HistoryProvider):
+    """The messages of each session; `store` is a path, an open `WorldDB` or a `Memory`."""
+
+    def __init__(self, store: Given, *, source_id: str = "worlddb-history", **options: Any) -> None:
+        super().__init__(source_id, **options)
+        self._held = held_store(store)
+
+    async def get_messages(
+        self, session_id: str | None, *, state: dict[str, Any] | None = None, **_: Any
+    ) -> list[Message]:
+        """Return the messages of a session, in order."""
+        texts = await asyncio.to_thread(self._log(session_id).read)
+        return [Message.from_dict(json.loads(text)) for text in texts]
+
+    async def save_messages(
+        self,
+        session_id: str | None,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Add messages to a session as one commit; one whose id is there is left out."""
+        texts = [json.dumps(one.to_dict(), ensure_ascii=False, default=str) for one in messages]
+        keys = [one.message_id for one in messages]
+        await asyncio.to_thread(self._log(session_id).append, texts, keys=keys)
+
+    def close(self) -> None:
+        """Close the store, unless it was given open."""
+        self._held.close()
+
+    def _log(self, session_id: str | None) -> ItemLog:
+        return ItemLog(self._held.db, (ACTOR, self.source_id, session_id or ""), actor=ACTOR)

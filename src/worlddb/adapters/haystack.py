@@ -1,0 +1,223 @@
+"""Haystack: a document store on versioned files, and a retriever on our own recall.
+
+    store = WorldDocumentStore("memory.db")
+    pipeline.add_component("retriever", WorldRetriever(store))
+
+A document is a file: its content is the text, everything else the metadata. Each call that changes
+something is a commit, and every earlier version can be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from haystack import Document, component, default_from_dict, default_to_dict
+from haystack.document_stores.errors import DuplicateDocumentError
+from haystack.document_stores.types import DuplicatePolicy
+from haystack.errors import FilterError
+from haystack.utils.filters import document_matches_filter
+
+from worlddb.adapters.item_log import Given, folder_name, held_store
+from worlddb.adapters.kept_vectors import packed, ranked, unpacked
+from worlddb.files.file_values import FileText
+from worlddb.model.address import Id
+
+ACTOR = "haystack"
+RECALLED_MAX = 1_000  # As many hits as a recall returns at most.
+VECTOR, ORDER = "embedding", "order"
+
+
+class WorldDocumentStore:
+    """Documents in a collection; `store` is a path, an open `WorldDB` or a `Memory`."""
+
+    def __init__(self, store: Given = ":memory:", collection: str = "documents") -> None:
+        self._held = held_store(store)
+        self._files = self._held.db.files(actor=ACTOR)
+        self._collection = collection
+        self._folder = "/" + "/".join(map(folder_name, (ACTOR, collection)))
+
+    def close(self) -> None:
+        """Close the store, unless it was given open."""
+        self._held.close()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the store as data: its path and its collection."""
+        path = str(self._held.db.path)
+        return dict(default_to_dict(self, store=path, collection=self._collection))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> WorldDocumentStore:
+        """Open the store that `to_dict` tells."""
+        made: WorldDocumentStore = default_from_dict(cls, data)
+        return made
+
+    def count_documents(self) -> int:
+        """Return how many documents there are."""
+        return len(self._all())
+
+    def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
+        """Return the documents that a filter is true of; without one, all."""
+        found = [_document(file) for file in self._all()]
+        return [one for one in found if _passes(one, filters)]
+
+    def write_documents(
+        self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
+    ) -> int:
+        """Write documents as one commit; return how many were written."""
+        given = documents if isinstance(documents, list) else [None]
+        if not all(isinstance(one, Document) for one in given):
+            raise ValueError("documents: give a list of Document")
+        written, now = 0, time.time_ns()
+        with self._files.changes() as changes:
+            for number, one in enumerate(documents):
+                path = self._path(one.id)
+                there = changes.find(path)
+                if there is not None and policy != DuplicatePolicy.OVERWRITE:
+                    if policy == DuplicatePolicy.SKIP:
+                        continue
+                    raise DuplicateDocumentError(f"there is a document {one.id} already")
+                order = [now, number] if there is None else there.metadata[ORDER]
+                metadata = _metadata(one) | {ORDER: order}
+                changes.write(path, one.content or "", metadata=metadata)
+                written += 1
+        return written
+
+    def delete_documents(self, document_ids: list[str]) -> None:
+        """End documents by their ids; unknown ids do nothing."""
+        with self._files.changes() as changes:
+            for path in map(self._path, document_ids):
+                if changes.find(path) is not None:
+                    changes.delete(path)
+
+    def delete_all_documents(self) -> None:
+        """End all documents of the collection."""
+        self.delete_documents([one.metadata["id"] for one in self._all()])
+
+    def delete_by_filter(self, filters: dict[str, Any]) -> int:
+        """End the documents that a filter is true of; return how many."""
+        found = self.filter_documents(filters)
+        self.delete_documents([one.id for one in found])
+        return len(found)
+
+    def update_by_filter(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
+        """Change the metadata of the documents that a filter is true of; return how many."""
+        found = self.filter_documents(filters)
+        made = [replace(one, meta={**one.meta, **meta}) for one in found]
+        return self.write_documents(made, DuplicatePolicy.OVERWRITE)
+
+    def count_documents_by_filter(self, filters: dict[str, Any]) -> int:
+        """Return how many documents a filter is true of."""
+        return len(self.filter_documents(filters))
+
+    async def count_documents_async(self) -> int:
+        """Return how many documents there are."""
+        return await asyncio.to_thread(self.count_documents)
+
+    async def filter_documents_async(self, filters: dict[str, Any] | None = None) -> list[Document]:
+        """Return the documents that a filter is true of; without one, all."""
+        return await asyncio.to_thread(self.filter_documents, filters)
+
+    async def write_documents_async(
+        self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
+    ) -> int:
+        """Write documents as one commit; return how many were written."""
+        return await asyncio.to_thread(self.write_documents, documents, policy)
+
+    async def delete_documents_async(self, document_ids: list[str]) -> None:
+        """End documents by their ids; unknown ids do nothing."""
+        await asyncio.to_thread(self.delete_documents, document_ids)
+
+    def recall(
+        self, query: str, *, filters: dict[str, Any] | None = None, top_k: int = 10
+    ) -> list[Document]:
+        """Return the documents that answer a query best, by our own recall."""
+        with self._files.tree() as tree:
+            place = tree.find(self._folder)
+        if place is None or not query.strip():
+            return []
+        files = {one.version: one for one in self._all()}
+        hits = self._held.db.recall(query, scope=Id(place.body.id), k=RECALLED_MAX).hits
+        found = [_document(files[hit.node.id], hit.score) for hit in hits if hit.node.id in files]
+        return [one for one in found if _passes(one, filters)][:top_k]
+
+    def embedding_retrieval(
+        self,
+        query_embedding: list[float],
+        *,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+    ) -> list[Document]:
+        """Return the documents whose embeddings are nearest to one, by cosine."""
+        files: dict[bytes, FileText] = {one.version: one for one in self._all()}
+        held = {key: unpacked(one.metadata.get(VECTOR, ())) for key, one in files.items()}
+        found = [_document(files[key], score) for key, score in ranked(query_embedding, held)]
+        return [one for one in found if _passes(one, filters)][:top_k]
+
+    def _all(self) -> list[FileText]:
+        """Return the documents' files in the order in which they came."""
+        return sorted(self._files.read_all(self._folder), key=lambda one: one.metadata[ORDER])
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{folder_name(name)}"
+
+
+@component
+class WorldRetriever:
+    """Documents from the recall of a `WorldDocumentStore`."""
+
+    def __init__(
+        self,
+        document_store: WorldDocumentStore,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+    ) -> None:
+        self.document_store, self.filters, self.top_k = document_store, filters, top_k
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
+    ) -> dict[str, Any]:
+        """Return the documents that answer a query best."""
+        found = self.document_store.recall(
+            query, filters=filters or self.filters, top_k=top_k or self.top_k
+        )
+        return {"documents": found}
+
+
+def _metadata(document: Document) -> dict[str, Any]:
+    """Return what a document is beside its text; an embedding is kept if it is short enough."""
+    data = document.to_dict(flatten=False)
+    data.pop("content")
+    data.pop("score")
+    data[VECTOR] = (
+        packed([document.embedding], exact=True) if document.embedding is not None else []
+    )
+    data["has_content"] = document.content is not None
+    return {key: value for key, value in data.items() if value is not None}
+
+
+def _document(file: FileText, score: float | None = None) -> Document:
+    data: dict[str, Any] = dict(file.metadata)
+    vectors = unpacked(data.pop(VECTOR, ()))
+    has_content = data.pop("has_content", True)
+    del data[ORDER]
+    return Document.from_dict(
+        {
+            **data,
+            "content": file.text if has_content else None,
+            VECTOR: list(vectors[0]) if vectors else None,
+            "score": score,
+        }
+    )
+
+
+def _passes(document: Document, filters: Mapping[str, Any] | None) -> bool:
+    if not filters:
+        return True
+    if "operator" not in filters and "conditions" not in filters:
+        raise FilterError("filters: give field, operator and value, or operator and conditions")
+    return bool(document_matches_filter(dict(filters), document))

@@ -1,0 +1,143 @@
+"""Governed memory: what `Memory` can prove, and how long it keeps what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from worlddb.errors import RejectedError
+from worlddb.memory.scope_view import CallerScopes
+from worlddb.model.address import Id
+from worlddb.model.records import ScopeIds
+from worlddb.world_db import WorldDB
+
+if TYPE_CHECKING:
+    from worlddb.memory.recall_receipt import Verification
+    from worlddb.memory.retention_policy import (
+        RetentionKeeper,
+        RetentionPolicies,
+        RetentionPolicy,
+        RetentionReport,
+    )
+    from worlddb.memory.scope_export import ScopeExport
+    from worlddb.model.history_proof import HistoryProof
+
+
+class GovernedMemory:
+    """The calls of `Memory` on receipts, proofs and retention."""
+
+    db: WorldDB
+    _scopes: CallerScopes
+    _actor: str
+
+    def verify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        public_key: bytes | str | None = None,
+        again: bool = True,
+    ) -> Verification:
+        """Check the signature of a recall's receipt, ask its question again as of then, compare.
+
+        `public_key` is the key that must have signed it, as 32 bytes or 64 hex digits; by default
+        the key of this store. With `again=False` only the signature is checked.
+
+        Raises:
+            FormatError: it is no receipt.
+            InvalidInputError: the receipt has no question to ask again, or the key is no key.
+            RejectedError: its scope is outside the bounds of this memory.
+            StorageError: the key of the store cannot be read.
+        """
+        from worlddb.memory.recall_receipt import verified
+
+        return verified(self.db, self._scopes, receipt, public_key, again)
+
+    def prove_history(self, since: int = 0) -> HistoryProof:
+        """Return a proof that nothing was rewritten up to commit `since`.
+
+        `worlddb.verify_history` checks it, with the log heads that you kept.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such commit.
+            RejectedError: this memory is bound; the journal is about the whole store.
+        """
+        self._refuse_bound("a proof")
+        return self.db.prove_history(since)
+
+    def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport:
+        """Return everything that is remembered in one scope, retired or not, to be handed over.
+
+        With `receipt` it has a signed receipt of what was exported. To remove it, see `erase`.
+
+        Raises:
+            InvalidInputError: not exactly one scope is named.
+            NotFoundError: there is no such scope.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError: the key for receipts cannot be made or read.
+        """
+        from worlddb.memory.reads import MemoryReader
+        from worlddb.memory.scope_export import export_scope
+
+        return export_scope(MemoryReader(db=self.db, scopes=self._scopes), scope, receipt)
+
+    def retention(self) -> RetentionPolicies:
+        """Return the retention policies of all scopes that have one.
+
+        Raises:
+            RejectedError: this memory is bound; policies are for administrators.
+        """
+        return self._retention().policies()
+
+    def set_retention(
+        self,
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> RetentionPolicy:
+        """Change how long the memories that live in one scope are kept, as a commit.
+
+        `keep_days` after a memory was written (0: for ever) it is due, unless it is pinned; `then`
+        it is retired, or erased for good. With `hold="on"` nothing of the scope is erased, by a
+        policy or by a call, until `hold="off"`. What is left out stays as it was.
+
+        Raises:
+            InvalidInputError: not exactly one scope, or an argument is wrong.
+            NotFoundError: there is no such scope.
+            RejectedError: this memory is bound; policies are for administrators.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._retention().change(keep_days, then, hold, scope)
+
+    def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport:
+        """Retire or erase what is due by the policies, of all scopes or of those that are named.
+
+        With `dry_run`, say what is due and change nothing. The commits have the actor `retention`.
+
+        Raises:
+            InvalidInputError: a scope is badly named.
+            RejectedError: this memory is bound; policies are for administrators.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._retention().apply(dry_run, scope)
+
+    def refuse_held(self, ids: Sequence[Id]) -> None:
+        """Refuse nodes of a scope under legal hold, before `db.erase` erases them.
+
+        Raises:
+            RejectedError: one of them is in such a scope.
+        """
+        self._retention().refuse_held(ids)
+
+    def _retention(self) -> RetentionKeeper:
+        from worlddb.memory.retention_policy import RetentionKeeper
+
+        self._refuse_bound("a retention policy")
+        return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self._actor)
+
+    def _refuse_bound(self, what: str) -> None:
+        if self._scopes.bounds:
+            raise RejectedError(f"{what} is about the whole store; a bound caller may not ask")

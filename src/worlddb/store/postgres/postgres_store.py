@@ -1,0 +1,417 @@
+"""PostgresStore: one tenant of a database that other programs may use at the same time.
+
+Reads take a connection from a pool and see one snapshot (REPEATABLE READ READ ONLY). A write locks
+the tenant's row of `heads` until it commits; so one tenant has one writer at a time, in whichever
+process, and tenants never wait for each other. All settings are those of a transaction (`SET
+LOCAL`), so a pooler that hands out connections by transaction does no harm. Everything that starts
+a transaction is sent at once and tried again on a new connection while nothing has been done yet.
+
+Held worlds and caches look at the journal's head at the beginning of each read. So what another
+server has written is seen by the next read, without notifications, which would make all commits of
+a cluster wait for each other.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import psycopg
+from psycopg import errors
+
+from worlddb.errors import (
+    ConflictError,
+    CorruptionError,
+    InvalidInputError,
+    StorageError,
+    WorldDBError,
+)
+from worlddb.store.postgres.server_schema import (
+    MIGRATIONS,
+    READER,
+    WRITER,
+    format_of_server,
+    migrate_server,
+)
+from worlddb.store.postgres.server_session import ServerSession
+from worlddb.store.postgres.sql_dialect import teach_types
+from worlddb.store.rows import NewText
+from worlddb.store.sqlite.gate import Gate, function_of, has_returned
+from worlddb.store.tables.derived_tables import PageCache
+from worlddb.store.tables.genesis import ROOT_TEXT, first_commit, root_node
+from worlddb.store.tables.sql_session import SessionContext
+from worlddb.store.tables.table_session import TableReader, TableWriter
+
+IDLE_MAX = (
+    8  # How many connections wait for the next session; a server has a hundred for everybody.
+)
+PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
+"""Between two attempts to connect: twice as long each time, and short against a restart."""
+CONNECT_S_MAX = 10  # How long one attempt may take: a server that is there answers in milliseconds.
+FIRST_TENANT = "main"
+_BEGIN = (
+    "BEGIN{}; SET LOCAL search_path = worlddb; SET LOCAL ROLE {}; SET LOCAL worlddb.tenant = '{}'"
+)
+_SNAPSHOT = " ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+Meaning = tuple[tuple[type[Exception], ...], type[WorldDBError], str]
+MEANINGS: tuple[Meaning, ...] = (
+    (
+        (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected),
+        ConflictError,
+        "another writer took too long; try again, or open with a larger busy_timeout_s",
+    ),
+    (
+        (errors.InsufficientPrivilege, errors.InvalidAuthorizationSpecification),
+        StorageError,
+        "the server refuses: {}; grant this login the roles worlddb_reader and worlddb_writer",
+    ),
+    (
+        (errors.ReadOnlySqlTransaction,),
+        StorageError,
+        "the server is a standby that can only be read; connect to the primary",
+    ),
+    ((errors.DiskFull,), StorageError, "the server's disk is full; free some space"),
+    (
+        (psycopg.OperationalError, psycopg.InterfaceError),
+        StorageError,
+        "the connection to the server was lost: {}; what was not acknowledged may be missing, "
+        "try again",
+    ),
+    ((psycopg.Error,), CorruptionError, "the database refuses: {}; run `worlddb check`"),
+)
+"""What PostgreSQL's errors mean here, in the order they are tried."""
+
+
+class server_errors:  # noqa: N801 - it reads as what it does: `with server_errors(address):`
+    """Turn what PostgreSQL raises into the error tree, naming the store and the way out."""
+
+    __slots__ = ("_address",)
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for kinds, ours, says in MEANINGS:
+            if isinstance(error, kinds):
+                what = str(error).strip().partition("\n")[0]
+                raise ours(f"{self._address}: {says.format(what)}") from error
+
+
+def split_address(address: str) -> tuple[str, str, str]:
+    """Return what libpq is given, the tenant (`?tenant=NAME`), and the address without a password.
+
+    Raises:
+        InvalidInputError: the address is no address, or the tenant has no name.
+    """
+    try:
+        parts = urlsplit(address)
+        options = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError as error:
+        raise InvalidInputError(f"the address of a database is wrong: {error}") from None
+    tenant = dict(options).get("tenant", FIRST_TENANT)
+    if not tenant or "\0" in tenant:
+        raise InvalidInputError("tenant: give a name, as postgresql://host/database?tenant=NAME")
+    rest = urlencode([option for option in options if option[0] != "tenant"])
+    login, at, host = parts.netloc.rpartition("@")
+    start = f"{parts.scheme}://"
+    given = f"{start}{parts.netloc}{parts.path}?{rest}"
+    shown = f"{start}{login.partition(':')[0]}{at}{host}{parts.path}"
+    return given, tenant, shown if tenant == FIRST_TENANT else f"{shown}?tenant={tenant}"
+
+
+def server_format(address: str) -> tuple[int, int]:
+    """Return the format of a database, and the present one; nothing is changed."""
+    dsn, _, shown = split_address(address)
+    with server_errors(shown), psycopg.connect(dsn, autocommit=True) as con:
+        return format_of_server(con, shown), len(MIGRATIONS)
+
+
+class PostgresStore:
+    """A WorldDB store in a PostgreSQL database: the worlds of one tenant."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        clock: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
+        read_only: bool,
+        create: bool,
+        durability: str,
+        busy_timeout_s: float,
+        verify_reads: bool = True,
+    ) -> None:
+        self._dsn, tenant, self.path = split_address(address)
+        self.read_only = read_only
+        self.why_read_only = "opened read-only; open it to write"
+        self._clock = clock
+        self._durability = durability
+        self._busy_timeout_s = busy_timeout_s
+        self._local = threading.local()
+        self._idle: list[ServerSession] = []
+        self._context = SessionContext(verify_reads, random_bytes)
+        self._pages = PageCache()
+        self._gate = Gate(self.path, busy_timeout_s)
+        self._tenant = 0
+        with server_errors(self.path):
+            self._tenant = self._open_tenant(tenant, create and not read_only)
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    def _open_tenant(self, tenant: str, create: bool) -> int:
+        con = self._connect()
+        try:
+            if create:
+                migrate_server(con, self.path)
+            elif format_of_server(con, self.path) == 0:
+                raise StorageError(f"{self.path}: has no store; create it by opening it to write")
+            find = "create_tenant" if create else "find_tenant"
+            found: Any = con.execute(f"SELECT worlddb.{find}(%s)", (tenant,)).fetchone()
+            if found[0] is None:
+                raise StorageError(f"{self.path}: has no tenant {tenant!r}; open it to write")
+            self._tenant = found[0]
+            session = ServerSession(con, self._context)
+            if create:
+                con.execute(self._begin_write(self._busy_timeout_s, is_derived=False))
+                if not session.run("SELECT 1 FROM commits LIMIT 1"):
+                    writer = TableWriter(session, self._pages)
+                    writer.insert_nodes([root_node()])
+                    writer.insert_texts([ROOT_TEXT])
+                    writer.insert_commit(first_commit())
+                con.execute("COMMIT")
+            self._idle.append(session)
+        except BaseException:
+            con.close()
+            raise
+        return self._tenant
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        """Return a new connection; a server that restarts gets the time-out's time for it."""
+        deadline, pause_s = time.monotonic() + self._busy_timeout_s, PAUSE_S_MIN
+        while True:
+            try:
+                con = psycopg.connect(self._dsn, autocommit=True, connect_timeout=CONNECT_S_MAX)
+                teach_types(con)
+                return con
+            except psycopg.OperationalError as error:
+                is_final = isinstance(error, errors.InvalidAuthorizationSpecification)
+                if is_final or _is_refusal(error) or time.monotonic() + pause_s > deadline:
+                    what = str(error).strip().partition("\n")[0]
+                    raise StorageError(
+                        f"{self.path}: cannot be reached: {what}; check the address, the login and "
+                        "that the server runs"
+                    ) from error
+                time.sleep(pause_s)
+                pause_s = min(pause_s * 2, PAUSE_S_MAX)
+
+    @property
+    def statements(self) -> int:
+        """How many SQL statements this store has run; a statement for many rows counts once."""
+        return self._context.statements
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    def _begun(self, begin: str) -> ServerSession:
+        """Return a session in a transaction; connections that the server has ended are replaced."""
+        while True:
+            try:
+                session, is_new = self._idle.pop(), False
+            except IndexError:
+                session, is_new = ServerSession(self._connect(), self._context), True
+            try:
+                session.forget()
+                self._context.statements += 1
+                session.con.execute(begin)
+                return session
+            except BaseException as error:
+                session.con.close()
+                is_lost = isinstance(error, psycopg.OperationalError) and session.con.broken
+                if is_new or not is_lost:
+                    raise
+
+    def _begin_read(self) -> str:
+        return _BEGIN.format(_SNAPSHOT, READER, self._tenant)
+
+    def _begin_write(self, patience_s: float, *, is_derived: bool) -> str:
+        begin = _BEGIN.format("", WRITER, self._tenant)
+        if is_derived or self._durability != "full":
+            begin += "; SET LOCAL synchronous_commit = off"
+        patience_ms = max(int(patience_s * 1000), 1)  # 0 would mean without end.
+        # A tenant may have no row yet while it is being made.
+        return f"{begin}; SET LOCAL lock_timeout = {patience_ms}; SELECT begin_write()"
+
+    def _give_back(self, session: ServerSession) -> None:
+        con = session.con
+        with suppress(psycopg.Error):
+            if not con.closed:
+                con.execute("ROLLBACK")
+        is_clean = not con.closed and not con.broken
+        if is_clean and len(self._idle) < IDLE_MAX:
+            self._idle.append(session)
+        else:
+            con.close()
+
+    @contextmanager
+    def read(self) -> Iterator[TableReader]:
+        """Yield one snapshot; nested calls of the same thread share it."""
+        shared = getattr(self._local, "shared", None)
+        if shared is not None and not has_returned(shared[1], threading.current_thread()):
+            yield shared[0]
+            return
+        with self._gate.reading(), server_errors(self.path):
+            session = self._begun(self._begin_read())
+            opened = TableReader(session), function_of(inspect.currentframe())
+            try:
+                self._local.shared = opened
+                yield opened[0]
+            finally:
+                if getattr(self._local, "shared", None) is opened:
+                    self._local.shared = None
+                del opened  # A frame that knows itself would stay.
+                self._give_back(session)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[TableReader]:
+        """Yield a snapshot that may be read for long, by any thread, beside all other sessions."""
+        with self.using():
+            session = self._begun(self._begin_read())
+            reader = TableReader(session)
+            reader.head()  # Only the first read takes the snapshot.
+        self._gate.adopt(session.con)
+        try:
+            yield reader
+        finally:
+            self._gate.drop(session.con)
+            session.con.close()
+
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        """Hold the store open for a moment, and turn what the database raises into our errors."""
+        with self._gate.reading(), server_errors(self.path):
+            yield
+
+    def translating(self) -> AbstractContextManager[None]:
+        """Turn what the database raises inside a transaction into our errors."""
+        return server_errors(self.path)
+
+    @contextmanager
+    def write(self, *, together: bool = False) -> Iterator[TableWriter]:
+        """Yield the write transaction; it commits when the block ends, or leaves nothing."""
+        with self._landing(self._busy_timeout_s) as session:
+            writer = TableWriter(session, self._pages)
+            writer.begin(self._clock)
+            yield writer
+        self._pages.landed()
+
+    @contextmanager
+    def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:
+        """Yield a session that may write derived rows; it makes no commit and waits for no disk."""
+        patience_s = self._busy_timeout_s if patience_s is None else patience_s
+        with self._landing(patience_s, is_derived=True) as session:
+            yield TableReader(session)
+
+    @contextmanager
+    def _landing(self, patience_s: float, *, is_derived: bool = False) -> Iterator[ServerSession]:
+        """Yield a session whose transaction lands whole or not at all."""
+        if self.read_only:
+            raise StorageError(f"{self.path}: {self.why_read_only}")
+        with server_errors(self.path), self._gate.writing(patience_s):
+            session = self._begun(self._begin_write(patience_s, is_derived=is_derived))
+            try:
+                yield session
+                self._context.statements += 1
+                session.con.execute("COMMIT")
+            finally:
+                self._give_back(session)
+
+    # -- the whole store ---------------------------------------------------------------------------
+
+    def mend(self) -> bool:
+        """Index texts again whose words were lost; return whether any were."""
+        with self.read() as reader:
+            if not reader.scan.text_problems():
+                return False
+        with self.derive() as session:
+            own = session.session
+            own.execute("DELETE FROM words")
+            own.execute("UPDATE heads SET texts = 0, words = 0")
+            texts = [NewText(*row) for row in own.execute("SELECT row, name, content FROM nodes")]
+            own.texts().insert(texts)
+        return True
+
+    def refuse_lost(self) -> None:
+        """Check that the server answers, and has the tenant."""
+        with self.read() as reader:
+            reader.head()
+
+    def verify(self) -> list[str]:
+        """Return nothing: PostgreSQL checks its own pages (`pg_amcheck`)."""
+        return []
+
+    def clean(self) -> bool:
+        """Remove deleted and overwritten texts from the tables; the server's log keeps them."""
+        with self.using():
+            session = self._begun("SET search_path = worlddb")
+            try:
+                session.con.execute("RESET search_path")
+                for table in ("nodes", "notes", "edges", "words", "proposals", "conflicts"):
+                    session.con.execute(f"VACUUM worlddb.{table}")
+            except errors.InsufficientPrivilege:
+                return False
+            finally:
+                session.con.close()
+        return True
+
+    def backup(self, path: str) -> None:
+        """Refuse: a file is made by `worlddb copy`, a backup of the server by its own tools."""
+        raise StorageError(
+            f"{self.path}: is backed up by the server's own tools (pg_dump, snapshots); 'worlddb "
+            f"copy' writes the store to a file, here {path}"
+        )
+
+    def side_file(self, suffix: str) -> str | None:
+        """Return None: there is no folder beside the store."""
+        return None
+
+    def size_bytes(self) -> int:
+        """Return the space that the tables of all tenants take."""
+        with self.read() as reader:
+            size: int = reader.session.execute(
+                "SELECT sum(pg_total_relation_size(oid))::int8 FROM pg_class WHERE relkind = 'r' "
+                "AND relnamespace = 'worlddb'::regnamespace"
+            ).get
+        return size
+
+    def close(self) -> None:
+        """Wait for what is under way, then close every connection. Twice does nothing."""
+        for con in self._gate.close():
+            con.close()
+            self._gate.drop(con)
+        while self._idle:
+            self._idle.pop().con.close()
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Return whether a server refused a login, which another attempt does not change."""
+    words = (
+        "authentication failed",
+        "does not exist",
+        "no pg_hba.conf entry",
+        "could not translate",
+    )
+    return any(word in str(error) for word in words)

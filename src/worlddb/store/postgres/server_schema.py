@@ -1,0 +1,212 @@
+"""Server schema: the tables of all tenants, who may do what with them, and their migrations.
+
+The tables are those of a file (`store/sqlite/schema.py` says what each is for) with a last column
+`tenant`, which every key begins with. Beside them:
+
+    heads      one row a tenant: whoever writes locks it until the end of the transaction, so a
+               tenant has one writer at a time and tenants do not wait for each other; it counts the
+               words of the tenant's texts
+    words      the text index: where each word stands in which node
+    migrations which steps of this module the database has had
+
+Row-level security keeps every session inside the tenant that its transaction has named
+(`worlddb.tenant`), also the owner's. Two roles have rights: `worlddb_reader` may read,
+`worlddb_writer` may write, too. A trigger refuses every write in a transaction that has not called
+`begin_write()`, which takes the lock; nodes, edges, notes, history and commits are never deleted.
+
+Operators of row-level security are evaluated first, and an index serves other conditions only if
+their operators leak nothing. Comparisons of numbers and texts are such; `@@` and `lower` are not.
+Hence words in rows of their own instead of a tsvector, and the folded copy of an alias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from worlddb.errors import FormatError
+
+READER, WRITER = "worlddb_reader", "worlddb_writer"
+TYPES = {"n": "int8", "t": "text", "b": "bytea", "f": "float8"}
+"""What a letter of `_TABLES` means."""
+_SQL_TYPES = {**TYPES, "t": 'text COLLATE "C"'}  # Sorted by bytes, as SQLite does.
+# table | key | columns: a number, unless a letter says text, bytes or float; ? may be missing.
+_TABLES = """
+nodes | row | row key id:b state:b? type:t name:t content:t created_at parent:n? valid_from
+    valid_to:n? born blind:b content_key:n?
+edges | row | row key id:b type:t source target world valid_from valid_to:n? metadata:t generation
+    born gone:n?
+commits | seq | seq time actor:t root_state:b hash:b nodes edges notes changes:t blind:b
+notes | row | row node kind:t text:t born
+history | field row seq | field:t row seq was:t?
+proposals | edge | edge low high status:t tier:t score:f evidence:t born
+conflicts | edge | edge low high reason:t born gone:n?
+premises | premise edge | premise edge
+registrations | world type | world type:t version:t functional born
+pages | world kind path | world kind path:t fork body:b
+waiting | seq | seq body:b
+models | number | number id:t dim active pooling:t embedded composed seq
+vectors | model node | model node vector:b
+tokens | model node | model node vectors:b
+pools | model node | model node children weight:f total:b vector:b seq
+lookups | key node | key node
+lookups_reached | number | number node note
+lookups_worlds | world | world names
+lookups_moved | node | node
+recalls | node | node count last
+words | word node | word:t node length named places:b
+"""
+_INDEXES = """
+nodes key | nodes parent row | nodes content_key created_at | edges key | edges source type
+edges target type | notes node kind | proposals low | proposals high | conflicts low
+conflicts high | pools model seq
+"""
+NEVER_DELETED = ("nodes", "edges", "notes", "history", "commits")
+
+Columns = dict[str, tuple[str, bool]]  # By column: the letter of its type, whether it may be NULL.
+
+
+def _read_tables() -> tuple[dict[str, list[str]], dict[str, Columns]]:
+    keys, columns = {}, {}
+    for line in _TABLES.strip().replace("\n    ", " ").splitlines():
+        table, key, listed = (part.strip() for part in line.split("|"))
+        keys[table] = key.split()
+        columns[table] = {
+            name: (kind.rstrip("?") or "n", kind.endswith("?"))
+            for name, _, kind in (column.partition(":") for column in listed.split())
+        }
+    return keys, columns
+
+
+KEYS, COLUMNS = _read_tables()
+
+_FUNCTIONS = """
+CREATE FUNCTION tenant() RETURNS int4 LANGUAGE sql STABLE
+    RETURN current_setting('worlddb.tenant')::int4;
+CREATE FUNCTION instr(text, text) RETURNS int4 LANGUAGE sql IMMUTABLE RETURN strpos($1, $2);
+CREATE FUNCTION zeroblob(int4) RETURNS bytea LANGUAGE sql IMMUTABLE
+    RETURN decode(repeat('00', $1), 'hex');
+CREATE FUNCTION former(int8) RETURNS text LANGUAGE sql IMMUTABLE RETURN 'n' || $1;
+CREATE FUNCTION former(bytea) RETURNS text LANGUAGE sql IMMUTABLE RETURN 'b' || encode($1, 'hex');
+CREATE FUNCTION former(text) RETURNS text LANGUAGE sql IMMUTABLE RETURN 't' || $1;
+CREATE TABLE heads (
+    tenant int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text COLLATE "C" NOT NULL UNIQUE,
+    texts int8 NOT NULL DEFAULT 0,
+    words int8 NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+CREATE FUNCTION find_tenant(wanted text) RETURNS int4 LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path = worlddb, pg_temp
+    RETURN (SELECT tenant FROM heads WHERE name = wanted);
+CREATE FUNCTION create_tenant(wanted text) RETURNS int4 LANGUAGE sql SECURITY DEFINER
+    SET search_path = worlddb, pg_temp
+    BEGIN ATOMIC
+        INSERT INTO heads (name) VALUES (wanted) ON CONFLICT DO NOTHING;
+        SELECT tenant FROM heads WHERE name = wanted;
+    END;
+CREATE FUNCTION begin_write() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM worlddb.heads WHERE tenant = worlddb.tenant() FOR UPDATE;
+    PERFORM set_config('worlddb.writing', pg_current_xact_id()::text, true);
+END $$;
+CREATE FUNCTION guard() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('worlddb.writing', true) IS DISTINCT FROM pg_current_xact_id()::text
+        OR TG_OP = 'TRUNCATE' OR (TG_OP = 'DELETE' AND TG_TABLE_NAME = ANY (TG_ARGV)) THEN
+        RAISE EXCEPTION 'WorldDB: % are written by edge handlers only', TG_TABLE_NAME
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NULL;
+END $$;
+"""
+_ROLES = f"""
+DO $$ BEGIN
+    CREATE ROLE {READER} NOLOGIN;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
+DO $$ BEGIN
+    CREATE ROLE {WRITER} NOLOGIN;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
+GRANT {READER}, {WRITER} TO CURRENT_USER;
+GRANT USAGE ON SCHEMA worlddb TO {READER}, {WRITER};
+"""
+
+
+def _policy(table: str, *, is_forced: bool = True) -> str:
+    forced = f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY;" if is_forced else ""
+    return (
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY; {forced}"
+        f"CREATE POLICY inside ON {table} USING (tenant = tenant()) WITH CHECK (tenant = tenant());"
+        f"GRANT SELECT ON {table} TO {READER}, {WRITER};"
+    )
+
+
+def _table(name: str) -> str:
+    columns = [
+        f"{column} {_SQL_TYPES[letter]}{'' if is_optional else ' NOT NULL'}"
+        for column, (letter, is_optional) in COLUMNS[name].items()
+    ]
+    columns.append("tenant int4 NOT NULL DEFAULT tenant()")
+    key = ", ".join(["tenant", *KEYS[name]])
+    never = ", ".join(f"'{table}'" for table in NEVER_DELETED)
+    return (
+        f"CREATE TABLE {name} ({', '.join(columns)}, PRIMARY KEY ({key}));"
+        f"{_policy(name)} GRANT INSERT, UPDATE, DELETE ON {name} TO {WRITER};"
+        f"CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {name} "
+        f"FOR EACH STATEMENT EXECUTE FUNCTION guard({never});"
+    )
+
+
+def _first(con: Any) -> None:
+    """Make every table, function and right."""
+    con.execute(_ROLES + _FUNCTIONS + "".join(map(_table, COLUMNS)))
+    for index in " | ".join(_INDEXES.strip().splitlines()).split("|"):
+        table, *columns = index.split()
+        con.execute(f"CREATE INDEX ON {table} (tenant, {', '.join(columns)})")
+    con.execute(
+        'ALTER TABLE notes ADD COLUMN folded text COLLATE "C" GENERATED ALWAYS AS '
+        "(CASE WHEN kind = 'alias' THEN lower(text) END) STORED;"
+        "CREATE INDEX ON notes (tenant, folded) WHERE folded IS NOT NULL;"
+        # Not forced: the two functions that find and make tenants run as the owner.
+        f"{_policy('heads', is_forced=False)} GRANT UPDATE ON heads TO {WRITER};"
+    )
+
+
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first,)
+"""Never edited once released; a change of the tables is a further function."""
+_LOCK = 0x57724442  # "WrDB": the lock that two programs which migrate at once take turns by.
+
+
+def format_of_server(con: Any, address: str) -> int:
+    """Return the format of a database; 0 if it has no store.
+
+    Raises:
+        FormatError: it is newer than this version reads.
+    """
+    if con.execute("SELECT to_regclass('worlddb.migrations')").fetchone()[0] is None:
+        return 0
+    version = con.execute("SELECT coalesce(max(number), 0) FROM worlddb.migrations").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise FormatError(
+            f"{address}: has format {version}, this version reads up to {len(MIGRATIONS)}; install "
+            "a newer worlddb"
+        )
+    return int(version)
+
+
+def migrate_server(con: Any, address: str) -> None:
+    """Bring a database to the present format: each step once, in one transaction, under a lock."""
+    if format_of_server(con, address) == len(MIGRATIONS):
+        return
+    with con.transaction():
+        con.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        version = format_of_server(con, address)
+        if version == 0:
+            con.execute(
+                "CREATE SCHEMA IF NOT EXISTS worlddb; CREATE TABLE worlddb.migrations "
+                "(number int4 PRIMARY KEY, done_at timestamptz NOT NULL DEFAULT now())"
+            )
+            con.execute(_ROLES + f"GRANT SELECT ON worlddb.migrations TO {READER}, {WRITER}")
+        con.execute("SET LOCAL search_path = worlddb")
+        for number, step in enumerate(MIGRATIONS[version:], version + 1):
+            step(con)
+            con.execute(f"INSERT INTO migrations (number) VALUES ({number})")

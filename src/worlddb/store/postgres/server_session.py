@@ -1,0 +1,339 @@
+"""Server session: one connection to PostgreSQL in one transaction; its text index and scans."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import log
+from typing import Any
+
+from psycopg import Connection, RawCursor, RawServerCursor
+from psycopg.pq import Format
+
+from worlddb.language.text_tokens import indexed, indexed_content
+from worlddb.store.postgres.server_schema import COLUMNS, KEYS
+from worlddb.store.postgres.sql_dialect import (
+    RowNumbers,
+    insert_one_sql,
+    insert_sql,
+    translated_sql,
+    turned,
+)
+from worlddb.store.rows import NewText, TextHit
+from worlddb.store.tables.sql_session import SessionContext, SqlSession
+from worlddb.store.tables.table_scan import TableScan
+
+STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
+COUNTED_MAX = 2_000  # As in a file: more nodes with a word than this are estimated.
+K1, B = 1.2, 0.75  # BM25 as FTS5 computes it, so that both stores give the same scores.
+IDF_MIN = 1e-6  # What FTS5 gives a word that half of all nodes have.
+_TOKEN = re.compile("[0-9a-z\x80-\U0010ffff]+")
+"""What FTS5 takes for one word of our analysed text: it splits at every sign of ASCII."""
+_PLACE = "I"  # Places are 32-bit numbers.
+_PLACE_BYTES = 4
+_COUNTS = """
+    SELECT w.word, c.count, c.last FROM unnest($1::text[]) AS w(word), LATERAL (
+        SELECT count(*) AS count, max(node) AS last FROM (
+            SELECT node FROM words x WHERE x.word = w.word ORDER BY node LIMIT $2
+        ) s
+    ) c
+"""
+_LATEST = "SELECT node FROM words a WHERE a.word = $1{} ORDER BY a.node DESC LIMIT {}"
+_HAS = " AND EXISTS (SELECT 1 FROM words b WHERE b.word = ${} AND b.node = a.node)"
+
+
+class FoundRows(list[Any]):
+    """The rows that a statement found."""
+
+    @property
+    def get(self) -> Any:
+        """The first column of the first row, or None."""
+        return self[0][0] if self else None
+
+    def fetchone(self) -> Any:
+        """Return the first row, or None."""
+        return self[0] if self else None
+
+    def fetchall(self) -> FoundRows:
+        """Return all rows."""
+        return self
+
+
+class ServerSession(SqlSession):
+    """A session on a connection to PostgreSQL."""
+
+    __slots__ = ("_cursor", "_streams")
+
+    def __init__(self, con: Connection[Any], context: SessionContext, time: int = 0) -> None:
+        self._cursor = RawCursor(con)
+        self._cursor.format = Format.BINARY  # Numbers and bytes need no reading.
+        self._streams = 0
+        super().__init__(con, context, time)
+
+    def run(self, sql: str, values: Any = None) -> FoundRows:
+        """Run a statement of PostgreSQL's own."""
+        self.context.statements += 1
+        cursor = self._cursor.execute(sql, values)
+        return FoundRows(cursor.fetchall() if cursor.description is not None else ())
+
+    def execute(self, sql: str, values: Any = None) -> FoundRows:
+        """Run one statement."""
+        return self.run(translated_sql(sql), values)
+
+    def executemany(self, sql: str, rows: Iterable[Any]) -> None:
+        """Run one statement for many rows; it counts once."""
+        self._run_many(translated_sql(sql), list(rows))
+
+    def _run_many(self, sql: str, rows: list[Any]) -> None:
+        if rows:
+            self.context.statements += 1
+            if len(rows) == 1:
+                self._cursor.execute(sql, rows[0])
+            else:
+                self._cursor.executemany(sql, rows)
+
+    def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
+        """Yield the rows of a whole table without having all of them in memory."""
+        self.context.statements += 1
+        self._streams += 1
+        name = f"stream_{self._streams}"
+        with RawServerCursor(self.con, name) as cursor:
+            cursor.itersize, cursor.format = STREAM_ROWS, Format.BINARY
+            cursor.execute(translated_sql(sql), values)
+            yield from cursor
+
+    def insert(
+        self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
+    ) -> None:
+        """Insert rows; `conflict` is what follows ON CONFLICT."""
+        given = list(rows)
+        if not given:
+            return
+        if conflict.startswith("("):  # One at a time: one statement changes no row twice.
+            self._run_many(insert_one_sql(table, tuple(columns), conflict), given)
+        else:
+            self.run(insert_sql(table, tuple(columns), conflict), turned(table, columns, given))
+
+    def among(self, rows: Sequence[int]) -> RowNumbers:
+        """Return rows as the value that `IN` reads."""
+        return RowNumbers(rows)
+
+    def texts(self) -> WordTable:
+        """Return the full-text index."""
+        return WordTable(self)
+
+    def scan(self) -> ServerScan:
+        """Return the whole tables."""
+        return ServerScan(self)
+
+    def former(self, value: Any) -> str | None:
+        """Return a value of any type as `history` has it."""
+        if value is None:
+            return None
+        if isinstance(value, bytes):
+            return f"b{value.hex()}"
+        return f"n{value}" if isinstance(value, int) else f"t{value}"
+
+    def former_of(self, column: str) -> str:
+        """Return the SQL that makes a column `former`."""
+        return f"former({column})"
+
+    def current(self, was: str | None) -> Any:
+        """Return what a value of `history` says."""
+        if was is None:
+            return None
+        kind, value = was[0], was[1:]
+        return bytes.fromhex(value) if kind == "b" else int(value) if kind == "n" else value
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text.lower())
+
+
+def _postings(row: int, name: str, content: str) -> list[tuple[str, int, int, int, bytes]]:
+    """Return the rows of `words` for one node.
+
+    Words are numbered through name and content, with a gap between, so that no phrase spans both.
+    """
+    named, said = _tokens(indexed(name)), _tokens(indexed_content(content))
+    places: dict[str, array[int]] = {}
+    for start, words in ((0, named), (len(named) + 1, said)):
+        for place, word in enumerate(words, start):
+            places.setdefault(word, array(_PLACE)).append(place)
+    length = len(named) + len(said)
+    return [
+        (word, row, length, len(named), where.tobytes()) for word, where in sorted(places.items())
+    ]
+
+
+class WordTable:
+    """The words of every node, as one session sees them; ranked as FTS5 ranks them."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+
+    def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
+        """Return about how many of all `nodes` have each word; exact while there are few."""
+        found: dict[str, int] = {}
+        single = [word for word in words if _tokens(word) == [word]]
+        for word, count, last in self._session.run(_COUNTS, (single, COUNTED_MAX)):
+            found[word] = count if count < COUNTED_MAX else max(count, count * nodes // last)
+        return {
+            word: found[word] if word in found else len(self._having(_tokens(word)))
+            for word in words
+        }
+
+    def match(self, words: Sequence[str], most: int) -> list[TextHit]:
+        """Return the nodes that have any of the words, best first."""
+        return self._ranked([_tokens(word) for word in words], most)
+
+    def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]:
+        """Return the nodes that have all words, or have them as a phrase, best first."""
+        if phrase:
+            return self._ranked([_tokens(" ".join(words))], most)
+        return self._ranked([_tokens(word) for word in words], most, is_all=True)
+
+    def latest(self, words: Sequence[str], most: int) -> list[int]:
+        """Return the newest nodes that have all words, newest first."""
+        asked = [_tokens(word) for word in words]
+        if all(len(tokens) == 1 for tokens in asked) and asked:
+            flat = [token for (token,) in asked]
+            also = "".join(_HAS.format(number) for number in range(2, len(flat) + 1))
+            return self._session_rows(_LATEST.format(also, f"${len(flat) + 1}"), (*flat, most))
+        held = [set(self._having(tokens)) for tokens in asked if tokens]
+        return sorted(set.intersection(*held), reverse=True)[:most] if held else []
+
+    def _session_rows(self, sql: str, values: tuple[Any, ...]) -> list[int]:
+        return [row for (row,) in self._session.run(sql, values)]
+
+    def named(self, words: str) -> list[int]:
+        """Return the nodes whose name has the words as a phrase, by row."""
+        return sorted(self._having(_tokens(words), in_name=True))
+
+    def average_length(self) -> float:
+        """Return how many words a node has on average."""
+        texts, words = self._totals()
+        return words / texts if texts else 0.0
+
+    def _totals(self) -> tuple[int, int]:
+        texts, words = self._session.run("SELECT texts, words FROM heads")[0]
+        return texts, words
+
+    def _having(self, phrase: list[str], in_name: bool = False) -> dict[int, tuple[int, int]]:
+        """Return the nodes that have a phrase: how often, and how many words they have."""
+        if not phrase:
+            return {}
+        wanted = list(dict.fromkeys(phrase))
+        if len(wanted) == len(phrase) == 1 and not in_name:
+            sql = f"SELECT node, length(places) / {_PLACE_BYTES}, length FROM words WHERE word = $1"
+            return {row: (often, size) for row, often, size in self._session.run(sql, wanted)}
+        sql = "SELECT word, node, length, named, places FROM words WHERE word = $1" + "".join(
+            f" UNION ALL SELECT word, a.node, length, named, places FROM words a WHERE "
+            f"word = ${number} AND EXISTS (SELECT 1 FROM words b WHERE b.word = $1 "
+            "AND b.node = a.node)"
+            for number in range(2, len(wanted) + 1)
+        )
+        places: dict[int, dict[str, set[int]]] = {}
+        about: dict[int, tuple[int, int]] = {}
+        for word, node, length, named, body in self._session.run(sql, wanted):
+            places.setdefault(node, {})[word] = set(array(_PLACE, body))
+            about[node] = length, named
+        found = {}
+        for node, where in places.items():
+            length, named = about[node]
+            if len(where) == len(wanted):
+                starts = [
+                    start
+                    for start in where[phrase[0]]
+                    if all(start + at in where[word] for at, word in enumerate(phrase))
+                    and (not in_name or start < named)
+                ]
+                if starts:
+                    found[node] = len(starts), length
+        return found
+
+    def _ranked(
+        self, phrases: list[list[str]], most: int, *, is_all: bool = False
+    ) -> list[TextHit]:
+        """Return the nodes that have phrases by BM25; ties by row."""
+        held = [self._having(phrase) for phrase in phrases if phrase]
+        if not held:
+            return []
+        texts, total = self._totals()
+        average = total / texts if texts else 1.0
+        rows = set.intersection(*map(set, held)) if is_all else set().union(*held)
+        scores: Counter[int] = Counter()
+        for hits in held:
+            idf = max(log((texts - len(hits) + 0.5) / (len(hits) + 0.5)), 0.0) or IDF_MIN
+            for row, (often, size) in hits.items():
+                if row in rows:
+                    weight = often + K1 * (1 - B + B * size / average)
+                    scores[row] += idf * (often * (K1 + 1.0) / weight)  # type: ignore[assignment]
+        ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        return [TextHit(row, float(score)) for row, score in ranked[:most]]
+
+    # -- writes ------------------------------------------------------------------------------------
+
+    def insert(self, rows: Iterable[NewText]) -> None:
+        """Index new nodes."""
+        given = [_postings(*row) for row in rows]
+        self._session.insert(
+            "words", tuple(COLUMNS["words"]), [item for items in given for item in items]
+        )
+        self._count(len(given), sum(items[0][2] for items in given if items))
+
+    def erase(self, rows: Sequence[int]) -> None:
+        """Forget the words of nodes; their texts are still there."""
+        sql = "SELECT row, name, content FROM nodes WHERE row = ANY($1)"
+        found = [_postings(*row) for row in self._session.run(sql, (RowNumbers(rows),))]
+        gone = [(item[0], item[1]) for items in found for item in items]
+        self._session.executemany("DELETE FROM words WHERE word = ? AND node = ?", gone)
+        self._count(0, -sum(items[0][2] for items in found if items))
+
+    def _count(self, texts: int, words: int) -> None:
+        sql = "UPDATE heads SET texts = texts + $1, words = words + $2"
+        self._session.run(sql, (texts, words))
+
+
+class ServerScan(TableScan):
+    """Reads every row of a tenant's tables once, and compares them with what they should be."""
+
+    def __init__(self, session: ServerSession) -> None:
+        super().__init__(session)
+        self._own = session
+
+    def schema_problems(self) -> list[str]:
+        """Return where tables, keys and guards differ from those of a new store."""
+        found = dict(
+            self._own.run(
+                "SELECT c.relname::text, c.relrowsecurity AND c.relforcerowsecurity AND EXISTS "
+                "(SELECT 1 FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgname = 'guard' "
+                "AND t.tgenabled = 'O') AND EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = "
+                "c.oid AND i.indisprimary) FROM pg_class c WHERE c.relkind = 'r' "
+                "AND c.relnamespace = 'worlddb'::regnamespace"
+            )
+        )
+        return [f"{table} is not as it was made" for table in KEYS if not found.get(table)]
+
+    def edited_tables(self) -> list[str]:
+        """Return nothing: the guard refuses the edits of other programs."""
+        return []
+
+    def text_problems(self) -> list[str]:
+        """Analyse every node's text again and compare the words, node by node."""
+        stored: dict[int, list[Any]] = {}
+        for word, node, *rest in self._own.stream(
+            f"SELECT {', '.join(COLUMNS['words'])} FROM words ORDER BY word"
+        ):
+            stored.setdefault(node, []).append((word, node, *rest))
+        for row, name, content in self._own.stream("SELECT row, name, content FROM nodes"):
+            if stored.pop(row, []) != _postings(row, name, content):
+                return [f"words: the index and the text of node row {row} differ"]
+        return (
+            [f"words: the index has a node row {min(stored)} that is not there"] if stored else []
+        )

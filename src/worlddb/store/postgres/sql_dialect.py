@@ -1,0 +1,104 @@
+"""SQL dialect: the SQL of the shared tables as PostgreSQL reads it, and values as it takes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from struct import Struct
+from typing import Any
+
+from psycopg import Connection
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.types.string import StrBinaryDumper
+
+from worlddb.store.postgres.server_schema import COLUMNS, TYPES
+
+_INT8_ARRAY_OID = 1016  # The number of the type int8[] in every PostgreSQL.
+_INT8_OID = 20
+_NUMBER_BYTES = 8
+_ITEM = Struct(">iq")  # The size of a number, and the number.
+_MISSING = (-1).to_bytes(4, "big", signed=True)
+_REWRITES = (
+    (re.compile(r"IN \(SELECT value FROM carray\((\?\d?)\)\)"), r"= ANY(\1)"),
+    (re.compile(r"carray\((\?\d?)\) (\w+)"), r"unnest(\1) AS \2(value)"),
+    (re.compile(r"CROSS JOIN (\w+ \w+)(\s+)ON"), r"JOIN \1\2ON"),
+    (re.compile(r"ON CONFLICT \("), "ON CONFLICT (tenant, "),
+    (re.compile(r"text = \? COLLATE NOCASE"), 'folded = lower(? COLLATE "C")'),
+)
+_MARK = re.compile(r"\?(\d?)")
+
+
+@cache
+def translated_sql(sql: str) -> str:
+    """Return a statement of the shared tables in PostgreSQL's words, its values as $1, $2, ...."""
+    for pattern, words in _REWRITES:
+        sql = pattern.sub(words, sql)
+    marks = 0
+
+    def numbered(mark: re.Match[str]) -> str:
+        nonlocal marks
+        marks += 1
+        return f"${mark[1] or marks}"
+
+    return _MARK.sub(numbered, sql)
+
+
+@cache
+def insert_sql(table: str, columns: tuple[str, ...], conflict: str) -> str:
+    """Return the statement that inserts rows given as one array for each column."""
+    arrays = ", ".join(
+        f"${number}::{TYPES[COLUMNS[table][column][0]]}[]"
+        for number, column in enumerate(columns, 1)
+    )
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({arrays})"
+    return translated_sql(f"{sql} ON CONFLICT {conflict}" if conflict else sql)
+
+
+@cache
+def insert_one_sql(table: str, columns: tuple[str, ...], conflict: str) -> str:
+    """Return the statement that inserts one row, or changes the row that is there."""
+    marks = ", ".join("?" * len(columns))
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT {conflict}"
+    return translated_sql(sql)
+
+
+class RowNumbers(list["int | None"]):
+    """Numbers, or None, as one value."""
+
+
+class RowNumbersDumper(Dumper):
+    """Sends numbers as int8[]: one type, so one prepared statement for lists of any length."""
+
+    format = Format.BINARY
+    oid = _INT8_ARRAY_OID
+
+    def dump(self, obj: RowNumbers) -> bytes:
+        """Return the array as PostgreSQL reads it."""
+        shape = (1, 1, _INT8_OID, len(obj), 1) if obj else (0, 0, _INT8_OID)
+        head = b"".join(number.to_bytes(4, "big") for number in shape)
+        return head + b"".join(
+            [_MISSING if number is None else _ITEM.pack(_NUMBER_BYTES, number) for number in obj]
+        )
+
+
+def turned(table: str, columns: Sequence[str], rows: Sequence[Any]) -> list[list[Any]]:
+    """Return rows as one list for each column."""
+    letters = [COLUMNS[table][column][0] for column in columns]
+    return [
+        RowNumbers(column) if letter == "n" else list(column)
+        for letter, column in zip(letters, zip(*rows, strict=True), strict=True)
+    ]
+
+
+def teach_types(con: Connection[Any]) -> None:
+    """Let a connection send every number as int8 and every text as text.
+
+    By default psycopg chooses the smallest type that a number fits, so that one statement would be
+    prepared again and again.
+    """
+    con.adapters.register_dumper(int, Int8BinaryDumper)
+    con.adapters.register_dumper(str, StrBinaryDumper)
+    con.adapters.register_dumper(RowNumbers, RowNumbersDumper)

@@ -1,0 +1,1 @@
+"""Tables: the rows of a store in SQL that both SQLite and PostgreSQL run."""

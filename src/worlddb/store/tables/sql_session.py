@@ -1,0 +1,282 @@
+"""SqlSession: what the tables ask of a database connection; JournalTable: commits and history.
+
+The tables are written once, for SQLite and for PostgreSQL. Their SQL is the part that both
+understand, with a few words of SQLite that `store/postgres/sql_dialect.py` translates:
+
+    ?, ?1            values, in order or by number
+    row IN …carray   a list of numbers as one value (`IN`, with `session.among(rows)`)
+    carray(?) k      the same list as a table with the column `value`
+    CROSS JOIN … ON  a join that SQLite does not turn around
+    ON CONFLICT (…)  the key without the tenant
+    COLLATE NOCASE   the case of ASCII letters does not matter
+
+What is a database's own (the text index, audits of tables, bulk loads) is made by its session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+from worlddb.errors import CorruptionError
+from worlddb.store.reader_groups import TextSearch, WholeTables
+from worlddb.store.rows import CommitRow, Head, LookupsReached, NewText
+
+IN = "IN (SELECT value FROM carray(?))"
+"""The condition for a list of rows, bound as one value: `(session.among(rows),)`."""
+FOREVER = 1 << 62  # A commit number above all others.
+# Commits are numbered without gaps and their times increase, so halving finds one by its time; an
+# index by time would cost every commit a page.
+_COMMIT_AT = """
+    WITH RECURSIVE search (low, high) AS (
+        SELECT -1 + 0 * ?1, ?1
+        UNION ALL
+        SELECT CASE WHEN c.time <= ?2 THEN c.seq ELSE low END,
+               CASE WHEN c.time <= ?2 THEN high ELSE (low + high + 1) / 2 - 1 END
+        FROM search LEFT JOIN commits c ON c.seq = (low + high + 1) / 2 WHERE low < high
+    )
+    SELECT low FROM search WHERE low = high
+"""
+WAY_OUT = "`worlddb check` lists all damage; restore a backup"
+
+Past = dict[tuple[str, int], Any]  # Former values by (field, row).
+
+
+class SessionContext:
+    """What all sessions of a store share: a count of statements, a setting, and randomness."""
+
+    __slots__ = ("random_bytes", "statements", "verifies")
+
+    def __init__(self, verifies: bool, random_bytes: Callable[[int], bytes]) -> None:
+        self.random_bytes = random_bytes
+        self.statements = 0
+        self.verifies = verifies
+
+
+class DeferredIndexes(Protocol):
+    """A bulk load that has put indexes off."""
+
+    names: set[str]
+
+    def keep(self, rows: Iterable[NewText]) -> None: ...  # noqa: D102
+    def analyse(self, pool: Executor) -> None: ...  # noqa: D102
+    def build(self) -> None: ...  # noqa: D102
+
+
+class Found(Protocol):
+    """The rows that a statement found."""
+
+    @property
+    def get(self) -> Any: ...  # noqa: D102 - the first column of the first row, or None
+    def fetchone(self) -> Any: ...  # noqa: D102
+    def fetchall(self) -> Any: ...  # noqa: D102
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class TextTable(TextSearch, Protocol):
+    """The full-text index of a session that may write."""
+
+    def insert(self, rows: Iterable[NewText]) -> None: ...  # noqa: D102
+    def erase(self, rows: Sequence[int]) -> None: ...  # noqa: D102
+
+
+class SqlSession:
+    """One connection, from the beginning of a transaction to its end.
+
+    It counts statements, remembers what cannot change during a snapshot, and knows whether a bulk
+    load has put indexes off. `seq` and `time` are those of the commit that a write becomes.
+    """
+
+    __slots__ = (
+        "con",
+        "context",
+        "deferred",
+        "has_moved",
+        "head",
+        "node_rows",
+        "reached",
+        "seq",
+        "time",
+        "verifies",
+    )
+
+    def __init__(self, con: Any, context: SessionContext, time: int = 0) -> None:
+        self.con = con
+        self.seq = 0
+        self.time = time
+        self.deferred: DeferredIndexes | None = None
+        self.verifies = context.verifies
+        self.context = context
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was remembered of a snapshot, before the next one."""
+        self.head: Head | None = None
+        self.reached: LookupsReached | None = None
+        self.has_moved = False
+        self.node_rows: dict[bytes, int] = {}
+
+    # -- what each database does its own way -------------------------------------------------------
+
+    def execute(self, sql: str, values: Any = None) -> Found:
+        """Run one statement."""
+        raise NotImplementedError
+
+    def executemany(self, sql: str, rows: Iterable[Any]) -> None:
+        """Run one statement for many rows; it counts once."""
+        raise NotImplementedError
+
+    def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
+        """Yield the rows of a whole table without having all of them in memory."""
+        raise NotImplementedError
+
+    def insert(
+        self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
+    ) -> None:
+        """Insert rows; `conflict` is what follows ON CONFLICT."""
+        raise NotImplementedError
+
+    def among(self, rows: Sequence[int]) -> Any:
+        """Return rows as the value that `IN` reads; 0 is no row."""
+        raise NotImplementedError
+
+    def texts(self) -> TextTable:
+        """Return the full-text index."""
+        raise NotImplementedError
+
+    def scan(self) -> WholeTables:
+        """Return the whole tables."""
+        raise NotImplementedError
+
+    def bulk_load(self, head: Head) -> DeferredIndexes | None:
+        """Put indexes off, if the database gains by it."""
+        return None
+
+    def need_table(self, name: str, *, is_written: bool = False) -> bool:
+        """Return whether a table is there that is made when it is first written."""
+        return True
+
+    def former(self, value: Any) -> Any:
+        """Return a value of any type as `history` has it; `current` is the way back."""
+        return value
+
+    def former_of(self, column: str) -> str:
+        """Return the SQL that makes a column `former`."""
+        return column
+
+    def current(self, was: Any) -> Any:
+        """Return what a value of `history` says."""
+        return was
+
+    # -- shorthands --------------------------------------------------------------------------------
+
+    def put(
+        self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Any]
+    ) -> None:
+        """Write rows of `keys` and `columns` over what is there."""
+        changed = ", ".join(f"{column} = excluded.{column}" for column in columns)
+        conflict = f"({', '.join(keys)}) DO UPDATE SET {changed}"
+        self.insert(table, (*keys, *columns), rows, conflict)
+
+    def one(self, sql: str, values: tuple[Any, ...]) -> int | None:
+        """Return the first column of the first row, an integer, or None."""
+        found: int | None = self.execute(sql, values).get
+        return found
+
+    def rows(self, sql: str, values: tuple[Any, ...]) -> list[int]:
+        """Return the only column of all rows, integers."""
+        return [row for (row,) in self.execute(sql, values)]
+
+    def need_index(self, *names: str) -> None:
+        """Build indexes that a bulk load has put off, if one of these is among them."""
+        if self.deferred is not None and not self.deferred.names.isdisjoint(names):
+            self.deferred.build()
+
+
+class JournalTable:
+    """Commits and history, as one session sees them.
+
+    Tables hold the present. The past is the present with `history` laid over it: the first change
+    after the asked commit says what the field was then.
+    """
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    def head(self) -> Head:
+        """Return the last commit; inside a write transaction, the one that it follows."""
+        session = self._session
+        if session.head is None:
+            found = session.execute(
+                "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits "
+                "ORDER BY seq DESC LIMIT 1"
+            ).fetchone()
+            if found is None:
+                raise CorruptionError("the journal is empty; restore a backup")
+            session.head = Head(*found)
+        return session.head
+
+    def commit_at(self, time: int) -> int | None:
+        """Return the last commit at or before `time`, None before the first."""
+        found = self._session.one(_COMMIT_AT, (self.head().seq, time))
+        return None if found is None or found < 0 else found
+
+    def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]:
+        """Return up to `limit` commits with a number above `after`, by number."""
+        order = "DESC" if newest_first else "ASC"
+        found = self._session.execute(
+            f"SELECT {', '.join(CommitRow._fields)} FROM commits WHERE seq > ? "
+            f"ORDER BY seq {order} LIMIT ?",
+            (after, FOREVER if limit is None else limit),
+        )
+        return [CommitRow(*row) for row in found]
+
+    def state_count(self, row: int) -> int:
+        """Return how many commits have changed the state of a world."""
+        sql = "SELECT count(*) FROM history WHERE field = 'node.state' AND row = ?"
+        return self._session.one(sql, (row,)) or 0
+
+    def root_state(self, known: int | None) -> bytes:
+        """Return the root's state: every commit has it, and no other table does."""
+        if known is None:
+            return self.head().root_state
+        sql = "SELECT root_state FROM commits WHERE seq = ?"
+        state: bytes = self._session.execute(sql, (known,)).get
+        return state
+
+    def past(self, fields: tuple[str, ...], rows: list[int], known: int | None) -> Past:
+        """Return what fields said at commit `known`, where they have changed since."""
+        if known is None:
+            return {}
+        marks = ", ".join("?" * len(fields))
+        session = self._session
+        found = session.execute(
+            f"SELECT field, row, was FROM history h WHERE field IN ({marks}) AND row {IN} "
+            "AND seq = (SELECT min(seq) FROM history l WHERE l.field = h.field AND l.row = h.row "
+            "AND l.seq > ?)",
+            [*fields, session.among(rows), known],
+        )
+        return {(field, row): session.current(was) for field, row, was in found}
+
+    def change(self, kind: str, column: str, row: int, value: Any) -> None:
+        """Change a field, and keep what it said before this commit.
+
+        Of several changes in one commit, the first counts. `kind` is node, edge or proposal.
+        """
+        key = "edge" if kind == "proposal" else "row"
+        self._session.execute(
+            f"INSERT INTO history SELECT '{kind}.{column}', {key}, ?, "
+            f"{self._session.former_of(column)} FROM {kind}s WHERE {key} = ? "
+            "ON CONFLICT DO NOTHING",
+            (self._session.seq, row),
+        )
+        self._session.execute(f"UPDATE {kind}s SET {column} = ? WHERE {key} = ?", (value, row))
+
+    def set_valid_to(self, kind: str, row: int, valid_to: int) -> None:
+        """Close the validity of a node (`kind` "node") or an edge ("edge")."""
+        self.change(kind, "valid_to", row, valid_to)
+
+    def insert_commit(self, row: CommitRow) -> None:
+        """Write the journal's row."""
+        self._session.insert("commits", CommitRow._fields, [row])

@@ -1,0 +1,1 @@
+"""The store in PostgreSQL, on a server that the tests start themselves."""
