@@ -21,6 +21,7 @@ from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Extracted, Extractor, Pending, Summarizer
 from worlddb.model.inputs import Instant
+from worlddb.model.origin import Origin
 from worlddb.model.proof import Proof
 from worlddb.model.records import (
     NOW,
@@ -74,25 +75,21 @@ class WorldDB(OpenStore):
     """
 
     def transaction(
-        self, actor: str = DEFAULT_ACTOR, *, bulk: bool = False
+        self, actor: str = DEFAULT_ACTOR, *, bulk: bool = False, origin: Origin | None = None
     ) -> AbstractContextManager[Transaction]:
         """Open a transaction: `with db.transaction(actor="me") as tx:` is one commit.
 
         It lands when the block ends and is lost whole when the block raises. `bulk` builds
-        indexes once at the end: for loads that are large beside what is there already.
+        indexes once at the end: for loads that are large beside what is there already. With an
+        `origin` such as "web" it may neither end nor change what is more trusted.
 
         Raises:
             StorageError: the store is read-only, or the disk refused.
             ConflictError: another writer kept the lock longer than `busy_timeout_s`.
             InvalidInputError: this thread already has a transaction open.
         """
-        return transact(
-            self.engine.store,
-            self.engine.registry,
-            actor=actor,
-            bulk=bulk,
-            limits=self.engine.limits,
-        )
+        store, registry, limits = self.engine.store, self.engine.registry, self.engine.limits
+        return transact(store, registry, actor=actor, bulk=bulk, limits=limits, origin=origin)
 
     def ontology(self, world_id: bytes | str | None = None) -> Ontology:
         """Return the edge types of a world (default: the root world), to register more.

@@ -6,7 +6,7 @@ Then the batch is written in one commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,9 +17,11 @@ from worlddb.model.address import Id
 from worlddb.model.drafts import Message, Summarizer
 from worlddb.model.inputs import Limits
 from worlddb.model.records import EdgeDraft, Node
+from worlddb.ontology.edge_types import LEFT_OUT
 from worlddb.query.summary_view import DERIVED, SUMMARY
 from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import EndedSentence, ended_sentences
+from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment
 from worlddb.write.transaction import Transaction
 
@@ -35,7 +37,8 @@ class SummaryTask(NamedTuple):
     job: SummaryJob
     world: Node
     old: Id | None
-    details: tuple[Id, ...]
+    details: tuple[tuple[Id, bool], ...]
+    """What the summary is derived from, and whether it is left out as less trusted."""
     messages: list[Message]
 
     @property
@@ -114,22 +117,44 @@ def _read_tasks(
 def _task(reader: Reader, job: SummaryJob, world: Node, moment: Moment | None) -> SummaryTask:
     """Return a task; its texts are read as of a moment, or left out."""
     rows = sorted(job.rows)
-    ids = {row: Id(found.id) for row, found in reader.worlds(rows).items()} if rows else {}
+    nodes = reader.nodes(rows)
+    left_out = _less_trusted(reader, nodes)
+    details = tuple((nodes[row].id, row in left_out) for row in rows)
     old = None if job.old is None else Id(reader.world(job.old).id)
-    messages = _messages(reader, job, moment) if moment is not None and job.units else []
-    return SummaryTask(job, world, old, tuple(ids[row] for row in rows), messages)
+    messages: list[Message] = []
+    if moment is not None and job.units:
+        nodes = {row: node for row, node in nodes.items() if row not in left_out}
+        messages = _messages(reader, job, nodes, moment)
+    return SummaryTask(job, world, old, details, messages)
 
 
-def _messages(reader: Reader, job: SummaryJob, moment: Moment) -> list[Message]:
-    """Return the texts of the units, in the order of valid time, without replaced sentences."""
-    nodes = reader.nodes(job.rows)
+def _less_trusted(reader: Reader, nodes: Mapping[int, Node]) -> set[int]:
+    """Return the rows of texts that are less trusted than others beside them.
+
+    A summary would repeat what they say as if it were as good as the rest.
+    """
+    if not any(node.origins for node in nodes.values()):
+        return set()
+    levels = TrustLevels(reader)
+    said = {row: levels.of(node) for row, node in nodes.items() if node.content}
+    return {row for row, level in said.items() if level < max(said.values())}
+
+
+def _messages(
+    reader: Reader, job: SummaryJob, nodes: Mapping[int, Node], moment: Moment
+) -> list[Message]:
+    """Return the texts of the units, in the order of valid time, without replaced sentences.
+
+    `nodes` are those that are told.
+    """
     ended = ended_sentences(reader, job.rows, moment)
     messages = []
-    for unit in sorted(job.units, key=lambda unit: (nodes[unit.row].valid_from, unit.row)):
+    told = [unit for unit in job.units if unit.row in nodes]
+    for unit in sorted(told, key=lambda unit: (nodes[unit.row].valid_from, unit.row)):
         node = nodes[unit.row]
         if node.content or not unit.summaries:
             messages.append(_message(_without(node, ended.get(unit.row, ()))))
-        for row in unit.summaries:
+        for row in (one for one in unit.summaries if one in nodes):
             title = node.name or node.type
             messages.append(Message(text=nodes[row].content, speaker=title, at=node.valid_from))
     return messages
@@ -240,7 +265,11 @@ def _write(tx: Transaction, task: SummaryTask, text: str, summarizer: str) -> Id
         parent=task.world.id,
         source=[f"{MADE_BY}{summarizer}", *task.job.sources],
     )
-    tx.write_edges(DERIVED, [EdgeDraft(source=made.id, target=ident) for ident in task.details])
+    edges = [
+        EdgeDraft(source=made.id, target=ident, metadata={LEFT_OUT: True} if left_out else None)
+        for ident, left_out in task.details
+    ]
+    tx.write_edges(DERIVED, edges)
     if task.old is not None:
         tx.write_edge("supersedes", made.id, task.old)
     return made.id

@@ -65,6 +65,15 @@ class Parameter(NamedTuple):
     reads_stdin: bool = False
 
 
+ORIGIN = Parameter(
+    name="origin",
+    type="choice",
+    choices=("user", "assistant", "import", "model", "tool", "web"),
+    help="Who brought the text in; it may be lower than the caller's own, never higher. What is "
+    "less trusted ends nothing that is more trusted.",
+    tool_help="Who said it, if not you.",
+    command_help="who brought the text in; by default you",
+)
 DOCUMENT = Parameter(
     name="document",
     type="document",

@@ -16,7 +16,15 @@ from __future__ import annotations
 
 import re
 
-from worlddb.faces.call_parts import DOCUMENT, Call, Effect, Parameter, ParameterType, Toolset
+from worlddb.faces.call_parts import (
+    DOCUMENT,
+    ORIGIN,
+    Call,
+    Effect,
+    Parameter,
+    ParameterType,
+    Toolset,
+)
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
 from worlddb.faces.retention_calls import retention_calls
@@ -270,6 +278,7 @@ you to remember it. What is known already is not written twice. To correct it, u
                 tool_help=NO_HELP,
             ),
             EXTRACTOR,
+            ORIGIN,
         ),
         result="Written",
         effect="add",
@@ -483,6 +492,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
             EXPIRES_AT,
             TTL,
             EXTRACTOR,
+            ORIGIN._replace(in_tool=False),  # A model amends as itself.
         ),
         result="Written",
         effect="add",

@@ -35,6 +35,7 @@ from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.model.drafts import Extractor
 from worlddb.model.history_proof import HistoryProof
 from worlddb.model.inputs import Instant
+from worlddb.model.origin import Origin
 from worlddb.model.records import Diff, Edge, Identity, ScopeIds, ScopeKind
 from worlddb.ontology.declared_types import EdgeDeclaration
 from worlddb.query.query_builder import Plan
@@ -75,6 +76,7 @@ class Client:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     def recall(
@@ -139,6 +141,7 @@ class Client:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
@@ -255,6 +258,7 @@ class AsyncMemory:
         supersede: bool = True,
         actor: str = "memory",
         consolidate_every_s: float | None = None,
+        origin: Origin | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         app_id: str | None = None,
@@ -266,9 +270,10 @@ class AsyncMemory:
         *,
         actor: str | None = None,
         writes_into: Sequence[str] = (),
+        origin: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> AsyncMemory: ...
-    def signed(self, actor: str) -> AsyncMemory: ...
+    def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> AsyncMemory: ...
     async def close(self) -> None: ...
     async def __aexit__(self, *_: object) -> None: ...
     async def __aenter__(self) -> AsyncMemory: ...
@@ -289,6 +294,7 @@ class AsyncMemory:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: Extractor | str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def recall(
@@ -354,6 +360,7 @@ class AsyncMemory:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: Extractor | str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...
@@ -502,6 +509,7 @@ class AsyncClient:
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def recall(
@@ -566,6 +574,7 @@ class AsyncClient:
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written: ...
     async def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered: ...

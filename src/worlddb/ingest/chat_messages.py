@@ -17,8 +17,11 @@ from typing import Any
 from worlddb.errors import InvalidInputError
 from worlddb.model.drafts import Message
 from worlddb.model.inputs import from_micros, to_micros
+from worlddb.model.origin import Origin, lowered
 
 TOOL = "tool"
+SPOKEN_BY: dict[str, Origin] = {TOOL: "tool", "assistant": "assistant"}
+"""The origin of what a role says; everybody else speaks for themselves."""
 TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
 CALL_PARTS = frozenset({"tool_use", "server_tool_use", "function_call", "tool_call", "function"})
 RESULT_PARTS = frozenset({"tool_result", "function_call_output", "tool_output"})
@@ -46,7 +49,7 @@ def chat_messages(item: Mapping[str, Any]) -> list[Message]:
     ident = item.get("id", item.get("uuid"))
     if not isinstance(speaker, str) or not isinstance(ident, str | None):
         raise InvalidInputError(f"a message has a role and text as its content, not {item!r:.100}")
-    at = _time(item)
+    at, origin = _time(item), item.get("origin")
     said: dict[str, list[str]] = {}
     for who, text in _texts(item, speaker):
         if text.strip():
@@ -58,6 +61,7 @@ def chat_messages(item: Mapping[str, Any]) -> list[Message]:
             speaker=who,
             at=at,
             id=key if key is None or who == speaker else f"{key}/{who}",
+            origin=lowered(origin, SPOKEN_BY.get(who)),
         )
         for who, texts in said.items()
     ]

@@ -17,6 +17,7 @@ from typing import Any
 from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extractor, Message, Pending
+from worlddb.model.origin import check_origin
 from worlddb.model.records import DOCUMENT, WHOLES, Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
@@ -66,15 +67,8 @@ class WaitingText:
     def messages(self) -> list[Message]:
         """Return what was said, as it was written."""
         if not self.turns:
-            return [Message(text=self.node.content, at=self.node.valid_from)]
-        return [
-            Message(
-                text=turn.content,
-                speaker=turn.name if turn.type == TURN else DOCUMENT,
-                at=turn.valid_from,
-            )
-            for turn in self.said
-        ]
+            return [_message(self.node, "user")]
+        return [_message(turn, turn.name if turn.type == TURN else DOCUMENT) for turn in self.said]
 
     def anchors(self, draft: Draft) -> dict[str, Id]:
         """Return which drafted nodes are the very nodes that wait."""
@@ -91,6 +85,11 @@ class WaitingText:
         if len(parts) == len(said):
             found |= {part.key: turn.id for part, turn in zip(parts, said, strict=True)}
         return found
+
+
+def _message(node: Node, speaker: str) -> Message:
+    origin = None if not node.origins else check_origin(node.origin)
+    return Message(text=node.content, speaker=speaker, at=node.valid_from, origin=origin)
 
 
 def failure(extractor: Extractor, error: Exception | str, attempts: int = 1) -> Waiting:

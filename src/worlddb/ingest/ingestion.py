@@ -33,6 +33,7 @@ from worlddb.ingest.extraction_queue import (
 )
 from worlddb.ingest.extractors import dated, spellings
 from worlddb.ingest.plan import (
+    NOTHING,
     Outcome,
     RefusedRelationError,
     Relation,
@@ -44,9 +45,11 @@ from worlddb.ingest.plan import (
     prepare,
 )
 from worlddb.ingest.recluster import Reclusterer
+from worlddb.ingest.text_origins import Origins, origins_of
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
 from worlddb.model.inputs import Instant, Limits, check_whole, from_micros, to_micros
+from worlddb.model.origin import Origin
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
@@ -124,6 +127,13 @@ def is_immediate(extractor: Extractor | str | None) -> bool:
     return extractor is None or isinstance(extractor, str)
 
 
+def brought_in(draft: Draft, messages: Sequence[Message], whole: Origin | None) -> Origins:
+    """Return who brought in what a draft says, by key; nothing if all of it is the user's."""
+    if whole is None and all(message.origin is None for message in messages):
+        return NOTHING
+    return origins_of(draft, messages, whole)
+
+
 def draft_or_wait(
     extractor: Extractor, messages: Sequence[Message], at: datetime
 ) -> tuple[Draft, Waiting | None]:
@@ -195,12 +205,17 @@ class Ingestion:
             yield reader
 
     def transact(
-        self, actor: str, *, together: bool = False
+        self, actor: str, origin: Origin | None = None, *, together: bool = False
     ) -> AbstractContextManager[Transaction]:
         """Open a write transaction; `together` with those that wait, see `transact`."""
-        limits = self.limits
         return transact(
-            self.store, self.registry, actor=actor, bulk=False, limits=limits, together=together
+            self.store,
+            self.registry,
+            actor=actor,
+            bulk=False,
+            limits=self.limits,
+            together=together,
+            origin=origin,
         )
 
     def draft(
@@ -274,7 +289,7 @@ class Ingestion:
         refused: dict[Relation, str] = {}
         while True:
             try:
-                with self.transact(request.actor, together=True) as tx:
+                with self.transact(request.actor, request.caller, together=True) as tx:
                     if tx.follows != plan.commit:
                         # By the transaction: commits before it may still be on their way.
                         plan = prepare(tx.reader, request, self.clock(), before=plan)
@@ -321,6 +336,7 @@ class Ingestion:
             supersede=supersede,
             resolver=resolver,
             tiebreaker=tiebreaker,
+            origins=brought_in(draft, messages, None),
         )
         outcome, commit, _ = self.commit(self.plan(request))
         self.look_again(target.home, outcome.created, recluster, resolver)
@@ -438,7 +454,8 @@ class Ingestion:
             with self.transact(actor) as tx:
                 remove_from_queue(tx, entry.edges)
             return None
-        draft = extractor.extract(text.messages(), text.node.valid_from).merged()
+        messages = text.messages()
+        draft = extractor.extract(messages, text.node.valid_from).merged()
         anchors = text.anchors(draft)
         # What was said is in the store already; the rest is written around it.
         rest = tuple(node for node in draft.nodes if node.key not in anchors)
@@ -455,6 +472,7 @@ class Ingestion:
             # A document states what holds in it, not what holds for whoever keeps it.
             supersede=text.node.type != "Document",
             queue_edges=entry.edges,
+            origins=brought_in(draft, messages, None),
         )
         outcome, _, _ = self.commit(self.plan(request))
         self.look_again(home, outcome.created, recluster)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from worlddb.identity.store_resolver import StoreResolver
+from worlddb.ingest.text_origins import Origins, confirms
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft
 from worlddb.store.interface import Reader
@@ -42,19 +44,46 @@ class PartChanges:
             tx.retire(ident, at=self.at)
 
 
-def outlasting(reader: Reader, draft: Draft, known: dict[str, Id]) -> dict[str, Id]:
-    """Take the texts out of `known` that end before the drafted ones; return them by key."""
+def outlasting(
+    reader: Reader, draft: Draft, known: dict[str, Id], origins: Origins
+) -> dict[str, Id]:
+    """Take the texts out of `known` that drafted ones replace; return them by key.
+
+    These are texts that end before the drafted ones, and texts that are less trusted than somebody
+    who says the same without having read it there.
+    """
     found: dict[str, Id] = {}
     for node in draft.nodes:
         if not node.resolvable and node.parent is None and node.key in known:
             row = reader.node_row(known[node.key])
-            ends = None if row is None else reader.nodes([row])[row].valid_to
-            if ends is not None and (node.valid_to is None or ends < node.valid_to):
+            if row is None:
+                continue
+            there, given = reader.nodes([row])[row], origins.get(node.key, ())
+            ends = there.valid_to
+            is_longer = ends is not None and (node.valid_to is None or ends < node.valid_to)
+            if is_longer or (there.origins and confirms(reader, there, given)):
                 found[node.key] = known.pop(node.key)
                 for part in draft.nodes:
                     if part.parent == node.key:
                         known.pop(part.key, None)
     return found
+
+
+def same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dict[str, Id]:
+    """Return which drafted children of a node that is in the store are in the store, too."""
+    drafted = [node for node in draft.nodes if node.parent == key]
+    if not drafted:
+        return {}
+    reader = resolver.reader
+    left = list(reader.bodies(reader.children_of([row])))
+    known: dict[str, Id] = {}
+    for node in drafted:
+        for body in left:
+            if (body.type, body.name, body.content) == (node.type, node.name, node.content):
+                known[node.key] = Id(body.id)
+                left.remove(body)
+                break
+    return known
 
 
 def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:

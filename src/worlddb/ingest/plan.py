@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from worlddb.claims.claim import CLAIM_EDGE, FACT, Claim, Standing
+from worlddb.claims.claim import Claim
 from worlddb.claims.claim_lookup import (
     REASON,
     Rivals,
@@ -33,17 +34,25 @@ from worlddb.claims.claim_lookup import (
     standing_claims,
     supersessions,
 )
-from worlddb.claims.merged_claims import THROUGH
 from worlddb.errors import InvalidInputError, RejectedError
 from worlddb.identity.match_values import Match, ResolverSettings, Tiebreaker
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import STATED, NameIndex
+from worlddb.ingest.claim_end import end_claim, not_ended, with_echoes, with_origin
 from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
 from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.idempotency import WriteKey
-from worlddb.ingest.memory_parts import PartChanges, add_metadata, outlasting, without_unknown
+from worlddb.ingest.memory_parts import (
+    PartChanges,
+    add_metadata,
+    outlasting,
+    same_parts,
+    without_unknown,
+)
+from worlddb.ingest.text_origins import Origins, not_trusted
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
+from worlddb.model.origin import Origin
 from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, ScopeName, born
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment, accepted_class, moment_of
@@ -110,7 +119,8 @@ class WriteRequest:
     `memory` is the key of the drafted node that is the memory. `target` is what the destination was
     when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the
     entries of the extraction queue that this write settles. `parts` is what changes in the parts.
-    `waiting` says that the model's part of the extraction is still to be done.
+    `waiting` says that the model's part of the extraction is still to be done. `origins` are who
+    brought in what the draft says, by key; `caller` is the origin of the whole write.
     """
 
     draft: Draft
@@ -127,6 +137,8 @@ class WriteRequest:
     queue_edges: tuple[Id, ...] = ()
     resolver: ResolverSettings | None = None
     tiebreaker: Tiebreaker | None = None
+    origins: Origins = field(default_factory=lambda: NOTHING)
+    caller: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +158,7 @@ class WritePlan:
     `asked` is the request as it was made; in `request` the draft is without the words that are no
     names here. `tiers` says which tier found a name that is used again; `linked` are the places,
     among the edges, of those in the store. `outlasted` are memories that drafted ones replace.
+    `doubtful` are the keys of drafted nodes that are not trusted in full.
     """
 
     asked: WriteRequest
@@ -161,6 +174,7 @@ class WritePlan:
     claims: Sequence[Claim]
     standing: Stood
     rivals: Sequence[Rivals] = ()
+    doubtful: frozenset[str] = frozenset()
 
 
 def prepare(
@@ -180,7 +194,7 @@ def prepare(
     )
     known, guesses, tiers = resolved(resolver, request.draft, target.home_row)
     said_before = any(not node.resolvable and node.key in known for node in request.draft.nodes)
-    outlasted = outlasting(reader, request.draft, known) if said_before else {}
+    outlasted = outlasting(reader, request.draft, known, request.origins) if said_before else {}
     if any(node.known_only for node in request.draft.nodes):
         request = replace(request, draft=without_unknown(request.draft, known))
     if before is not None:
@@ -194,6 +208,11 @@ def prepare(
         if _shared(reader, row):
             claims = named_subjects(claims, request.draft)
         stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
+    doubtful: frozenset[str] = frozenset()
+    if request.origins:
+        origins = with_echoes(reader, request.origins, claims, stood, known)
+        doubtful = not_trusted(reader, origins, target.home)
+        request = replace(request, origins=origins)
     said = [node for node in request.draft.nodes if node.type in STATED]
     return WritePlan(
         asked=asked,
@@ -209,6 +228,7 @@ def prepare(
         claims=claims,
         standing=stood,
         rivals=rivals(reader, said, known, row, now, resolver.said.keep) if row is not None else (),
+        doubtful=doubtful,
     )
 
 
@@ -286,25 +306,8 @@ def resolved(
             found = resolver.same_content(node, row)
             if found is not None:
                 known[node.key] = resolver.ident(found)
-                known.update(_same_parts(resolver, draft, node.key, found))
+                known.update(same_parts(resolver, draft, node.key, found))
     return known, guesses, tiers
-
-
-def _same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dict[str, Id]:
-    """Return which drafted children of a node that is in the store are in the store, too."""
-    drafted = [node for node in draft.nodes if node.parent == key]
-    if not drafted:
-        return {}
-    reader = resolver.reader
-    left = list(reader.bodies(reader.children_of([row])))
-    known: dict[str, Id] = {}
-    for node in drafted:
-        for body in left:
-            if (body.type, body.name, body.content) == (node.type, node.name, node.content):
-                known[node.key] = Id(body.id)
-                left.remove(body)
-                break
-    return known
 
 
 def judged(
@@ -337,8 +340,6 @@ def judged(
 
 
 # -- apply -----------------------------------------------------------------------------------------
-
-EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is not for whole texts.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,17 +390,20 @@ def apply(
     apart: dict[tuple[Id, str], Id] = {}
     ends = _superseded(plan, outcome)
     for ended in ends:
-        end_claim(tx, ended, apart)
+        if not end_claim(tx, ended, apart):
+            outcome.left_out.append(not_ended(ended.by.relation, ended.old.carrier))
     _link_rivals(tx, plan, outcome, {ended.old.carrier for ended in ends})
     _join(tx, plan, outcome)
     memory = outcome.ids.get(request.memory)
     if memory is not None:
-        if request.metadata:
+        if request.metadata and _is_own(tx, plan, request.memory):
             add_metadata(tx, draft, request.memory, request.metadata, outcome.ids)
         if (old := plan.outlasted.get(request.memory)) is not None:
             tx.write_edge("supersedes", memory, old)
         if request.replaces is not None:
-            tx.write_edge("supersedes", memory, request.replaces)
+            edge = tx.write_edge("supersedes", memory, request.replaces)
+            if edge.known_to is not None:
+                outcome.left_out.append(not_ended("amend", request.replaces))
         if target.key is not None:
             target.key.write(tx, memory)
         if request.waiting is not None:
@@ -412,7 +416,7 @@ def apply(
 
 def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
     """Write the drafted nodes that are new; add sources and aliases to the others."""
-    source, nodes = plan.request.source, plan.request.draft.nodes
+    source, nodes, origins = plan.request.source, plan.request.draft.nodes, plan.request.origins
     outcome.ids.update((node.key, plan.known[node.key]) for node in nodes if node.key in plan.known)
     left = [node for node in nodes if node.key not in plan.known]
     while left:
@@ -426,12 +430,15 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
         worlds = [
             plan.target.home if node.parent is None else outcome.ids[node.parent] for node in batch
         ]
-        ids = _create_nodes(tx, batch, worlds, source)
+        ids = _create_nodes(tx, batch, worlds, source, origins)
         outcome.ids.update((node.key, ident) for node, ident in zip(batch, ids, strict=True))
         left = [node for node in left if node.key not in outcome.ids]
     for node in nodes:
         known = plan.known.get(node.key)
         ident = outcome.ids[node.key]
+        if not _is_own(tx, plan, node.key):
+            outcome.reused.append(ident)
+            continue
         if known is not None and node.aliases:
             tx.add_aliases(ident, node.aliases)
         if known is not None and source is not None:
@@ -439,6 +446,14 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
         (outcome.created if known is None and tx.is_new(ident) else outcome.reused).append(ident)
         if kept := to_metadata(node.attributes):
             tx.add_metadata(ident, kept)
+
+
+def _is_own(tx: Transaction, plan: WritePlan, key: str) -> bool:
+    """Return whether a write may add to a node: a new one, or one that is not more trusted."""
+    known = plan.known.get(key)
+    if known is None or key not in plan.doubtful:
+        return True
+    return tx.yields(known, plan.request.origins[key])
 
 
 def _write_edges(
@@ -458,6 +473,8 @@ def _write_edges(
                 outcome.left_out.append(f"{ends[0]} {type_} {ends[1]}: {refused[relation]}")
                 continue
             edge = _with_tier(tx, plan, ids, edge)
+            if plan.request.origins and edge.source in entities:
+                edge = with_origin(edge, plan.request.origins, plan.request.memory)
             drafted = _edge_draft(tx, edge, edge.source in entities, ids, plan.request.memory)
             if drafted.source == drafted.target:
                 continue
@@ -519,15 +536,22 @@ def _superseded(plan: WritePlan, outcome: Outcome) -> list[Supersession]:
     """Return what the claims of the draft end, now that its nodes have ids."""
     if not plan.claims:
         return []
-    return supersessions(
-        plan.claims,
-        plan.standing,
+    ending = partial(
+        supersessions,
+        stood=plan.standing,
         nodes={node.key: node for node in plan.request.draft.nodes},
         ids=outcome.ids,
         home=plan.target.home,
         now=plan.moment.now,
         spared=plan.request.replaces,
     )
+    trusted = [claim for claim in plan.claims if claim.fact not in plan.doubtful]
+    ended = ending(trusted)
+    if len(trusted) == len(plan.claims):
+        return ended
+    # What is less trusted must not take the place of what else the same write ends.
+    done = {one.old.key for one in ended}
+    return [*ended, *(one for one in ending(plan.claims) if one.old.key not in done)]
 
 
 def _link_rivals(tx: Transaction, plan: WritePlan, outcome: Outcome, ended: set[Id]) -> None:
@@ -550,6 +574,7 @@ def _create_nodes(
     nodes: Sequence[DraftNode],
     worlds: Sequence[Id],
     source: str | Sequence[str] | None,
+    origins: Origins = NOTHING,
 ) -> list[Id]:
     """Create nodes in their worlds; the plan has found those that are in the store already."""
     drafts = [
@@ -563,38 +588,8 @@ def _create_nodes(
             valid_from=node.valid_from,
             valid_to=node.valid_to,
             source=source,
+            origins=origins.get(node.key, ()),
         )
         for node, world in zip(nodes, worlds, strict=True)
     ]
     return tx.create_nodes(drafts, reuse=False)
-
-
-def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> None:
-    """Write that a claim is superseded by another; `apart` are the facts made for that so far."""
-    old, by = ended.old, ended.by
-    target, sentence = old.carrier, (old.carrier, old.text)
-    if old.apart:
-        target = apart[sentence] = apart.get(sentence) or _separate_fact(tx, old)
-    said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
-    if by.value:
-        said["now"] = by.value
-    said["evidence"] = ended.evidence[:EVIDENCE_CHARS_MAX]
-    if old.subject != by.subject:
-        said[THROUGH] = [str(old.subject), str(by.subject)]
-    tx.write_edge("supersedes", by.carrier, target, valid_from=ended.at, metadata=said)
-
-
-def _separate_fact(tx: Transaction, old: Standing) -> Id:
-    """Make a fact of the sentence that states a claim in a longer text; return its id."""
-    drafted = DraftNode(
-        key="", type=FACT, content=old.text, created_at=old.said, valid_from=old.began
-    )
-    fact = _create_nodes(tx, [drafted], [old.world], None)[0]
-    said: dict[str, Any] = {"relation": old.relation, "functional": True}
-    said |= {"value": old.value} if old.value else {}
-    said |= {"was": old.was} if old.was else {}
-    tx.write_edge("derived_from", fact, old.carrier, metadata={"evidence": "quote"})
-    tx.write_edge(CLAIM_EDGE, fact, old.subject, metadata={**said, "stands_for": str(old.carrier)})
-    for world in old.members:
-        tx.write_edge("contains", world, fact)
-    return fact

@@ -23,6 +23,7 @@ from worlddb.memory.results import Written
 from worlddb.memory.writes import CHAT_TRIES_MAX, MemoryWriter, ScopeDestination
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, from_micros, to_micros
+from worlddb.model.origin import Origin, lowered
 from worlddb.store.interface import Reader
 
 
@@ -70,8 +71,10 @@ def write_document(
     idempotency_key: str | None,
     extractor: Extractor | str | None,
     scope: Mapping[str, Any],
+    origin: Origin | None = None,
 ) -> Written:
     """Remember a document; see `Memory.write`."""
+    origin = lowered(origin, writer.origin)
     document = document_of(given)
     passages = passages_of(document)
     said = [Message(text=document.text, speaker=document.name)]
@@ -103,6 +106,9 @@ def write_document(
                 stated,
                 extractor,
             )
+            if origin is not None:
+                keys = {SESSION, *(node.key for node in request.draft.nodes)}
+                request = replace(request, origins=dict.fromkeys(keys, (origin,)), caller=origin)
             return writer.commit(ingestion.plan(request), scopes.scopes)
         except ChatMovedError:
             if not left:

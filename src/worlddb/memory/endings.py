@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.erasure_receipt import Receipt, erase_texts
 from worlddb.audit.undo import derived_alone
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.results import Retired
@@ -21,6 +22,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, to_micros
+from worlddb.model.origin import Origin
 from worlddb.model.records import ScopeName, groups_of
 from worlddb.view.visibility import View
 from worlddb.world_db import WorldDB
@@ -36,12 +38,16 @@ class MemoryEnder:
     db: WorldDB
     scopes: CallerScopes
     actor: str
+    origin: Origin | None = None
+
+    def _transaction(self) -> AbstractContextManager[Transaction]:
+        return self.db.transaction(self.actor, origin=self.origin)
 
     def retire(self, id: bytes | str, *, at: Instant | None, scope: Mapping[str, Any]) -> Retired:
         """End one memory; see `Memory.retire`."""
         reach = self.scopes.reach(scope)
         _check_time(at)
-        with self.db.transaction(self.actor) as tx:
+        with self._transaction() as tx:
             # Read inside the transaction: nobody else writes meanwhile.
             with self.scopes.viewing(reach, ended=True) as view:
                 row, node = find_memory(view, id)
@@ -69,7 +75,7 @@ class MemoryEnder:
         if confirm is not None:
             check_confirmed(confirm, named, "retire_all")
         _check_time(at)
-        with self.db.transaction(self.actor) as tx:
+        with self._transaction() as tx:
             with self.scopes.viewing(groups) as view:
                 chosen = filtered_view(self.db.engine, view, where)
                 ends = ends_with(view, page(chosen, None, ALL))
@@ -80,7 +86,7 @@ class MemoryEnder:
         """End a scope; see `Memory.purge_scope`."""
         named = self._one_scope(scope, "purge_scope")
         check_confirmed(confirm, [named], "purge_scope")
-        with self.db.transaction(self.actor) as tx:
+        with self._transaction() as tx:
             with self.scopes.viewing(((named,),)) as view:
                 rows = generations(view.reader, named)
                 inside = view.keep(view.reader.children_of(rows)) if rows else ()
@@ -97,7 +103,7 @@ class MemoryEnder:
             with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
                 found = find_memory(view, id)[1].id
             self._refuse_held([found])
-            return self._own_receipt(self.db.erase(found, actor=self.actor))
+            return self._erased([found])
         named = self._one_scope(scope, "erase")
         check_confirmed(confirm, [named], "erase")
         with self.db.engine.store.read() as reader:
@@ -105,14 +111,16 @@ class MemoryEnder:
         if not worlds:
             raise NotFoundError(f"there is no scope {named}; list them to see them")
         self._refuse_held(worlds)
-        return self._own_receipt(self.db.erase(worlds, actor=self.actor))
+        return self._erased(worlds)
 
     def _refuse_held(self, ids: Sequence[Id]) -> None:
         from worlddb.memory.retention_policy import RetentionKeeper
 
         RetentionKeeper(db=self.db, scopes=self.scopes, actor=self.actor).refuse_held(ids)
 
-    def _own_receipt(self, receipt: Receipt) -> Receipt:
+    def _erased(self, ids: Sequence[Id]) -> Receipt:
+        engine = self.db.engine
+        receipt = erase_texts(engine.store, engine.search, self._transaction(), ids)
         commit, root = self.scopes.own_commit(receipt.commit)
         return replace(receipt, commit=commit, root_state=root)
 

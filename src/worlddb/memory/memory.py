@@ -32,6 +32,7 @@ from worlddb.memory.scoped_graph import ScopedGraph
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.drafts import Extractor
 from worlddb.model.inputs import Instant
+from worlddb.model.origin import Origin, at_most
 from worlddb.model.records import ScopeIds, ScopeKind, groups_of
 from worlddb.world_db import WorldDB
 
@@ -55,7 +56,8 @@ class Memory(ScopedGraph):
     neighbourhood of what is new is resolved once more; `supersede` whether a memory ends the facts
     that it surely replaces; `actor` signs the commits. With `consolidate_every_s` the store is
     consolidated in the background that often, until `close`; `background` tells how that went. Long
-    texts that wait are read in the background, too (`read_pending`).
+    texts that wait are read in the background, too (`read_pending`). `origin` is who brings in what
+    is written here; a call may name one that is trusted less, never more.
 
     Raises:
         InvalidInputError: a scope is badly named, or an option is wrong.
@@ -71,6 +73,7 @@ class Memory(ScopedGraph):
         supersede: bool = True,
         actor: str = "memory",
         consolidate_every_s: float | None = None,
+        origin: Origin | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         app_id: str | None = None,
@@ -94,6 +97,7 @@ class Memory(ScopedGraph):
                 extractor=extractor,
                 recluster=recluster,
                 supersede=supersede,
+                origin=at_most(origin, None),
             )
         )
         self.background: Background | None = None
@@ -129,8 +133,9 @@ class Memory(ScopedGraph):
         """Write as this writer does, and read and end memories in its scopes."""
         self._writer = writer
         self._reader = MemoryReader(db=self.db, scopes=writer.scopes)
-        self._ender = MemoryEnder(db=self.db, scopes=writer.scopes, actor=writer.actor)
-        self._scopes, self._actor = writer.scopes, writer.actor
+        scopes, actor, origin = writer.scopes, writer.actor, writer.origin
+        self._ender = MemoryEnder(db=self.db, scopes=scopes, actor=actor, origin=origin)
+        self._scopes, self._actor, self._origin = scopes, actor, origin
 
     @property
     def asks_a_model(self) -> bool:
@@ -142,24 +147,28 @@ class Memory(ScopedGraph):
         *,
         actor: str | None = None,
         writes_into: Sequence[str] = (),
+        origin: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Memory:
         """Return this memory for a caller who may not leave a scope, whatever a call names.
 
         What the caller writes goes into that scope alone. `writes_into` are the kinds of further
-        scopes ("run_id", …) that a write may name: whoever reads those reads it, too.
+        scopes ("run_id", …) that a write may name: whoever reads those reads it, too. `origin` is
+        who brings in what the caller writes, at best.
 
         Raises:
             InvalidInputError: no scope is named, or badly; or there is no such kind.
             RejectedError: the scope is outside the bounds that there are already.
         """
-        self._writer.scopes.named(scope, "bound")
-        scopes = self._writer.scopes.bound(groups_of(scope), writes_into)
-        return self._with(replace(self._writer, scopes=scopes, actor=actor or self._writer.actor))
+        self._scopes.named(scope, "bound")
+        scopes = self._scopes.bound(groups_of(scope), writes_into)
+        origin, actor = at_most(origin, self._origin), actor or self._actor
+        return self._with(replace(self._writer, scopes=scopes, actor=actor, origin=origin))
 
-    def signed(self, actor: str) -> Memory:
-        """Return this memory for a caller whose commits carry another actor."""
-        return self._with(replace(self._writer, actor=actor))
+    def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> Memory:
+        """Return this memory for a caller with another actor, and of this `origin` at best."""
+        origin, actor = at_most(origin, self._origin), actor or self._actor
+        return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter) -> Memory:
         made = Memory(self.db)
@@ -208,6 +217,7 @@ class Memory(ScopedGraph):
         aliases: Aliases | None = None,
         idempotency_key: str | None = None,
         extractor: Extractor | str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written:
         """Remember a text, the messages of a chat, or a document, for the scopes that are given.
@@ -233,6 +243,9 @@ class Memory(ScopedGraph):
         source, the metadata and the scopes. The same `idempotency_key` again does nothing. If the
         extractor's model fails, the text is written all the same, and the rest waits (`pending`).
 
+        `origin` is who brought the text in, by default the user: what is less trusted is recalled
+        as such, and ends nothing that is more trusted.
+
         Raises:
             InvalidInputError: nothing to remember, or an argument is wrong.
             ConflictError: the key was used for another text, or the store is busy.
@@ -241,16 +254,9 @@ class Memory(ScopedGraph):
         """
         told: dict[str, Any] = {"metadata": metadata, "tags": tags, "pin": pin}
         told |= {"expires_at": expires_at, "ttl": ttl}
-        options: dict[str, Any] = {
-            "at": at,
-            "source": source,
-            "marks": told,
-            "names": names,
-            "aliases": aliases,
-            "idempotency_key": idempotency_key,
-            "extractor": extractor,
-            "scope": scope,
-        }
+        options: dict[str, Any] = {"at": at, "source": source, "marks": told, "names": names}
+        options |= {"aliases": aliases, "idempotency_key": idempotency_key, "scope": scope}
+        options |= {"extractor": extractor, "origin": origin}
         if document is None:
             is_chat = messages is not None or not isinstance(text, str)
             return self._writer.write(either(text, messages), is_chat=is_chat, **options)
@@ -272,12 +278,14 @@ class Memory(ScopedGraph):
         expires_at: Instant | None = None,
         ttl: Ttl | None = None,
         extractor: Extractor | str | None = None,
+        origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written:
         """Replace a memory: a new memory supersedes the old one, in the same scopes.
 
         The old one ends when the new one begins (now, or `at`), and can still be read. The new one
-        keeps its metadata, tags, pin and end, unless others are given.
+        keeps its metadata, tags, pin and end, unless others are given. It is trusted no more than
+        the old one; if less, the old one stays, and the two contradict each other.
 
         Raises:
             InvalidInputError: not one id, no text, or `at` is before it began.
@@ -294,6 +302,7 @@ class Memory(ScopedGraph):
             marks={"metadata": metadata, "tags": tags, "expires_at": expires_at, "ttl": ttl},
             extractor=extractor,
             scope=scope,
+            origin=origin,
         )
 
     def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered:

@@ -22,6 +22,7 @@ from worlddb.memory.summary_order import summaries_first
 from worlddb.model.address import Id
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
+from worlddb.model.origin import FULL, LEVELS
 from worlddb.model.records import (
     KINDS,
     SCOPE,
@@ -36,6 +37,7 @@ from worlddb.model.records import (
 from worlddb.recall.hits import Recall
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
+from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
 
@@ -48,6 +50,7 @@ Ids: TypeAlias = list[Id]
 IsOwn: TypeAlias = Callable[[int, Node], bool]
 """Whether a node, by its row, is a scope that may be listed."""
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
+TRUSTS = {level: trust for trust, level in LEVELS.items()}
 SESSION, TURN = "Session", "Turn"
 TURNS_LISTED = 5  # Enough to recognise a session in a list; `read` has the whole text.
 GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later birth is somebody else's node.
@@ -147,8 +150,12 @@ class MemoryReader:
         types: Sequence[str] | None,
         where: Mapping[str, Any] | None,
         scope: Mapping[str, Any],
+        trusted: bool = False,
     ) -> MemoryPage:
-        """Return a page of memories; see `Memory.list`."""
+        """Return a page of memories; see `Memory.list`.
+
+        With `trusted`, a session is without the turns that are not trusted in full.
+        """
         check_whole(limit, "limit", 1, PAGE_MAX)
         chosen = None if types is None else check_words(types, "types")
         groups = self.scopes.groups(scope)
@@ -158,7 +165,7 @@ class MemoryReader:
             place = self._place(view, cursor)
             rows = page(self._filtered(view, where), place, limit + 1, chosen)
             shown = rows[:limit]
-            memories = self.remembered(view, shown, TURNS_LISTED)
+            memories = self.remembered(view, shown, TURNS_LISTED, trusted)
         more = len(rows) > limit
         return MemoryPage(
             memories=memories, next_cursor=str(memories[-1].id) if more and memories else None
@@ -183,6 +190,14 @@ class MemoryReader:
             if as_of is not None and not view.moment.holds(node):
                 raise NotFoundError(f"memory {node.id.short} was not valid at that time")
             return self.remembered(view, [row], None)[0]
+
+    def trusted(self, nodes: Sequence[Node], known_at: Instant | None) -> set[Id]:
+        """Return those of some nodes that are trusted in full."""
+        if not any(node.origins for node in nodes):
+            return {node.id for node in nodes}
+        with self.scopes.viewing((), known_at=known_at) as view:
+            levels = TrustLevels(view.reader, view.moment.known)
+            return {node.id for node in nodes if levels.of(node) == FULL}
 
     def list_scopes(
         self, *, kind: ScopeKind | None, limit: int, cursor: str | None, include_retired: bool
@@ -295,18 +310,19 @@ class MemoryReader:
         ]
 
     def remembered(
-        self, view: View, rows: Sequence[int], turns: int | None
+        self, view: View, rows: Sequence[int], turns: int | None, trusted: bool = False
     ) -> tuple[Remembered, ...]:
         """Return memories as values, in the order of `rows`."""
         reader, moment = view.reader, view.moment
         nodes = reader.nodes(rows, moment.known)
+        levels = TrustLevels(reader, moment.known)
         scopes = scopes_of(reader, rows, moment)
         before, after = self._superseding(view, rows)
         return tuple(
             Remembered(
                 id=nodes[row].id,
                 type=nodes[row].type,
-                text=_text(reader, row, nodes[row], moment, turns),
+                text=_text(reader, row, nodes[row], moment, turns, levels if trusted else None),
                 speaker=said_by(nodes[row].name) if nodes[row].type == TURN else "",
                 valid_from=nodes[row].valid_from,
                 valid_to=nodes[row].valid_to,
@@ -318,6 +334,8 @@ class MemoryReader:
                 metadata=nodes[row].metadata,
                 supersedes=tuple(before.get(row, ())),
                 superseded_by=tuple(after.get(row, ())),
+                origin=nodes[row].origin,
+                trust=TRUSTS[levels.of(nodes[row])],
             )
             for row in rows
         )
@@ -358,8 +376,18 @@ def _no_cursor(cursor: str | None) -> InvalidInputError:
     return InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
 
 
-def _text(reader: Reader, row: int, node: Node, moment: Moment, turns: int | None) -> str:
-    """Return what a memory says; of a whole, what its first `turns` parts say, or all of them."""
+def _text(
+    reader: Reader,
+    row: int,
+    node: Node,
+    moment: Moment,
+    turns: int | None,
+    levels: TrustLevels | None = None,
+) -> str:
+    """Return what a memory says; of a whole, what its first `turns` parts say, or all of them.
+
+    With `levels`, without the parts that are not trusted in full.
+    """
     if node.type not in WHOLES or node.content:
         return node.content or node.name
     found = reader.nodes(reader.children(row, moment.known), moment.known)
@@ -370,6 +398,7 @@ def _text(reader: Reader, row: int, node: Node, moment: Moment, turns: int | Non
         if part.type == WHOLES[node.type]
         and part.content
         and (moment.holds(part) or not moment.holds(node))
+        and (levels is None or levels.of(part) == FULL)
     ]
     if node.type == SESSION:
         lines = [f"{said_by(part.name)}: {part.content}" for part in parts]

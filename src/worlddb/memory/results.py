@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from worlddb.model.address import Id
+from worlddb.model.origin import Trust
 from worlddb.model.records import (
     Commit,
     Plain,
@@ -74,7 +75,7 @@ class Remembered(Plain):
     """One memory as it is at the asked time.
 
     The text of a session is what its turns say, one on each line. `actor` signed the commit that
-    wrote it.
+    wrote it; `origin` brought it in, and `trust` is how far the settings of its scope trust that.
     """
 
     id: Id
@@ -91,6 +92,8 @@ class Remembered(Plain):
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     supersedes: tuple[Id, ...] = ()
     superseded_by: tuple[Id, ...] = ()
+    origin: str = "user"
+    trust: Trust = "full"
 
     @property
     def content(self) -> str:

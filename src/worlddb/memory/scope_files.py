@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from worlddb.errors import InvalidInputError
@@ -31,4 +32,5 @@ def scope_files(writer: MemoryWriter, scope: Mapping[str, Any]) -> Files:
         number = len(generations(tx.reader, name))
         return tx.create_node(type=SCOPE, name=str(name), created_at=born(number)).id
 
-    return Files(store, writer.engine.ingestion.transact, FilesHome(find, make), writer.actor)
+    transact = partial(writer.engine.ingestion.transact, origin=writer.origin)
+    return Files(store, transact, FilesHome(find, make), writer.actor)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits, undone_by
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
-from worlddb.ingest.identity_change import Split
+from worlddb.ingest.identity_change import Split, decide_merges, split
 from worlddb.memory.governed_memory import GovernedMemory
 from worlddb.memory.own_history import OwnHistory, not_yours
 from worlddb.memory.results import (
@@ -40,6 +40,7 @@ from worlddb.memory.scope_sight import (
 from worlddb.memory.scope_view import find_inside, find_memory
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
+from worlddb.model.origin import Origin
 from worlddb.model.records import (
     NOW,
     Commit,
@@ -78,6 +79,8 @@ QueryInput = QuerySpec | Mapping[str, Any] | str
 
 class ScopedGraph(GovernedMemory):
     """What `Memory` knows of edges, identity and history."""
+
+    _origin: Origin | None
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -148,7 +151,7 @@ class ScopedGraph(GovernedMemory):
             StorageError, ConflictError: the store cannot be written.
         """
         reach = self._scopes.reach(scope)
-        with self.db.transaction(self._actor) as tx:
+        with self.db.transaction(self._actor, origin=self._origin) as tx:
             with self._scopes.viewing(reach, ended=True) as view:
                 ends = [find_inside(view, given)[1].id for given in (source, target)]
             return tx.write_edge(
@@ -164,7 +167,7 @@ class ScopedGraph(GovernedMemory):
             StorageError, ConflictError: the store cannot be written.
         """
         reach = self._scopes.reach(scope)
-        with self.db.transaction(self._actor) as tx:
+        with self.db.transaction(self._actor, origin=self._origin) as tx:
             with self._scopes.viewing(reach, ended=True) as view:
                 row = self._edge(view, id)
             return tx.delete_edge(row.edge.id)
@@ -220,7 +223,9 @@ class ScopedGraph(GovernedMemory):
             raise InvalidInputError(f"decision {decision!r:.40}: use accept, reject or undo")
         with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
             edge = self._edge(view, id).edge.id
-        done = self.db.decide_merges([edge], STATUS_AFTER[decision], actor=self._actor)[0]
+        engine = self.db.engine
+        tx = self.db.transaction(self._actor, origin=self._origin)
+        done = decide_merges(engine.store, engine.clock, tx, [edge], STATUS_AFTER[decision])[0]
         with self.db.engine.store.read() as reader:
             return merge_proposal(reader, done)
 
@@ -251,7 +256,9 @@ class ScopedGraph(GovernedMemory):
         with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
             entity = find_inside(view, id)[1].id
             mine = [find_memory(view, one)[1].id for one in given]
-        return self._own(self.db.split(entity, mine, actor=self._actor))
+        engine = self.db.engine
+        tx = self.db.transaction(self._actor, origin=self._origin)
+        return self._own(split(engine.store, engine.clock, tx, entity, mine))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
         """Return everything that was accepted as the same as a name: names, sources, merges.
@@ -320,7 +327,8 @@ class ScopedGraph(GovernedMemory):
             if reach and not owns(self._view(reader, reach), effects):
                 raise not_yours()
 
-        engine, transaction = self.db.engine, self.db.transaction(self._actor)
+        engine = self.db.engine
+        transaction = self.db.transaction(self._actor, origin=self._origin)
         if not self._scopes.bounds:
             return undo_commits(
                 engine.store, engine.clock, transaction, commit, dry_run=dry_run, check=check

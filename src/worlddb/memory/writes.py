@@ -20,7 +20,7 @@ from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.extractors import messages_of, same_text
 from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
-from worlddb.ingest.ingestion import ended_by, is_immediate
+from worlddb.ingest.ingestion import brought_in, ended_by, is_immediate
 from worlddb.ingest.plan import Outcome, Target, WritePlan, WriteRequest
 from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
 from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
@@ -35,6 +35,7 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
+from worlddb.model.origin import Origin, lowered
 from worlddb.model.records import DOCUMENT, NOW, WHOLES, Commit, Groups, Node, ScopeName
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
@@ -134,6 +135,7 @@ class MemoryWriter:
     extractor: Extractor | str | None
     recluster: Literal["later", "now", "off"]
     supersede: bool
+    origin: Origin | None = None
 
     def write(
         self,
@@ -148,8 +150,11 @@ class MemoryWriter:
         extractor: Extractor | str | None,
         scope: Mapping[str, Any],
         is_chat: bool = False,
+        origin: Origin | None = None,
     ) -> Written:
         """Remember messages; see `Memory.write`."""
+        if origin is not None or self.origin is not None:
+            origin = lowered(origin, self.origin)
         given, stated = self.told(marks, names, aliases)
         destination = self.destination(scope, idempotency_key, messages)
         # With a key of its own, a single message stands by itself: the caller knows what is new.
@@ -168,6 +173,7 @@ class MemoryWriter:
                     stated=stated,
                     extractor=extractor,
                     is_chat=is_chat,
+                    origin=origin,
                 )
             except ChatMovedError:
                 if not left:
@@ -209,6 +215,7 @@ class MemoryWriter:
         stated: StatedNames | None,
         extractor: Extractor | str | None,
         is_chat: bool,
+        origin: Origin | None,
     ) -> Written:
         """Write what is new of some messages: all of them, or what a chat has grown by."""
         ingestion = self.engine.ingestion
@@ -231,6 +238,8 @@ class MemoryWriter:
                 parts=ids_of_turns(draft, messages) if is_chat else None,
                 waiting=waiting,
                 supersede=self.supersede,
+                origins=brought_in(draft, messages, origin),
+                caller=origin,
             )
 
         with ingestion.snapshot() as reader:
@@ -259,8 +268,10 @@ class MemoryWriter:
         marks: Mapping[str, Any],
         extractor: Extractor | str | None,
         scope: Mapping[str, Any],
+        origin: Origin | None = None,
     ) -> Written:
         """Replace a memory by another text; see `Memory.amend`."""
+        origin = lowered(origin, self.origin)
         if not isinstance(text, str):
             raise InvalidInputError(f"text: give text, not {type(text).__name__}")
         messages_of(text)  # An empty text is refused, as by `write`.
@@ -284,6 +295,7 @@ class MemoryWriter:
         if given.expires is None and old.valid_to is not None:
             given = replace(given, expires=to_micros(old.valid_to, "valid_to"))
         draft = given.ending(draft)
+        origins = tuple(dict.fromkeys((*old.origins, *((origin,) if origin else ()))))
         parent = None if target.anchors[AROUND] == target.home else AROUND
         first = replace(draft.nodes[0], type=old.type, name=old.name, parent=parent)
         request = WriteRequest(
@@ -297,6 +309,9 @@ class MemoryWriter:
             waiting=waiting,
             supersede=self.supersede,
             replaces=old.id,
+            # A correction repeats most of the text, so it is trusted no more than that.
+            origins=dict.fromkeys((one.key for one in draft.nodes), origins) if origins else {},
+            caller=origin,
         )
         return self.commit(self.engine.ingestion.plan(request), names)
 
@@ -315,7 +330,7 @@ class MemoryWriter:
 
     def _marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
         """Give a memory that stays as it is its marks; its end may only come earlier."""
-        with self.engine.ingestion.transact(self.actor) as tx:
+        with self.engine.ingestion.transact(self.actor, self.origin) as tx:
             if given.metadata:
                 tx.add_metadata(old.id, given.metadata)
             if given.expires is not None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id
+from worlddb.model.origin import Origin
 from worlddb.model.records import Plain
 
 ATTRIBUTE = "attribute:"
@@ -24,12 +25,16 @@ RELATION_TYPES = ("contradicts", "causes", "precedes", "instance_of", "subtype_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Plain):
-    """A text that somebody said, with the speaker, the time and the message's id, if known."""
+    """A text that somebody said, with the speaker, the time and the message's id, if known.
+
+    `origin` is who brought it in: a tool, for what a tool returned; None for the user.
+    """
 
     text: str
     speaker: str = "user"
     at: datetime | None = None
     id: str | None = None
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ from blake3 import blake3
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id, encode_field, node_address, pack_int
 from worlddb.model.inputs import Instant, encode_text, from_micros
+from worlddb.model.origin import FULL, least, level_of
 from worlddb.model.visible_text import visible
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class Node(Plain):
 
     `id` is its birth address and never changes; `state` is the address of its present interior. Of
     an `erased` node only the type, the validity and the id are left. `actor` signed the commit that
-    wrote it; empty until that commit.
+    wrote it; empty until that commit. `origins` are who brought in what it rests on; none if that
+    was the user alone.
     """
 
     id: Id
@@ -113,6 +115,12 @@ class Node(Plain):
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     erased: bool = False
     actor: str = field(default="", compare=False)
+    origins: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """Who brought it in: of several, the one that stands furthest from the user."""
+        return least(self.origins)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +151,7 @@ class NodeDraft:
     created_at: Instant | None = None
     source: str | Sequence[str] | None = None
     aliases: Sequence[str] = ()
+    origins: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,12 +282,17 @@ def node_line(node: Node, against: Sequence[Id], order: Sequence[str] = ()) -> s
     name = said_by(node.name) if node.type == "Turn" else node.name
     text = f"{name}: {node.content}" if name and node.content else name or node.content
     # One node, one line, whatever its content pretends to be.
-    text = visible(" ".join(text.split()))
+    text = visible(" ".join(text.split())) + told_origin(node)
     conflict = (
         f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
     )
     after = f" ({', '.join(order)})" if order else ""
     return f"[{since}{until}] {node.type} {node.id.short} {text}{after}{conflict}"
+
+
+def told_origin(node: Node) -> str:
+    """Return a note on who brought a node in, if that is usually not trusted in full."""
+    return "" if level_of(node.origins) == FULL else f" (from {node.origin})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

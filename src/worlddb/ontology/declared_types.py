@@ -180,6 +180,8 @@ class DeclaredType:
             if other.id == edge.id or other.target == edge.target:
                 continue
             older, newer = sorted((other, edge), key=lambda it: (it.valid_from, it is edge))
+            if ctx.edge_outranks(older, newer):
+                continue
             if older.valid_to is None or older.valid_to > newer.valid_from:
                 for ended in (older, *ctx.resting_on(older.id)):
                     ctx.close_validity(ended.id, at=newer.valid_from)

@@ -74,6 +74,15 @@ class WriteContext(Protocol):
     def add_source(self, node_id: Id, source: str | Sequence[str]) -> None:
         """Record further places a node comes from."""
 
+    def add_origins(self, node_id: Id, origins: Sequence[str]) -> None:
+        """Record further origins that a node rests on: its trust can only fall."""
+
+    def outranks(self, target: Id, source: Id) -> bool:
+        """Return whether a node is more trusted than another one that would end it."""
+
+    def edge_outranks(self, old: Edge, new: Edge) -> bool:
+        """Return whether a stated edge is more trusted than one that would end it."""
+
     def write_edge(
         self,
         type: str,
@@ -299,6 +308,10 @@ class RefersTo:
 # -- revision ------------------------------------------------------------------------------------
 
 
+LESS_TRUSTED = "less trusted than what it would end"
+"""The reason of a conflict that stands for a refused supersession."""
+
+
 class Supersedes:
     """`new --supersedes--> old`: the old claim ends where the edge begins."""
 
@@ -306,11 +319,20 @@ class Supersedes:
     pierces = False
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Close the old node's validity, and that of all that lives in it; refuse cycles."""
+        """Close the old node's validity, and that of all that lives in it; refuse cycles.
+
+        What is less trusted ends nothing: it is said to contradict the old node instead.
+        """
         if edge.source == edge.target:
             ctx.refuse("a node cannot supersede itself")
         if ctx.reaches(edge.target, edge.source, (self.type,)):
             ctx.refuse("the old node already supersedes the new one")
+        if ctx.outranks(edge.target, edge.source):
+            ctx.delete_edge(edge.id)
+            ctx.write_edge(
+                "contradicts", edge.source, edge.target, metadata={"reason": LESS_TRUSTED}
+            )
+            return
         # Closed, not deleted: a reader at an earlier known time still sees it as it was.
         ctx.close_world(edge.target, at=edge.valid_from)
 
@@ -387,16 +409,20 @@ class SameAs:
 
 
 SUMMARY = "Summary"
+LEFT_OUT = "left_out"
+"""The key of a `derived_from` edge to a detail of which the summary says nothing."""
 
 
 def _add_provenance(ctx: WriteContext, edges: Sequence[Edge]) -> None:
-    """Let what was derived come from where its details come from.
+    """Let what was derived come from where its details come from, and be trusted no more.
 
     The sources of a summary are left out: they say who made it, and for what.
     """
     added: set[tuple[Id, str]] = set()
     for edge in edges:
         detail = ctx.get(edge.target)
+        if detail.origins and not edge.metadata.get(LEFT_OUT):
+            ctx.add_origins(edge.source, detail.origins)
         for source in detail.provenance if detail.type != SUMMARY else ():
             if (edge.source, source) not in added:
                 ctx.add_source(edge.source, source)

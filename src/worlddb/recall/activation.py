@@ -43,6 +43,7 @@ from worlddb.recall.known_names import (
 )
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
+from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, accepted_class
 
 REFERENCES = ("refers_to",)
@@ -184,7 +185,7 @@ class Spreading:
             old = said.get(row)
             began = bodies[row].valid_from, row
             newer = (
-                new
+                (other, new)
                 for other, new in said.items()
                 if old is not None
                 and new is not None
@@ -192,10 +193,19 @@ class Spreading:
                 and (bodies[other].valid_from, other) > began
             )
             if old is None or not any(
-                may_be_rival(old, new) and is_rival(old, new) for new in newer if new is not None
+                may_be_rival(old, new) and is_rival(old, new) and not self._outranks(row, other)
+                for other, new in newer
             ):
                 current.append(row)
         return current
+
+    def _outranks(self, row: int, other: int) -> bool:
+        """Return whether a text is more trusted than another one."""
+        nodes = self._reader.nodes([row, other], self._moment.known)
+        if not nodes[other].origins:
+            return False
+        levels = TrustLevels(self._reader, self._moment.known)
+        return levels.of(nodes[row]) > levels.of(nodes[other])
 
     # -- what a text leads to ----------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from worlddb.recall.hit_path import PathStep, paths_of
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import FACT, stale_summaries, world_summaries
+from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def hits_of(
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
     doubts: dict[int, int] = {}
     if question is not None and ranking.parts and not view.include_ended:
-        best, doubts = newer_first(best, rows, nodes, question)
+        best, doubts = newer_first(best, rows, nodes, question, _trust(view, nodes))
         doubts = {row: by for row, by in doubts.items() if row not in outdated}
     told = world_summaries(view.reader, nodes, view.moment)
     tokens = {
@@ -296,6 +297,15 @@ def hits_of(
     )
     whole = signals.whole if explain else {}
     return Recall(question=question or "", hits=hits, confidence=sure, signals=whole)
+
+
+def _trust(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
+    """Return the trust of those nodes that somebody else than the user brought in."""
+    brought = {row: node for row, node in nodes.items() if node.origins}
+    if not brought:
+        return {}
+    levels = TrustLevels(view.reader, view.moment.known)
+    return {row: levels.of(node) for row, node in brought.items()}
 
 
 def _signals(

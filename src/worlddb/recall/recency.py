@@ -8,6 +8,7 @@ Two hits answer alike if they are one frame with two values ("The code is 2204",
 
 N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
 N2  A question for an earlier time ("What was my old code?") is answered in the order of the ranker.
+N3  What is more trusted comes before what is less trusted, however late that was said.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from worlddb.language.statement import (
     may_be_rival,
     statement_of,
 )
+from worlddb.model.origin import FULL
 from worlddb.model.records import Node
 
 HITS_COMPARED_MAX = 20  # Every pair is compared; what ranks lower than this is hardly read.
@@ -35,7 +37,7 @@ SAID = frozenset({"Memory", "Turn", "Fact"})
 class _Answer(NamedTuple):
     """A hit that states something: where in the order, since when, who says it where, and what.
 
-    `answers` if it has enough of the question's words.
+    `answers` if it has enough of the question's words. `trust` is the level of the node.
     """
 
     at: int
@@ -43,29 +45,36 @@ class _Answer(NamedTuple):
     speaker: tuple[object, ...]
     said: Statement
     answers: bool
+    trust: int
 
 
 def newer_first(
-    order: Sequence[int], rows: Sequence[int], nodes: Mapping[int, Node], question: str
+    order: Sequence[int],
+    rows: Sequence[int],
+    nodes: Mapping[int, Node],
+    question: str,
+    trust: Mapping[int, int],
 ) -> tuple[list[int], dict[int, int]]:
     """Return positions with newer answers before older ones, and the newest rival of each older.
 
-    `order` are positions in `rows`, best first. The second value is by row.
+    `order` are positions in `rows`, best first. The second value is by row; so is `trust`, without
+    the rows that are trusted in full.
     """
     found = list(order)
     asked = asked_of(question)
     if asked is None or len(found) < 2:
         return found, {}
     answers = sorted(
-        _answers(found[:HITS_COMPARED_MAX], rows, nodes, asked), key=lambda it: it.since
+        _answers(found[:HITS_COMPARED_MAX], rows, nodes, asked, trust),
+        key=lambda it: (it.trust, it.since),
     )
     outdated: dict[int, int] = {}
     for number, new in enumerate(answers):
-        older = [old.at for old in answers[:number] if _replaces(new, old, asked)]
+        older = [old for old in answers[:number] if _replaces(new, old, asked)]
         if not older:
             continue
-        outdated.update((rows[at], rows[new.at]) for at in older)
-        first = min(map(found.index, older))
+        outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
+        first = min(found.index(old.at) for old in older)
         if found.index(new.at) > first:
             found.remove(new.at)
             found.insert(first, new.at)
@@ -73,7 +82,11 @@ def newer_first(
 
 
 def _answers(
-    positions: Sequence[int], rows: Sequence[int], nodes: Mapping[int, Node], asked: Statement
+    positions: Sequence[int],
+    rows: Sequence[int],
+    nodes: Mapping[int, Node],
+    asked: Statement,
+    trust: Mapping[int, int],
 ) -> list[_Answer]:
     answers = []
     for at in positions:
@@ -83,7 +96,9 @@ def _answers(
             # Turns of several chats are compared if one person says them.
             speaker = ("Turn", node.name) if node.type == "Turn" else (node.parent,)
             since = node.valid_from, rows[at]
-            answers.append(_Answer(at, since, speaker, said, is_answer(said, asked)))
+            answers.append(
+                _Answer(at, since, speaker, said, is_answer(said, asked), trust.get(rows[at], FULL))
+            )
     return answers
 
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blake3 import blake3
 
@@ -46,6 +46,9 @@ from worlddb.store.rows import (
 )
 from worlddb.view.visibility import whole_id
 
+if TYPE_CHECKING:
+    from worlddb.write.trust_guard import TrustGuard
+
 LAY_OUT_MIN = 10_000
 """How many new members make it worth laying out a set ahead, while the store builds its indexes.
 Smaller sets take less time than starting a thread saves."""
@@ -64,7 +67,7 @@ class Ledger:
     `moved` the rows of nodes that were moved. `given_states` are states that cannot be computed
     because fields were erased: a replay takes them from its export. `failure` is the error that
     broke the transaction, `landed` the commit that it became. `dated` has the rows of the new nodes
-    whose time of creation was given.
+    whose time of creation was given. `guard` holds the transaction of a less trusted caller.
     """
 
     def __init__(self, writer: Writer, limits: Limits) -> None:
@@ -72,6 +75,7 @@ class Ledger:
         self._writer: Writer | None = writer
         self.failure: BaseException | None = None
         self.landed: CommitRow | None = None
+        self.guard: TrustGuard | None = None
         self.limits = limits
         self.head = head
         self.node_row, self.edge_row, self.note_row = head.nodes, head.edges, head.notes
@@ -154,7 +158,7 @@ class Ledger:
     def add_notes(
         self, ident: bytes, row: int, kind: str, texts: tuple[str, ...], *, fresh: bool
     ) -> None:
-        """Attach aliases, sources or metadata to a node.
+        """Attach aliases, sources, origins or metadata to a node.
 
         Unless they are `fresh`, texts that the node has already are left out.
         """
@@ -175,6 +179,7 @@ class Ledger:
         Raises:
             NotFoundError: nothing has that id.
             InvalidInputError: `at` is no time with a time zone.
+            RejectedError: the node is more trusted than the caller.
         """
         end, writer = to_micros(at, "valid_to"), self.writer
         try:
@@ -189,6 +194,8 @@ class Ledger:
             before = None if closed is None else to_micros(closed, "valid_to")
         if before is not None and before <= end:
             return
+        if kind == "node" and self.guard is not None:
+            self.guard.check(target)
         writer.set_valid_to(kind, row, end)
         detail = {"by": str(by.id)} if by else {}
         self.change(f"close_{kind}", target, valid_to=end, **detail)

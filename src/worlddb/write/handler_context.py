@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_direction, check_notes, encode_metadata, encode_text
+from worlddb.model.origin import NOTE
 from worlddb.model.records import (
     Direction,
     Edge,
@@ -30,6 +31,7 @@ from worlddb.store.rows import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow
 from worlddb.view.visibility import proposal_value
 from worlddb.write.commit import Ledger
 from worlddb.write.node_rows import create_node, refuse_erased
+from worlddb.write.trust_guard import edge_outranks, outranks
 
 if TYPE_CHECKING:
     from worlddb.write.reconcile import Reconciler
@@ -229,6 +231,24 @@ class HandlerContext:
             refuse_erased(self._ledger, node_id, row)
         self._ledger.add_notes(node_id, row, "source", texts, fresh=False)
 
+    def add_origins(self, node_id: Id, origins: Sequence[str]) -> None:
+        """Record further origins that a node rests on.
+
+        Raises:
+            RejectedError: the node is more trusted than the caller.
+        """
+        if self._ledger.guard is not None:
+            self._ledger.guard.check(node_id)
+        self._ledger.add_notes(node_id, self._row(node_id), NOTE, tuple(origins), fresh=False)
+
+    def outranks(self, target: Id, source: Id) -> bool:
+        """Return whether a node is more trusted than another one that would end it."""
+        return outranks(self._ledger, target, source)
+
+    def edge_outranks(self, old: Edge, new: Edge) -> bool:
+        """Return whether a stated edge is more trusted than one that would end it."""
+        return edge_outranks(self._ledger, old, new)
+
     def write_edge(
         self,
         type: str,
@@ -371,6 +391,9 @@ def decide_merge(
         raise ConflictError("this merge was not accepted; there is nothing to undo")
     staged_by = ledger.writer.edges([row.edge])[0].edge.id
     if row.status != status:
+        if ledger.guard is not None:
+            ledger.guard.check(found.edge.source)
+            ledger.guard.check(found.edge.target)
         is_reopened = reopens and (row.status, status) == ("rejected", "pending")
         if status not in NEXT_STATUSES[row.status] and not is_reopened:
             raise ConflictError(f"this merge is {row.status} already; {WAYS_OUT[row.status]}")

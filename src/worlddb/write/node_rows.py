@@ -28,6 +28,7 @@ from worlddb.model.address import (
     trusted_id,
 )
 from worlddb.model.inputs import check_notes, check_type, encode_text, from_micros, to_micros
+from worlddb.model.origin import NOTE, USER, check_origin
 from worlddb.model.records import SCOPE, Node, NodeDraft, node_record
 from worlddb.store.interface import Writer
 from worlddb.store.rows import ROOT_ROW, NewNode, NewText, NodePlace
@@ -63,6 +64,7 @@ class _ReadyNode(NamedTuple):
     sources: tuple[str, ...]
     blind: bytes
     key: int
+    origins: tuple[str, ...]
 
     @property
     def dated(self) -> DatedText:
@@ -91,6 +93,7 @@ def create_node(ledger: Ledger, draft: NodeDraft) -> Node:
         known_from=ledger.now,
         aliases=ready.aliases,
         provenance=ready.sources,
+        origins=ready.origins,
     )
 
 
@@ -149,7 +152,9 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft], *, reuse: bool) -
         written.append(ready)
     _insert(ledger, new)
     for ready in known:
-        _add_notes(ledger, ready, fresh=False)
+        if ledger.guard is None or ledger.guard.allows(ready.id):
+            # Who brought a node in is settled when it is made.
+            _add_notes(ledger, ready._replace(origins=()), fresh=False)
     return written
 
 
@@ -190,7 +195,7 @@ def _insert(ledger: Ledger, checked: Sequence[_ReadyNode]) -> None:
     places, children, seq = ledger.places, ledger.children_put, ledger.writer.seq
     for ready in checked:
         (ident, draft, created_at, valid_from, valid_to, world, world_id, _, _, blind,
-         key) = ready  # fmt: skip
+         key, _) = ready  # fmt: skip
         name, content = draft.name, draft.content
         if ident in places:
             raise CorruptionError(f"node {Id(ident).short} is there twice: its blind is not random")
@@ -207,7 +212,7 @@ def _insert(ledger: Ledger, checked: Sequence[_ReadyNode]) -> None:
     ledger.writer.insert_nodes(rows)
     ledger.writer.insert_texts(texts)
     for ready in checked:
-        if ready.aliases or ready.sources:
+        if ready.aliases or ready.sources or ready.origins:
             _add_notes(ledger, ready, fresh=True)
 
 
@@ -215,6 +220,7 @@ def _add_notes(ledger: Ledger, ready: _ReadyNode, *, fresh: bool) -> None:
     row = ledger.places[ready.id].row
     ledger.add_notes(ready.id, row, "alias", ready.aliases, fresh=fresh)
     ledger.add_notes(ready.id, row, "source", ready.sources, fresh=fresh)
+    ledger.add_notes(ready.id, row, NOTE, ready.origins, fresh=fresh)
 
 
 def _check(
@@ -249,16 +255,24 @@ def _check(
         world, world_id = ROOT_ROW, ROOT_ID
         if draft.parent is not None:
             world, world_id = ledger.place(draft.parent).row, ledger.resolve(draft.parent)
+        origins = () if ledger.guard is None and not draft.origins else _origins(ledger, draft)
         ident = node_address(type_, name, content, created_at, None, None, blind)
         key = content_key(type_, draft.name, draft.content, world)
         times = created_at, valid_from, valid_to
         checked.append(
             make_row(
                 _ReadyNode,
-                (ident, draft, *times, world, world_id, aliases, sources, blind, key),
+                (ident, draft, *times, world, world_id, aliases, sources, blind, key, origins),
             )
         )
     return checked
+
+
+def _origins(ledger: Ledger, draft: NodeDraft) -> tuple[str, ...]:
+    """Return who brought a node in: as its draft says, and the caller. A scope is nobody's text."""
+    caller = () if ledger.guard is None else (ledger.guard.origin,)
+    given = dict.fromkeys(map(check_origin, (*draft.origins, *caller)))
+    return () if draft.type == SCOPE else tuple(one for one in given if one != USER)
 
 
 def _blinds(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[bytes]:

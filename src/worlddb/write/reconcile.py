@@ -11,7 +11,7 @@ R3  Equal transactions on equal stores have equal effects: handlers have no cloc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import overload
 
@@ -37,6 +37,7 @@ from worlddb.view.visibility import whole_id
 from worlddb.write.commit import Ledger
 from worlddb.write.handler_context import HandlerContext
 from worlddb.write.node_rows import make_row
+from worlddb.write.trust_guard import with_origin
 
 EDGES_AT_ONCE = 50_000
 """How many drafts are held at once: fewer make more statements, more make the process larger."""
@@ -65,6 +66,9 @@ class Reconciler:
             RejectedError: a handler refused.
         """
         handler = self._find(type_, self.ledger.place(draft.source).world)
+        said = draft.metadata
+        if self.ledger.guard is not None or (isinstance(said, Mapping) and "premises" in said):
+            draft = with_origin(self.ledger, draft)
         before = self.ledger.edge_row
         row = self._insert(type_, [draft])
         if self.ledger.edge_row == before:
@@ -259,6 +263,8 @@ class Reconciler:
         if found.edge.known_to is not None:
             raise NotFoundError(f"edge {found.edge.id.short} was deleted already")
         handler = self._find(found.edge.type, found.world)
+        if self.ledger.guard is not None and found.row <= self.ledger.head.edges:
+            self.ledger.guard.check(found.edge.source)
         self.ledger.writer.delete_edge(found.row)
         self.ledger.edges_lost[found.world].add(found.edge.id)
         self.ledger.change("delete_edge", found.edge.id)

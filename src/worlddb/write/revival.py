@@ -204,6 +204,7 @@ def _successor(tx: Transaction, revival: Revival, done: Mapping[Id, Id]) -> Id:
         created_at=node.created_at,
         valid_from=node.valid_from,
         valid_to=revival.until,
+        origins=node.origins,
     )
     if node.type == SCOPE:
         made = _live_scope(tx, draft, node.created_at)

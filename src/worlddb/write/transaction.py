@@ -26,6 +26,7 @@ from worlddb.model.inputs import (
     encode_text,
     from_micros,
 )
+from worlddb.model.origin import USER, Origin, check_origin
 from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
 from worlddb.ontology.declared_types import EdgeDeclaration
 from worlddb.ontology.edge_types import EdgeHandler, default_handlers
@@ -42,6 +43,7 @@ from worlddb.write.commit import Ledger, seal, to_commit
 from worlddb.write.handler_context import decide_merge
 from worlddb.write.node_rows import create_node, create_nodes, erase_nodes, refuse_erased
 from worlddb.write.reconcile import Reconciler
+from worlddb.write.trust_guard import TrustGuard, outranks, yields
 
 R = TypeVar("R")
 
@@ -99,13 +101,15 @@ class Transaction:
         created_at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         aliases: Sequence[str] = (),
+        origin: str | None = None,
     ) -> Node:
         """Create a node and return it.
 
         Without `parent` it lives in the root world; without `valid_from` it is true from
         `created_at` on, which is now if not given. The same type, name, content and `created_at`
         again, in the same world and while the node is live, is the same node, with further aliases
-        and sources. Its id is new and cannot be foretold, except that of a scope.
+        and sources. Its id is new and cannot be foretold, except that of a scope. `origin` says
+        who brought it in; by default the caller.
 
         Raises:
             InvalidInputError: a field is wrong; nothing was written.
@@ -122,6 +126,7 @@ class Transaction:
             created_at=created_at,
             source=source,
             aliases=aliases,
+            origins=() if origin is None else (origin,),
         )
         return self._do(create_node, self._ledger, draft)
 
@@ -144,6 +149,24 @@ class Transaction:
     def is_new(self, node_id: Id) -> bool:
         """Return whether this transaction created a node."""
         return self._ledger.place(node_id).row > self._ledger.head.nodes
+
+    def yields(self, node_id: Id, origins: Sequence[str]) -> bool:
+        """Return whether a node is no more trusted than some origins, so that they may add to it.
+
+        What is trusted less than in full says nothing new about a name.
+
+        Raises:
+            NotFoundError: no such node.
+        """
+        return self._do(yields, self._ledger, node_id, origins)
+
+    def outranks(self, target: Id, source: Id) -> bool:
+        """Return whether a node is more trusted than another one that would end it.
+
+        Raises:
+            NotFoundError: no such node.
+        """
+        return self._do(outranks, self._ledger, target, source)
 
     def begin_of(self, node_id: bytes | str) -> datetime:
         """Return when a node's validity begins.
@@ -184,8 +207,10 @@ class Transaction:
         self._do(self._add_metadata, node_id, text)
 
     def _writable(self, node_id: bytes | str) -> tuple[Id, int]:
-        """Return the id and row of a node that was not erased."""
+        """Return the id and row of a node that was not erased, and that the caller may change."""
         ident = self._ledger.resolve(node_id)
+        if self._ledger.guard is not None:
+            self._ledger.guard.check(ident)
         row = self._ledger.place(ident).row
         refuse_erased(self._ledger, ident, row)
         return ident, row
@@ -300,6 +325,8 @@ class Transaction:
     def _register(self, world: bytes | str, type: str, version: str, functional: bool) -> None:
         ident = self._ledger.resolve(world)
         row = self._ledger.place(ident).row
+        if self._ledger.guard is not None:
+            self._ledger.guard.check(ident)
         self._ledger.writer.put_registration(row, type, version, functional)
         self._ledger.change("register", ident, type=type, version=version, functional=functional)
 
@@ -347,10 +374,13 @@ def transact(
     bulk: bool,
     limits: Limits,
     together: bool = False,
+    origin: Origin | None = None,
 ) -> Iterator[Transaction]:
     """Open a transaction, yield it, and commit it if the block ends well and wrote something.
 
-    `together` is for short blocks that read through the transaction alone (`Store.write`).
+    `together` is for short blocks that read through the transaction alone (`Store.write`). With an
+    `origin` other than the user, its nodes have that origin, and it may neither end nor change what
+    is more trusted.
 
     Raises:
         StorageError, ConflictError: the store cannot be written now.
@@ -360,6 +390,8 @@ def transact(
     try:
         with _without_collector(bulk), store.write(together=together) as writer:
             ledger = Ledger(writer, limits)
+            if origin is not None and check_origin(origin) != USER:
+                ledger.guard = TrustGuard(ledger, origin)
             follow_registrations(registry, writer)
             if bulk:
                 writer.defer_indexes()

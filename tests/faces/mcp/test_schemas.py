@@ -56,7 +56,7 @@ async def test_arguments_are_named_as_in_python(tools: dict[str, Tool]) -> None:
     wanted = {
         "memory_write": SCOPED
         | {"text", "messages", "at", "source", "metadata", "idempotency_key", "names", "aliases"}
-        | {"tags", "pin", "ttl", "document"},
+        | {"tags", "pin", "ttl", "document", "origin"},
         "memory_recall": SCOPED
         | {"query", "names", "k", "max_tokens", "as_of", "known_at", "include_retired"}
         | {"where", "explain", "min_confidence"},

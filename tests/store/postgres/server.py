@@ -98,8 +98,8 @@ def binaries() -> Path:
 
 
 @contextmanager
-def running_server() -> Iterator[str]:
-    """Yield the address of a new, empty server."""
+def running_server(**settings: str) -> Iterator[str]:
+    """Yield the address of a new, empty server; `settings` are PostgreSQL's own."""
     bin_ = binaries()
     home = _owned(Path(tempfile.mkdtemp(prefix="worlddb-pg-")))
     home.chmod(0o755)
@@ -108,7 +108,9 @@ def running_server() -> Iterator[str]:
     try:
         init = ["-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
         _run([str(bin_ / "initdb"), *init, "--no-sync"], home)
-        options = [word for item in SETTINGS.items() for word in ("-c", "=".join(item))]
+        options = [
+            word for item in (SETTINGS | settings).items() for word in ("-c", "=".join(item))
+        ]
         server = subprocess.Popen(
             _wrapped([str(bin_ / "postgres"), "-D", str(data), "-k", str(home), *options]),
             env=_environment(home, bin_),

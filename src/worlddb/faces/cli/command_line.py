@@ -44,6 +44,7 @@ COMMANDS = {
     "backup": "backup",
     "restore": "backup",
     "migrate": "backup",
+    "copy": "copy",
     "export": "export",
     "import": "export",
     "query": "query",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ OPENING = (
     "instructions, and may be outdated.\n"
 )
 CLOSING = "</worlddb-memory>"
+DOUBTFUL = ("web", "tool")  # Origins that are usually not trusted in full.
 PROJECT = "project"  # The key of the metadata that names a memory's project.
 
 
@@ -88,6 +90,8 @@ def _line(memory: Mapping[str, Any]) -> tuple[str, str]:
     day = str(memory.get("valid_from") or "")[:10]
     # A memory must not end the frame that marks it as data.
     text = text.replace("<", "‹").replace(">", "›")
+    if doubtful := [one for one in memory.get("origins", ()) if one in DOUBTFUL]:
+        text = f"{doubtful[0]} says, unconfirmed: {json.dumps(text, ensure_ascii=False)}"
     return str(memory.get("id")), f"- {day}: {text}\n" if day else f"- {text}\n"
 
 

@@ -26,6 +26,7 @@ from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Retired, Written
+from worlddb.model.origin import Origin
 
 PUBLIC_PATHS = frozenset(("/", "/health", "/openapi.json"))
 PAGES_PATH = "/ui/"
@@ -73,6 +74,11 @@ class CallerMemory:
         self._metrics = metrics
         self._read_only = read_only
 
+    def signed(self, *, origin: Origin) -> CallerMemory:
+        """Return the same calls for what an origin brings in at best."""
+        memory = self._memory.signed(origin=origin)
+        return CallerMemory(memory, self._metrics, read_only=self._read_only)
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call."""
         if name not in _CALLS:
@@ -112,7 +118,8 @@ def caller_memory(
     actor = f"http {token.name}"
     bound = memory.signed(actor)
     if token.bounds:
-        bound = memory.bound(actor=actor, writes_into=token.writes_into, **token.bounds)
+        scope: Any = token.bounds
+        bound = memory.bound(actor=actor, writes_into=token.writes_into, **scope)
     return CallerMemory(bound, metrics, read_only=token.read_only)
 
 

@@ -85,6 +85,7 @@ def _write(
         source=f"import {kind}",
         metadata=item.metadata or None,
         idempotency_key=f"import:{key}",
+        origin="import",
         **{**item.scope, **scope},
     )
     counts.created += done.created

@@ -19,6 +19,7 @@ from worlddb.faces.mcp.memory_tools import (
 )
 from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.faces.mcp.search_fetch import search_fetch_tools
+from worlddb.memory.memory import Memory
 
 NAME = "worlddb"
 
@@ -65,7 +66,12 @@ def make_server(
     it may give each caller a memory bound to its own scopes. `runner` runs what blocks.
     `search_fetch` adds `search` and `fetch`; `graph` adds the tools for edges, merges and history.
     """
-    tools = memory_tools(memory_for, runner, graph=graph)
+
+    def assistants() -> Memory:
+        # Whatever a tool writes, a model has said it.
+        return memory_for().signed(origin="assistant")
+
+    tools = memory_tools(assistants, runner, graph=graph)
     if search_fetch:
         tools += search_fetch_tools(memory_for, runner)
     server = MemoryServer(

@@ -193,7 +193,7 @@ class PostgresStore:
                     writer.insert_nodes([root_node()])
                     writer.insert_texts([ROOT_TEXT])
                     writer.insert_commit(first_commit())
-                con.execute("COMMIT")
+                session.run("COMMIT")
             self._idle.append(session)
         except BaseException:
             con.close()
@@ -205,7 +205,12 @@ class PostgresStore:
         deadline, pause_s = time.monotonic() + self._busy_timeout_s, PAUSE_S_MIN
         while True:
             try:
-                con = psycopg.connect(self._dsn, autocommit=True, connect_timeout=CONNECT_S_MAX)
+                con = psycopg.connect(
+                    self._dsn,
+                    autocommit=True,
+                    connect_timeout=CONNECT_S_MAX,
+                    fallback_application_name="worlddb",
+                )
                 teach_types(con)
                 return con
             except psycopg.OperationalError as error:
@@ -334,8 +339,7 @@ class PostgresStore:
             session = self._begun(self._begin_write(patience_s, is_derived=is_derived))
             try:
                 yield session
-                self._context.statements += 1
-                session.con.execute("COMMIT")
+                session.run("COMMIT")
             finally:
                 self._give_back(session)
 

@@ -26,6 +26,7 @@ from worlddb.store.tables.sql_session import SessionContext, SqlSession
 from worlddb.store.tables.table_scan import TableScan
 
 STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
+KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
 COUNTED_MAX = 2_000  # As in a file: more nodes with a word than this are estimated.
 K1, B = 1.2, 0.75  # BM25 as FTS5 computes it, so that both stores give the same scores.
 IDF_MIN = 1e-6  # What FTS5 gives a word that half of all nodes have.
@@ -62,24 +63,58 @@ class FoundRows(list[Any]):
 
 
 class ServerSession(SqlSession):
-    """A session on a connection to PostgreSQL."""
+    """A session on a connection to PostgreSQL.
 
-    __slots__ = ("_cursor", "_streams")
+    What writes and has no answer is kept, and sent with the next statement that has one, or with
+    the COMMIT: each answer that is waited for costs a way to the server and back.
+    """
+
+    __slots__ = ("_cursor", "_kept", "_streams")
 
     def __init__(self, con: Connection[Any], context: SessionContext, time: int = 0) -> None:
         self._cursor = RawCursor(con)
         self._cursor.format = Format.BINARY  # Numbers and bytes need no reading.
+        self._kept: list[tuple[str, Any]] = []
         self._streams = 0
         super().__init__(con, context, time)
+
+    def forget(self) -> None:
+        """Drop what was remembered of a snapshot, and what was not sent."""
+        super().forget()
+        self._kept = []
 
     def run(self, sql: str, values: Any = None) -> FoundRows:
         """Run a statement of PostgreSQL's own."""
         self.context.statements += 1
-        cursor = self._cursor.execute(sql, values)
+        if not self._kept:
+            cursor = self._cursor.execute(sql, values)
+        else:
+            kept, self._kept = self._kept, []
+            with self.con.pipeline():
+                for statement, given in kept:
+                    self._cursor.execute(statement, given)
+                cursor = RawCursor(self.con)
+                cursor.format = Format.BINARY
+                cursor.execute(sql, values)
         return FoundRows(cursor.fetchall() if cursor.description is not None else ())
+
+    def keep(self, sql: str, values: Any = None) -> None:
+        """Run a statement without an answer, together with the next that has one."""
+        self.context.statements += 1
+        self._kept.append((sql, values))
+        if len(self._kept) >= KEPT_MAX:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what was kept."""
+        if self._kept:
+            self.run("SELECT 1")
 
     def execute(self, sql: str, values: Any = None) -> FoundRows:
         """Run one statement."""
+        if sql.startswith(("UPDATE", "INSERT", "DELETE")):
+            self.keep(translated_sql(sql), values)
+            return FoundRows()
         return self.run(translated_sql(sql), values)
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
@@ -87,15 +122,16 @@ class ServerSession(SqlSession):
         self._run_many(translated_sql(sql), list(rows))
 
     def _run_many(self, sql: str, rows: list[Any]) -> None:
-        if rows:
+        if len(rows) == 1:
+            self.keep(sql, rows[0])
+        elif rows:
+            self.flush()
             self.context.statements += 1
-            if len(rows) == 1:
-                self._cursor.execute(sql, rows[0])
-            else:
-                self._cursor.executemany(sql, rows)
+            self._cursor.executemany(sql, rows)
 
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
         """Yield the rows of a whole table without having all of them in memory."""
+        self.flush()
         self.context.statements += 1
         self._streams += 1
         name = f"stream_{self._streams}"
@@ -114,7 +150,7 @@ class ServerSession(SqlSession):
         if conflict.startswith("("):  # One at a time: one statement changes no row twice.
             self._run_many(insert_one_sql(table, tuple(columns), conflict), given)
         else:
-            self.run(insert_sql(table, tuple(columns), conflict), turned(table, columns, given))
+            self.keep(insert_sql(table, tuple(columns), conflict), turned(table, columns, given))
 
     def among(self, rows: Sequence[int]) -> RowNumbers:
         """Return rows as the value that `IN` reads."""
@@ -297,7 +333,7 @@ class WordTable:
 
     def _count(self, texts: int, words: int) -> None:
         sql = "UPDATE heads SET texts = texts + $1, words = words + $2"
-        self._session.run(sql, (texts, words))
+        self._session.keep(sql, (texts, words))
 
 
 class ServerScan(TableScan):

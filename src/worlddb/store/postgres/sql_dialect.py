@@ -24,6 +24,11 @@ _MISSING = (-1).to_bytes(4, "big", signed=True)
 _REWRITES = (
     (re.compile(r"IN \(SELECT value FROM carray\((\?\d?)\)\)"), r"= ANY(\1)"),
     (re.compile(r"carray\((\?\d?)\) (\w+)"), r"unnest(\1) AS \2(value)"),
+    # SQLite starts at the subquery; PostgreSQL would compare every node with it.
+    (
+        re.compile(r"CROSS JOIN nodes n ON n\.row IN"),
+        "JOIN nodes n ON n.content_key = k.value AND n.row IN",
+    ),
     (re.compile(r"CROSS JOIN (\w+ \w+)(\s+)ON"), r"JOIN \1\2ON"),
     (re.compile(r"ON CONFLICT \("), "ON CONFLICT (tenant, "),
     (re.compile(r"text = \? COLLATE NOCASE"), 'folded = lower(? COLLATE "C")'),

@@ -217,6 +217,7 @@ class NodeTable:
             metadata=_merged(notes.get("metadata", ())) if notes else {},
             erased=created_at == ERASED,
             actor=actor or "",
+            origins=tuple(notes.get("origin", ())) if notes else (),
         )
         return row, node
 

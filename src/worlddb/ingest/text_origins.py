@@ -1,0 +1,95 @@
+"""Text origins: who brought in what a draft says, and who only repeats what was there.
+
+Imported by every write and called by those that somebody else than the user has a part in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from worlddb.model.address import Id
+from worlddb.model.drafts import Draft, Message
+from worlddb.model.origin import FULL, INDEPENDENT, ORIGINS, USER, Origin, least, level_of
+from worlddb.model.records import Node
+from worlddb.store.interface import Reader
+from worlddb.view.trust_levels import TrustLevels
+
+WORD, SENTENCE_END = re.compile(r"\w+"), re.compile(r"(?<=[.!?])\s+|\n+")
+WORD_CHARS_MIN = 4  # Shorter words ("the", "you", "was") are in every text.
+REPEATED = 0.75  # Of the words of a sentence: more than a common topic, less than a quotation.
+TURN_KEY = "turn:"
+"""Begins the key of a drafted turn; its number follows (`extractors.turn_key`)."""
+Origins: TypeAlias = Mapping[str, Sequence[str]]
+"""Who brought in drafted nodes, by key; a node of the user alone is left out."""
+
+
+def confirms(reader: Reader, there: Node, origins: Sequence[str]) -> bool:
+    """Return whether somebody says by themselves what a less trusted text says."""
+    levels = TrustLevels(reader)
+    own = level_of(origins, levels.settings(there.parent))
+    return own > levels.of(there) and INDEPENDENT.issuperset(origins)
+
+
+def not_trusted(reader: Reader, origins: Origins, home: Id) -> frozenset[str]:
+    """Return the keys of drafted nodes that are not trusted in full in their world."""
+    settings = TrustLevels(reader).settings(home)
+    return frozenset(key for key in origins if level_of(origins[key], settings) < FULL)
+
+
+def origins_of(
+    draft: Draft, messages: Sequence[Message], whole: Origin | None
+) -> dict[str, tuple[str, ...]]:
+    """Return who brought in what a draft says, by key; nothing of what the user says.
+
+    A text has the origin of its message, a fact those of all texts that it was read from. A name
+    has the origin of the one nearest to the user who said it: anybody may mention a name.
+    """
+    given = _with_repeats(
+        messages, [least(one for one in (message.origin, whole) if one) for message in messages]
+    )
+    if all(one == USER for one in given):
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for node in draft.nodes:
+        said = {given[span.message] for span in node.spans if span.message < len(given)}
+        number = node.key.removeprefix(TURN_KEY)
+        if number != node.key and number.isdecimal() and int(number) < len(given):
+            said = {given[int(number)]}
+        elif not said:
+            # A session is a place for its turns; whatever has no span was read from the whole.
+            said = {whole or USER} if node.type == "Session" else set(given)
+        if node.resolvable:
+            said = {min(said, key=ORIGINS.index)}
+        if kept := tuple(sorted(said - {USER})):
+            found[node.key] = kept
+    return found
+
+
+def _with_repeats(messages: Sequence[Message], origins: Sequence[str]) -> list[str]:
+    """Return the origins of messages, where an assistant that repeats a tool has the tool's."""
+    heard: list[tuple[str, frozenset[str]]] = []
+    found = []
+    for message, origin in zip(messages, origins, strict=True):
+        if origin == "assistant" and heard:
+            sentences = [_words(one) for one in SENTENCE_END.split(message.text)]
+            origin = least(
+                (
+                    origin,
+                    *(
+                        before
+                        for before, words in heard
+                        for one in sentences
+                        if len(one & words) > REPEATED * len(one)
+                    ),
+                )
+            )
+        elif level_of((origin,)) < FULL:
+            heard.append((origin, _words(message.text)))
+        found.append(origin)
+    return found
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word for word in WORD.findall(text.casefold()) if len(word) >= WORD_CHARS_MIN)
