@@ -26,6 +26,7 @@ def main() -> None:
             ["mcp_stdio"],
             ["hooks"],
             ["http_load"],
+            ["serving"],
             ["write_volume"],
         ):
             print(f"\n$ python -m bench.{' '.join(program)}", flush=True)

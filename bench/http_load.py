@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,13 @@ THINGS = ("green tea", "old maps", "night trains", "chess", "ceramics", "long wa
 class Client:
     """One connection that is kept open, with one user's memories."""
 
-    def __init__(self, url: str, number: int, tally: Tally) -> None:
+    def __init__(self, url: str, number: int, tally: Tally, mix: Mapping[str, int] = MIX) -> None:
         parts = urlsplit(url)
         self.host, self.port = parts.hostname or "", parts.port or 0
         self.user = f"client {number}"
         self.rng = random.Random(number)
         self.tally = tally
+        self.mix = mix
         self.written: dict[str, str] = {}
 
     async def connect(self) -> None:
@@ -62,7 +63,7 @@ class Client:
 
     async def run(self, until: float) -> None:
         """Send one request after the other until it is time."""
-        kinds, weights = list(MIX), list(MIX.values())
+        kinds, weights = list(self.mix), list(self.mix.values())
         while time.perf_counter() < until:
             kind = self.rng.choices(kinds, weights)[0] if self.written else "write"
             started = time.perf_counter()

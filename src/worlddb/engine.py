@@ -198,6 +198,17 @@ class OpenStore:
         """What the last hundred looks at a neighbourhood in the background found."""
         return list(self.engine.background.done)
 
+    def embed_in_background(self) -> None:
+        """Embed what is committed from now on in a thread of its own, until the store is closed.
+
+        Recalls then wait for no embedding. Of the nodes without a vector, a recall embeds the
+        newest few that it can see; `recall(…).signals["unembedded"]` counts the rest.
+
+        Raises:
+            ProviderError: the recorded embedder is not one of WorldDB's own.
+        """
+        self.engine.search.follow()
+
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the store as of now to a new file, while others read and write.
 

@@ -64,6 +64,8 @@ SETTINGS = {
     "port": "and on which port",
     "allowed_hosts": "names by which clients may call",
     "allowed_origins": "origins of web pages that may call",
+    "stores": "a folder with one store for each tenant, instead of `path`",
+    "stores_open": "how many stores of tenants are open at once",
     "trusted_proxies": "addresses of proxies whose `X-Forwarded-For` is believed",
     "embedder": "see `worlddb models`; by default the store's own",
     "embedder_key": "secret: for an embedder behind an endpoint",

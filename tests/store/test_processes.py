@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 import worlddb
+from thinning import some
 from worlddb.store.sqlite.database_file import check_format
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 
@@ -47,7 +48,7 @@ def test_processes_that_write_at_once_lose_no_commit(
 def test_processes_that_make_the_same_file_at_once_all_succeed(
     tmp_path: Path, start: StartChild
 ) -> None:
-    for attempt in range(4):
+    for attempt in some(range(4), 2):
         path = tmp_path / f"{attempt}.db"
         children = [start("make", path, f"{name}") for name in range(6)]
         for child in children:

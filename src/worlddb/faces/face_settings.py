@@ -86,6 +86,13 @@ def _port(value: object) -> int:
     return number
 
 
+def _count(value: object) -> int:
+    number = int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,6}", value) else value
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise _Wrong(f"{value!r:.80} is not a whole number above 0")
+    return number
+
+
 def _seconds(value: object) -> float:
     try:
         number = float(value) if isinstance(value, str | int | float) else 0.0
@@ -162,6 +169,9 @@ class Settings:
     port: int = _setting("WORLDDB_PORT", _port, default=8765)
     allowed_hosts: tuple[str, ...] = _setting("WORLDDB_ALLOWED_HOSTS", _names, default=())
     allowed_origins: tuple[str, ...] = _setting("WORLDDB_ALLOWED_ORIGINS", _names, default=())
+    stores: str | None = _setting("WORLDDB_STORES", is_path=True)
+    # Each has some open files; a system lets a process open 1,024 unless it is told otherwise.
+    stores_open: int = _setting("WORLDDB_STORES_OPEN", _count, default=100)
     trusted_proxies: tuple[str, ...] = _setting("WORLDDB_TRUSTED_PROXIES", _names, default=())
     embedder: str | None = _setting("WORLDDB_EMBEDDER")
     embedder_key: str | None = _setting("WORLDDB_EMBEDDER_KEY", is_secret=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import shlex
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from graphlib import TopologicalSorter
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from worlddb.index.field_index import FieldIndex, RowFilter
     from worlddb.index.held_world import HeldWorld, HeldWorlds
     from worlddb.index.store_search import StoreSearch
+    from worlddb.index.vector_follower import VectorFollower
     from worlddb.index.vectors import Vectors
     from worlddb.model.conditions import Condition
 
@@ -345,6 +346,7 @@ class Search:
         self._interiors: HeldWorlds | None = None
         self._wide: StoreSearch | None = None
         self._fields: FieldIndex | None = None
+        self._follower: VectorFollower | None = None
         if embedder is not None and embedder != NO_EMBEDDER:
             self._check_model(self._made(embedder))
 
@@ -420,9 +422,12 @@ class Search:
         made = self._made(embedder)
         vectors = Vectors(self._store, made, self._pooling)
         vectors.take_over(on_progress)
+        is_followed = self._unfollow()
         with self._lock:
             self._given, self._vectors = made, vectors
             self._interiors = self._wide = None
+        if is_followed:
+            self.follow()
         return made.model_id
 
     def interior(
@@ -445,6 +450,30 @@ class Search:
 
                 self._wide = StoreSearch(self._store)
             return self._wide
+
+    def follow(self) -> None:
+        """Embed in the background from now on; nothing is done without an embedder.
+
+        Raises:
+            ProviderError: as `vectors`.
+        """
+        if self.has_vectors and self._follower is None and not self._store.read_only:
+            from worlddb.index.vector_follower import VectorFollower
+
+            self._follower = VectorFollower(self.vectors())
+
+    def _unfollow(self) -> bool:
+        """End the thread that embeds; return whether there was one."""
+        follower, self._follower = self._follower, None
+        if follower is not None:
+            follower.stop()
+        return follower is not None
+
+    def unembedded(self, reader: Reader, keep: Callable[[Iterable[int]], Collection[int]]) -> int:
+        """Return how many nodes that `keep` lets through wait for a vector in the background."""
+        if self._follower is None or self.vectors().is_current(reader):
+            return 0
+        return self.vectors().missing(reader, keep)
 
     def row_filter(self, reader: Reader, condition: Condition, known: int | None) -> RowFilter:
         """Return what a filter says of the rows of a snapshot, as of commit `known`."""
@@ -470,7 +499,8 @@ class Search:
                 os.remove(saved)
 
     def close(self) -> None:
-        """Save the nearest-neighbour index, if there is one."""
+        """End the thread that embeds, and save the nearest-neighbour index, if there is one."""
+        self._unfollow()
         with self._lock:
             if self._wide is not None:
                 self._wide.close()

@@ -12,7 +12,7 @@ composed, and are read only to rerank the best results of a search.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -34,6 +34,9 @@ from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 TOKEN_DIM = 128  # numbers of a token vector; one byte each
 TOKEN_DTYPE = np.dtype("<i1")
 EMBED_BATCH = 2048  # texts per call of an embedder: an interruption loses no more than this
+FOLLOWED_BATCH = 128  # the same beside other calls: closing waits for one batch
+EARLY_MAX = 64  # texts that a recall embeds itself at each look: a quarter of a second by a model
+MISSING_MAX = 2_048  # newest nodes that are looked at to count those without a vector
 PATIENCE_S = 0.25
 """How long a search waits for another writer before it keeps its vectors in memory."""
 
@@ -78,6 +81,9 @@ class Vectors:
         self._unsaved_tokens: dict[int, bytes] = {}
         self._taking_over = False
         self._turn = threading.Lock()
+        self._early: dict[int, bytes] = {}
+        self.is_followed = False
+        """Whether a thread embeds in the background; then a recall waits for no embedding."""
 
     @property
     def model_id(self) -> str:
@@ -157,6 +163,9 @@ class Vectors:
     def snapshot(self) -> Iterator[Reader]:
         """Yield a snapshot whose nodes are all embedded; what is missing is embedded before it.
 
+        If a thread embeds in the background, no more than a few nodes are, and nobody is waited
+        for: the snapshot may have nodes without a vector.
+
         Raises:
             ProviderError, ConflictError: as `catch_up`.
         """
@@ -164,7 +173,14 @@ class Vectors:
             if self.is_current(reader):
                 yield reader
                 return
-        self.catch_up()
+            waiting = reader.head().nodes - self._embedded(reader)
+        if not self.is_followed:
+            self.catch_up()
+        elif waiting <= EARLY_MAX and self._turn.acquire(timeout=PATIENCE_S):
+            try:
+                self._follow(lambda done, total: None, patience_s=0.0)
+            finally:
+                self._turn.release()
         with self._store.read() as reader:
             yield reader
 
@@ -192,7 +208,7 @@ class Vectors:
         with self._turn:
             self._follow(on_progress)
 
-    def _follow(self, on_progress: Progress) -> None:
+    def _follow(self, on_progress: Progress, patience_s: float = PATIENCE_S) -> None:
         """Catch up with the last commit at the start; later commits are for the next call.
 
         A thread that waited for its turn usually finds nothing left to do.
@@ -205,12 +221,13 @@ class Vectors:
                 if self._has_reached(model, goal):
                     return
                 done = max(1 if model is None else model.embedded, *self._unsaved, 1)
-                rows = range(done + 1, min(done + 1 + EMBED_BATCH, goal.nodes + 1))
+                batch = FOLLOWED_BATCH if self.is_followed else EMBED_BATCH
+                rows = range(done + 1, min(done + 1 + batch, goal.nodes + 1))
                 texts = [embedded_text(body) for body in reader.bodies(rows)] if rows else []
             vectors = checked(self._embedder, texts, "document")
             made = {row: stored(vector) for row, vector in zip(rows, vectors, strict=True)}
             tokens = dict(zip(rows, self._embed_tokens(texts), strict=False))
-            if not self._save(made, tokens):
+            if not self._save(made, tokens, patience_s):
                 if not made:
                     return
                 self._unsaved.update(made)
@@ -298,10 +315,10 @@ class Vectors:
             )
         return next((row for row in models if row.id == self.model_id), None)
 
-    def _save(self, made: dict[int, bytes], tokens: dict[int, bytes]) -> bool:
+    def _save(self, made: dict[int, bytes], tokens: dict[int, bytes], patience_s: float) -> bool:
         """Store new vectors; return whether that was possible."""
         try:
-            self._keep(made, tokens, PATIENCE_S)
+            self._keep(made, tokens, patience_s)
         except (StorageError, ConflictError, InvalidInputError):
             # Read-only, locked, inside the caller's own transaction, or another model's by now.
             return False
@@ -394,9 +411,31 @@ class Vectors:
         if model is not None:
             self._refuse_other_dim(model)
         found = [(row, body) for row in rows if (body := self._unsaved.get(row)) is not None]
+        if self.is_followed and rows:
+            found += self._made_early(reader, rows)
         if model is not None and rows:
             found += reader.derived.vectors(model.number, rows)
         return found, model
+
+    def _made_early(self, reader: Reader, rows: list[int]) -> list[tuple[int, bytes]]:
+        """Return vectors that the background has not come to yet, of the newest of some nodes."""
+        last = self._embedded(reader)
+        waiting = [row for row in rows if row > last]
+        new = [row for row in waiting if row not in self._early][-EARLY_MAX:]
+        if new:
+            texts = {body.row: embedded_text(body) for body in reader.bodies(new)}
+            vectors = checked(self._embedder, list(texts.values()), "document")
+            self._early.update(zip(texts, map(stored, vectors), strict=True))
+        for row in [row for row in list(self._early) if row <= last]:
+            self._early.pop(row, None)
+        return [(row, body) for row in waiting if (body := self._early.get(row)) is not None]
+
+    def missing(self, reader: Reader, keep: Callable[[Iterable[int]], Collection[int]]) -> int:
+        """Return how many of the newest nodes that `keep` lets through have no vector yet."""
+        last, newest = self._embedded(reader), reader.head().nodes
+        rows = range(max(last, newest - MISSING_MAX) + 1, newest + 1)
+        left = [row for row in rows if row not in self._early]
+        return len(keep(left)) if left else 0
 
     def _matrix(self, rows: list[int], found: list[tuple[int, bytes]]) -> Vector:
         """Return vectors as a matrix, one row for each of `rows`; a node's last vector counts."""

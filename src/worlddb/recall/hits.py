@@ -13,7 +13,7 @@ O2  A hit names what says it now as its replacement, if that can be seen from he
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -163,8 +163,10 @@ class Recall(Plain):
     """The answer to a question: hits, best first.
 
     `confidence` is the probability that an answer is among the hits (before `min_confidence` leaves
-    some out), 0 if nothing was found; `signals` are what it was computed from, by name. `receipt`
-    is the signed receipt, if one was asked for.
+    some out), 0 if nothing was found; `signals` are what it was computed from, by name. Where a
+    server embeds in the background, the signal `unembedded` says how many of the newest nodes
+    that the caller can see were searched without their vector. `receipt` is the signed receipt, if
+    one was asked for.
     """
 
     question: str
@@ -172,6 +174,12 @@ class Recall(Plain):
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict, hash=False)
     receipt: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def without(self, unembedded: int) -> Recall:
+        """Return the same answer, which says how many nodes had no vector yet."""
+        if not unembedded:
+            return self
+        return replace(self, signals={**self.signals, "unembedded": float(unembedded)})
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

@@ -596,4 +596,5 @@ def recall(
             vector, tokens = search.vectors().ask(query.text or ""), None
         k = question.k if query.limit is None else min(question.k, query.limit)
         question = replace(question, text=query.text or "", k=k)
-        return Recaller(search, view, query, question, tokens).answer(vector)
+        found = Recaller(search, view, query, question, tokens).answer(vector)
+        return found.without(search.unembedded(reader, view.keep) if by_meaning else 0)

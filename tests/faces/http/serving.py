@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from faces.command import environment
+from forked_command import ForkedCommand
 from patience import PATIENCE_S
 from worlddb.faces.http.access_tokens import Access, AccessToken, make_access, token_digest
 from worlddb.faces.http.http_app import make_app
@@ -24,17 +24,13 @@ from worlddb.faces.http.http_server import HttpServer, listener_on
 from worlddb.memory.memory import Memory
 
 DEADLINE_S = PATIENCE_S
-PATIENT = [
-    sys.executable,
-    "-c",
-    f"""
+PATIENT = f"""
 import sys
 from worlddb.faces.http import http_server
 http_server.GRACE_S = http_server.CLOSING_S_MAX = {DEADLINE_S / 2}
 from worlddb.faces.cli import run
 sys.exit(run(sys.argv[1:]))
-""",
-]
+"""
 """The command, with time to end as it should on a machine that is busy."""
 JSON = {"Content-Type": "application/json"}
 MCP = JSON | {"Accept": "application/json, text/event-stream"}
@@ -165,27 +161,26 @@ def serving(memory: Memory, access: Access | None = None, **options: Any) -> Ite
 
 
 class Process:
-    """`worlddb serve` as users start it."""
+    """`worlddb serve` in a process of its own: a program that runs it, or a command."""
 
     def __init__(
         self,
         store: Path,
         *arguments: str,
         env: Mapping[str, str] | None = None,
-        command: Sequence[str] = PATIENT,
+        program: str = PATIENT,
+        command: Sequence[str] = (),
     ) -> None:
         self.errors = store.with_suffix(".log")
+        given = [*f"serve --port 0 --json --embedder none --db {store}".split(), *arguments]
+        self._process: ForkedCommand | subprocess.Popen[bytes]
         with self.errors.open("wb") as log:
-            self._process = subprocess.Popen(
-                [
-                    *command,
-                    *f"serve --port 0 --json --embedder none --db {store}".split(),
-                    *arguments,
-                ],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=environment(env),
-            )
+            if command:
+                self._process = subprocess.Popen(
+                    [*command, *given], stdout=subprocess.PIPE, stderr=log, env=environment(env)
+                )
+            else:
+                self._process = ForkedCommand(program, given, environment(env), stderr=log)
         assert self._process.stdout is not None
         told = b""
         while line := self._process.stdout.readline():
@@ -218,7 +213,7 @@ class Process:
         try:
             return self._process.wait(DEADLINE_S)
         finally:
-            self._process.stdout.close()
+            self._close()
 
     def log(self) -> str:
         return self.errors.read_text()
@@ -230,5 +225,9 @@ class Process:
         if self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGTERM)
             self.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._close()
+
+    def _close(self) -> None:
+        for file in (self._process.stdin, self._process.stdout):
+            if file is not None:
+                file.close()

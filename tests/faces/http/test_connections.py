@@ -121,17 +121,17 @@ def test_a_client_that_never_reads_is_dropped(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, closing: bool
 ) -> None:
     monkeypatch.setattr(connection_guard, "STALLED_S_MAX", 1.0)
-    for number in range(20):
+    for number in range(12):
         memory.write(f"{number} " + "long " * 100_000, user_id="long", extractor="verbatim")
     with serving(memory) as site, connect(site) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         more = "Connection: close\r\n" if closing else ""
-        path = "/v1/memories?user_id=long&limit=20"
+        path = "/v1/memories?user_id=long&limit=12"
         made.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
         until(lambda: connections_of(site) == 0)
         # Who reads, however slowly, gets everything.
         monkeypatch.undo()
-        assert len(site.get(path).data["memories"]) == 20
+        assert len(site.get(path).data["memories"]) == 12
 
 
 def connections_of(site: Site) -> int:

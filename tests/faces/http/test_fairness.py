@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,8 +34,11 @@ LONG = "I live in Rome. " * 20_000
 STUCK = """
 import sys, time
 from worlddb.faces.http import http_server
+from worlddb.ingest import pending_reader
 from worlddb.ingest.extractors import RulesExtractor
+pending_reader.LOOK_EVERY_S = 0.05
 http_server.LAST_WORDS_S = 20.0
+http_server.GRACE_S = http_server.CLOSING_S_MAX = 0.5
 def extract(self, messages, at):
     print("reads", file=sys.stderr, flush=True)
     time.sleep(600)
@@ -145,8 +147,7 @@ def test_a_text_that_is_too_long_to_be_read_is_written_and_waits(tmp_path: Path)
 
 
 def test_a_server_reads_what_waits_for_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", IMPATIENT]
-    with Process(tmp_path / "m.db", command=command) as process:
+    with Process(tmp_path / "m.db", program=IMPATIENT) as process:
         written = process.site.post("/v1/memories", text=f"My friend Sarah Chen. {LONG[:99]}").data
         assert written["pending"]
         with worlddb_open(tmp_path / "m.db", embedder="none") as db:
@@ -159,8 +160,7 @@ def test_a_server_reads_what_waits_for_it(tmp_path: Path) -> None:
 def test_a_signal_ends_it_within_seconds_while_a_write_is_at_work(
     tmp_path: Path, face: str
 ) -> None:
-    command = [sys.executable, "-c", STUCK]
-    with Process(tmp_path / "m.db", command=command) as process, ThreadPoolExecutor(1) as pool:
+    with Process(tmp_path / "m.db", program=STUCK) as process, ThreadPoolExecutor(1) as pool:
         given = {"name": "memory_write", "arguments": {"text": "I am"}}
         if face == "mcp":
             waits = pool.submit(lambda: process.site.rpc("tools/call", **given))

@@ -11,7 +11,7 @@ import pytest
 
 from worlddb import ScopeName
 from worlddb.faces.http.access_tokens import make_access
-from worlddb.faces.http.auth_middleware import CallerMemory
+from worlddb.faces.http.caller_memory import CallerMemory
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
 
@@ -312,7 +312,7 @@ def test_every_token_signs_its_commits(shop: Shop) -> None:
 
 
 def test_a_caller_has_the_declared_calls_and_nothing_else(shop: Shop) -> None:
-    caller = CallerMemory(shop.memory, ServerMetrics())
+    caller = CallerMemory(shop.memory, None, ServerMetrics())
     assert callable(caller.recall)
     for name in ("db", "bound", "warm", "close"):
         with pytest.raises(AttributeError, match="declared calls"):

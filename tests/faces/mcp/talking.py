@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -22,6 +21,7 @@ from mcp.types import (
 )
 
 from faces.command import COMMAND, environment
+from forked_command import ForkedCommand
 from patience import PATIENCE_S
 
 Era = Literal["2026-07-28", "legacy"]
@@ -106,7 +106,7 @@ async def talking(
 class Lines:
     """A server that is spoken to line by line, also in ways no client would."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: ForkedCommand) -> None:
         self.process = process
         assert process.stdin
         assert process.stdout
@@ -144,20 +144,14 @@ class Lines:
         self._in.close()
         self.process.stdin = None
         rest, errors = self.process.communicate(timeout=DEADLINE_S)
-        return self.process.returncode, rest, errors
+        return self.process.wait(), rest, errors
 
 
 @contextmanager
 def lines(path: Path, *options: str, program: str | None = None) -> Iterator[Lines]:
     """Start a server to be spoken to line by line: the command, or a program that serves `path`."""
-    arguments = [program, str(path)] if program else [RUN, "mcp", "--db", str(path), *options]
-    process = subprocess.Popen(
-        [sys.executable, "-c", *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
+    arguments = [str(path)] if program else ["mcp", "--db", str(path), *options]
+    process = ForkedCommand(program or RUN, arguments, environment())
     # A test that waits for an answer that never comes has to fail, not to hang.
     alarm = threading.Timer(DEADLINE_S, process.kill)
     alarm.start()
@@ -167,6 +161,7 @@ def lines(path: Path, *options: str, program: str | None = None) -> Iterator[Lin
         alarm.cancel()
         process.kill()
         process.communicate()
+        process.close()
 
 
 assert sys.platform != "win32", "these tests send signals"

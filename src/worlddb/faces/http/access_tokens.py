@@ -9,6 +9,7 @@ Tokens are listed in a TOML file:
     writes_into = ["run_id"]            # optional: kinds of further scopes that a write may name
     expires = 2027-01-31T00:00:00Z      # optional
     read_only = true                    # optional
+    tenant = "acme"                     # with `serve --stores DIR`: its store is DIR/acme.db
 
 A token names at least one scope, or has `admin = true` for everything.
 """
@@ -35,9 +36,11 @@ from worlddb.model.records import KINDS, groups_of
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ANY_PORT = "*"
 SCOPES = tuple(f"{kind}_id" for kind in KINDS)
-KEYS = ("name", "sha256", "value", *SCOPES, "writes_into", "expires", "read_only", "admin")
+OTHER_KEYS = ("writes_into", "expires", "read_only", "admin", "tenant")
+KEYS = ("name", "sha256", "value", *SCOPES, *OTHER_KEYS)
 FILE_BYTES_MAX = 4 << 20  # Some ten thousand tokens.
 SHORT_TOKEN_CHARS = 16  # Shorter ones can be guessed.
+_TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}", re.ASCII)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}|\*))?", re.ASCII)
 
 
@@ -52,6 +55,7 @@ class AccessToken:
     expires: datetime | None = None
     read_only: bool = False
     admin: bool = False
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +284,21 @@ def _token(held: dict[str, Any], number: int) -> AccessToken:
         expires=_expiry(held.get("expires")),
         read_only=read_only,
         admin=admin,
+        tenant=checked_tenant(held["tenant"]) if "tenant" in held else None,
     )
+
+
+def checked_tenant(name: object) -> str:
+    """Return the name of a tenant, which is also that of its file.
+
+    Raises:
+        InvalidInputError: it is not one.
+    """
+    if not isinstance(name, str) or not _TENANT.fullmatch(name):
+        raise InvalidInputError(
+            f"tenant {name!r:.80}: give up to 100 of a-z, 0-9, '-' and '_', a letter or digit first"
+        )
+    return name
 
 
 def _digest(held: dict[str, Any]) -> bytes:

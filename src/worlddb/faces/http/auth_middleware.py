@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Protocol, cast
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worlddb.errors import RejectedError
-from worlddb.faces.calls import CALLS
 from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
 from worlddb.faces.http.guess_limit import GuessLimit
 from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
-from worlddb.memory.results import Retired, Written
-from worlddb.model.origin import Origin
 
 PUBLIC_PATHS = frozenset(("/", "/health", "/openapi.json"))
 PAGES_PATH = "/ui/"
@@ -34,16 +30,16 @@ PAGES_PATH = "/ui/"
 WELL_KNOWN = "/.well-known/"
 """Where clients look for a login server; 404 tells them that there is none."""
 CHALLENGE = 'Bearer realm="worlddb"'
-# What one write makes: it is counted by the same measure.
-WRITTEN_TYPES = ("Memory", "Session", "Document")
 KNOWN = "worlddb.known"
 """The key of a request's scope that says whether its caller was let in, not only its request."""
 PREFLIGHT_S = "600"  # How long a browser may keep the answer to its question.
 
 CALLER: ContextVar[Memory] = ContextVar("worlddb_caller")
+TENANT: ContextVar[str] = ContextVar("worlddb_tenant", default="")
+"""The tenant that a request names in its header."""
+TENANT_HEADER = b"worlddb-tenant"
 CALLER_KEY: ContextVar[str] = ContextVar("worlddb_caller_key", default="")
 log = logging.getLogger("worlddb.http")
-_CALLS = {call.name: call for call in CALLS}
 
 
 def memory_for() -> Memory:
@@ -63,85 +59,36 @@ def caller_key() -> str:
     return CALLER_KEY.get()
 
 
-class CallerMemory:
-    """The declared calls of a Memory, and nothing else of it, as one token allows them.
+class CallerSource(Protocol):
+    """Gives the calls that a token allows."""
 
-    Counts what is written and ended; refuses to write for a token that may only read.
-    """
+    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> object:
+        """Return an object with the declared calls."""
 
-    def __init__(self, memory: Memory, metrics: ServerMetrics, *, read_only: bool = False) -> None:
-        self._memory = memory
-        self._metrics = metrics
-        self._read_only = read_only
-
-    def signed(self, *, origin: Origin) -> CallerMemory:
-        """Return the same calls for what an origin brings in at best."""
-        memory = self._memory.signed(origin=origin)
-        return CallerMemory(memory, self._metrics, read_only=self._read_only)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a declared call."""
-        if name not in _CALLS:
-            raise AttributeError(f"a caller has no {name!r}; it has the declared calls of Memory")
-        call: Callable[..., Any] = getattr(self._memory, name)
-        return call if _CALLS[name].reads else self._writing(call)
-
-    def _writing(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def write(*given: Any, **options: Any) -> Any:
-            if self._read_only:
-                raise RejectedError("this token may only read; use one that may write")
-            return self._counted(call(*given, **options))
-
-        return write
-
-    def _counted(self, result: Any) -> Any:
-        if isinstance(result, Retired):
-            self._metrics.add("worlddb_memories_retired_total", self._memories(result))
-        elif isinstance(result, Written) and result.created:
-            self._metrics.add("worlddb_memories_written_total")
-        return result
-
-    def _memories(self, ended: Retired) -> int:
-        """Return how many memories ended: without their turns and what was derived from them."""
-        with self._memory.db.engine.store.read() as reader:
-            rows = (reader.node_row(ident) for ident in ended.ids)
-            bodies = reader.bodies(row for row in rows if row is not None)
-            return sum(body.type in WRITTEN_TYPES for body in bodies)
-
-
-def caller_memory(
-    memory: Memory, token: AccessToken | None, metrics: ServerMetrics
-) -> CallerMemory:
-    """Return the calls that a token allows; without a token, all of them."""
-    if token is None:
-        return CallerMemory(memory, metrics)
-    actor = f"http {token.name}"
-    bound = memory.signed(actor)
-    if token.bounds:
-        scope: Any = token.bounds
-        bound = memory.bound(actor=actor, writes_into=token.writes_into, **scope)
-    return CallerMemory(bound, metrics, read_only=token.read_only)
+    def keep(self, access: Access) -> None:
+        """Follow a change of the tokens."""
 
 
 class CallerGate:
     """Whom a server lets in, and as what. It can change while the server runs."""
 
-    def __init__(self, access: Access, memory: Memory, metrics: ServerMetrics) -> None:
-        self._memory = memory
+    def __init__(self, access: Access, source: CallerSource, metrics: ServerMetrics) -> None:
+        self._source = source
         self._metrics = metrics
         self.let_in(access)
 
     def let_in(self, access: Access) -> None:
         """Let in those whom `access` allows, and nobody else."""
-        memory, metrics = self._memory, self._metrics
-        callers = {token.digest: caller_memory(memory, token, metrics) for token in access.tokens}
+        source, metrics = self._source, self._metrics
+        callers = {token.digest: source.caller(token, metrics) for token in access.tokens}
         self.access = access
         self._callers = callers
-        self._anybody = caller_memory(memory, None, metrics)
+        self._anybody = source.caller(None, metrics)
+        source.keep(access)
 
-    def caller(self, token: AccessToken | None) -> CallerMemory:
+    def caller(self, token: AccessToken | None) -> Memory:
         """Return the calls that a token allows."""
-        return self._anybody if token is None else self._callers[token.digest]
+        return cast(Memory, self._anybody if token is None else self._callers[token.digest])
 
 
 class AuthMiddleware:
@@ -176,12 +123,13 @@ class AuthMiddleware:
             return
         scope["worlddb.token"] = token.name if token else ""
         scope["worlddb.admin"] = token is None or token.admin
+        scope["worlddb.operator"] = token is None or (token.admin and token.tenant is None)
         scope["worlddb.read_only"] = token is not None and token.read_only
         scope["worlddb.bounds"] = {} if token is None else token.bounds
         scope[KNOWN] = token is not None or not self._gate.access.tokens
-        caller = self._gate.caller(token)
-        # The request has a task of its own, so both end with it.
-        CALLER.set(cast(Memory, caller))
+        # The request has a task of its own, so all of these end with it.
+        CALLER.set(self._gate.caller(token))
+        TENANT.set(_values(scope, TENANT_HEADER)[0] if _values(scope, TENANT_HEADER) else "")
         CALLER_KEY.set(token.digest.hex() if token else address_of(scope))
         await self.app(scope, receive, send)
 

@@ -28,6 +28,7 @@ from worlddb.faces.http.mcp_sessions import McpSessions
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
 from worlddb.faces.http.rest_routes import rest_routes
+from worlddb.faces.http.served_stores import OneStore, TenantStores
 from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.thread_limits import PATIENCE_S, Threads, work_of
 from worlddb.faces.mcp.mcp_server import make_server
@@ -42,7 +43,7 @@ T = TypeVar("T")
 
 
 def make_app(
-    memory: Memory,
+    memory: Memory | TenantStores,
     *,
     access: Access,
     body_bytes_max: int = BODY_BYTES_MAX,
@@ -50,13 +51,14 @@ def make_app(
     patience_s: float = PATIENCE_S,
     graph_tools: bool = False,
 ) -> Starlette:
-    """Return the application that serves `memory`; the caller closes the memory afterwards.
+    """Return the application that serves a memory, or those of tenants; the caller closes them.
 
     Authentication is part of the application, whatever ASGI server runs it.
     """
     metrics = ServerMetrics()
-    gate = CallerGate(access, memory, metrics)
-    threads = Threads(patience_s=patience_s, asks_a_model=memory.asks_a_model)
+    served = memory if isinstance(memory, TenantStores) else OneStore(memory)
+    gate = CallerGate(access, served, metrics)
+    threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads), graph=graph_tools)
     mcp = McpSessions(server, body_bytes_max=body_bytes_max)
 
@@ -70,8 +72,8 @@ def make_app(
             Route("/mcp", mcp, methods=["POST", "GET", "DELETE"]),
             *rest_routes(threads),
             *explorer_routes(),
-            Route("/health", _health(memory), methods=["GET"]),
-            Route("/metrics", _metrics(memory, threads, metrics), methods=["GET"]),
+            Route("/health", _health(served.check), methods=["GET"]),
+            Route("/metrics", _metrics(served, threads, metrics), methods=["GET"]),
             Route("/openapi.json", _description(bool(access.tokens)), methods=["GET"]),
         ],
         middleware=[
@@ -79,7 +81,7 @@ def make_app(
             Middleware(AuthMiddleware, gate=gate),
             Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
         ],
-        exception_handlers=_handlers(memory.db.path),
+        exception_handlers=_handlers(served.path),
         lifespan=lifespan,
     )
     # A redirect would send a token to wherever the Host header says.
@@ -125,7 +127,7 @@ class ToolThreads:
             raise ToolError(busy.message) from busy
 
 
-def _health(memory: Memory) -> Endpoint:
+def _health(check: Callable[[], None]) -> Endpoint:
     # A lane of its own, for one look at a time: whoever asks meanwhile gets the same answer.
     threads = Threads(HEALTH_S_MAX)
     looking: asyncio.Task[None] | None = None
@@ -133,7 +135,7 @@ def _health(memory: Memory) -> Endpoint:
     async def health(_: Request) -> Response:
         nonlocal looking
         if looking is None or looking.done():
-            looking = asyncio.create_task(threads.run(memory.db.check_file))
+            looking = asyncio.create_task(threads.run(check))
         try:
             async with asyncio.timeout(HEALTH_S_MAX):
                 await asyncio.shield(looking)
@@ -145,11 +147,11 @@ def _health(memory: Memory) -> Endpoint:
     return health
 
 
-def _metrics(memory: Memory, threads: Threads, metrics: ServerMetrics) -> Endpoint:
+def _metrics(served: OneStore | TenantStores, threads: Threads, metrics: ServerMetrics) -> Endpoint:
     async def answer(request: Request) -> Response:
-        if not request.scope["worlddb.admin"]:
+        if not request.scope["worlddb.operator"]:
             raise HttpError(403, "this needs an admin token")
-        text = await threads.run(lambda: metrics.text(memory), caller=caller_key())
+        text = await threads.run(lambda: metrics.text(served.gauges()), caller=caller_key())
         return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
     return answer

@@ -37,6 +37,7 @@ from worlddb.faces.http.connection_guard import (
 )
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.request_middleware import HEAD_BYTES_MAX
+from worlddb.faces.http.served_stores import TenantStores, check_tenants, tenant_stores
 from worlddb.faces.user_paths import is_file
 from worlddb.memory.memory import Memory
 
@@ -138,24 +139,19 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
     latest.daemon = True
     with ExitStack() as closing:
         listener = closing.enter_context(listener_on(settings.host, settings.port))
-        memory = closing.enter_context(open_memory(settings, actor="http"))
-        if reason := memory.db.why_read_only:
-            log.warning("%s: %s", settings.path, reason)
-        if settings.consolidate_every_s is not None:
-            background = Background(memory.db, every_s=settings.consolidate_every_s)
-            closing.callback(_log_failures, background)
-            closing.enter_context(background)
+        memory = _opened(settings, closing)
         url = address(settings.host, listener.getsockname()[1], access.hosts)
         app = make_app(memory, access=access, graph_tools=settings.tools == "graph")
-        warming = threading.Thread(target=_warm, args=(memory,), name="worlddb-warming")
 
         def listening() -> None:
-            if is_file(settings.path):
+            if settings.stores is None and is_file(settings.path):
                 leave_address(settings.path, url, needs_token=bool(access.tokens))
                 closing.callback(remove_address, settings.path)
             announce(url)
-            warming.start()
-            closing.callback(warming.join)
+            if isinstance(memory, Memory):
+                warming = threading.Thread(target=_warm, args=(memory,), name="worlddb-warming")
+                warming.start()
+                closing.callback(warming.join)
 
         reload = TokenReload(settings, app.state.let_in)
         server = HttpServer(
@@ -174,6 +170,22 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
         latest.start()
     latest.cancel()
     log.info("stopped")
+
+
+def _opened(settings: Settings, closing: ExitStack) -> Memory | TenantStores:
+    """Open what is to be served, and let it be closed at the end."""
+    if settings.stores is not None:
+        stores = tenant_stores(settings, settings.stores)
+        closing.callback(stores.close)
+        return stores
+    memory = closing.enter_context(open_memory(settings, actor="http"))
+    if reason := memory.db.why_read_only:
+        log.warning("%s: %s", settings.path, reason)
+    if settings.consolidate_every_s is not None:
+        background = Background(memory.db, every_s=settings.consolidate_every_s)
+        closing.callback(_log_failures, background)
+        closing.enter_context(background)
+    return memory
 
 
 class TokenReload:
@@ -200,6 +212,7 @@ class TokenReload:
         self._asked, self._seen = False, stamp
         try:
             access = access_of(self._settings)
+            check_tenants(self._settings, access)
         except WorldDBError as error:
             log.error("the tokens are not read again, the old ones hold: %s", error)
             return
@@ -226,6 +239,7 @@ def _warm(memory: Memory) -> None:
     try:
         memory.read_pending()
         memory.warm()
+        memory.db.embed_in_background()
     except WorldDBError as error:
         # A recall that needs it will report the error to its caller.
         log.warning("recall is not ready: %s", error)

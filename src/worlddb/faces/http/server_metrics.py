@@ -1,15 +1,12 @@
-"""Metrics of the server in Prometheus text format, and the state of the store's file."""
+"""Metrics of the server in Prometheus text format."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from worlddb import __version__
-from worlddb.faces.user_paths import VECTORS_END
-from worlddb.memory.memory import Memory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -25,6 +22,7 @@ HELP = {
     "worlddb_memories_retired_total": ("counter", "Memories this server has ended."),
     "worlddb_store_commits": ("gauge", "Commits in the store, by any writer."),
     "worlddb_store_bytes": ("gauge", "Size of the store's files."),
+    "worlddb_stores_open": ("gauge", "Stores of tenants that are open."),
 }
 
 
@@ -74,14 +72,9 @@ class ServerMetrics:
             self._requests[key] = self._requests.get(key, 0) + 1
             self._times.setdefault((route, method), _Histogram()).observe(seconds)
 
-    def text(self, memory: Memory) -> str:
-        """Return all metrics, with those of the store."""
-        newest = memory.db.log(limit=1, newest_first=True)
-        gauges: dict[str, float] = {
-            "worlddb_start_time_seconds": self._started,
-            "worlddb_store_commits": newest[0].seq if newest else 0,
-            "worlddb_store_bytes": _store_bytes(memory),
-        }
+    def text(self, of_stores: Mapping[str, float]) -> str:
+        """Return all metrics, with those of what is served."""
+        gauges = {"worlddb_start_time_seconds": self._started, **of_stores}
         with self._lock:
             gauges["worlddb_http_requests_in_progress"] = self._in_progress
             lines = [*_head("worlddb_info"), f'worlddb_info{{version="{__version__}"}} 1']
@@ -95,12 +88,6 @@ class ServerMetrics:
             for (route, method), times in sorted(self._times.items()):
                 lines += _histogram(f'route="{route}",method="{method}"', times)
         return "\n".join(lines) + "\n"
-
-
-def _store_bytes(memory: Memory) -> int:
-    vectors = memory.db.path + VECTORS_END
-    beside = os.path.getsize(vectors) if os.path.isfile(vectors) else 0
-    return memory.db.engine.store.size_bytes() + beside
 
 
 def _head(name: str) -> list[str]:

@@ -24,6 +24,8 @@ OPTIONS = (
     option("--port", "N", "the port; 0 for any that is free (default: 8765)"),
     option("--token", "TEXT", "a token that opens everything; better: $WORLDDB_TOKEN"),
     option("--tokens-file", "FILE", "tokens and the scopes they open, as TOML"),
+    option("--stores", "DIR", "one store for each tenant, DIR/TENANT.db, instead of one for all"),
+    option("--stores-open", "N", "how many stores of tenants are open at once (default: 100)"),
     option(
         "--allowed-host",
         "NAME",
@@ -65,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
       worlddb serve --open                                                         # and show it in the browser
       worlddb serve --db work.db --port 0 --json                                   # any free port, printed as JSON
       worlddb serve --tokens-file tokens.toml                                      # each token opens its own scopes
+      worlddb serve --stores tenants --tokens-file tokens.toml                     # a store for each tenant
       worlddb serve --host 0.0.0.0 --tokens-file t.toml --allowed-host memory.lan  # for others, too
     """  # noqa: E501
     return _serve(args, with_browser=args.open)
@@ -118,16 +121,20 @@ def _serve(args: argparse.Namespace, *, with_browser: bool) -> int:
     require_server_extra("serve")
     settings = settings_from(args)
     access = access_of(settings)
+    served = settings.stores or settings.path
     # Imported after the checks, because it takes long to load: a wrong setting is reported at once.
     from worlddb.faces.http.http_server import addresses, serve, welcome_text
+    from worlddb.faces.http.served_stores import check_tenants
+
+    check_tenants(settings, access)
 
     def announce(url: str) -> None:
-        shown = welcome_text(url, settings.path, with_tokens=bool(access.tokens))
+        shown = welcome_text(url, served, with_tokens=bool(access.tokens))
         print(shown, file=sys.stderr, flush=True)
         if wants_json(args):
             from worlddb.faces.cli.terminal import print_json
 
-            print_json(addresses(url, settings.path))
+            print_json(addresses(url, served))
             sys.stdout.flush()
         if with_browser:
             _browse(url)

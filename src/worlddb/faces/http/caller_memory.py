@@ -1,0 +1,84 @@
+"""CallerMemory: the calls of a Memory that one token allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from worlddb.errors import RejectedError
+from worlddb.faces.calls import CALLS
+from worlddb.faces.http.access_tokens import AccessToken
+from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.memory.memory import Memory
+from worlddb.memory.results import Retired, Written
+from worlddb.model.origin import Origin
+
+# What one write makes: it is counted by the same measure.
+WRITTEN_TYPES = ("Memory", "Session", "Document")
+_CALLS = {call.name: call for call in CALLS}
+
+
+def refuse_undeclared(name: str) -> None:
+    """Refuse what is no declared call.
+
+    Raises:
+        AttributeError: it is none.
+    """
+    if name not in _CALLS:
+        raise AttributeError(f"a caller has no {name!r}; it has the declared calls of Memory")
+
+
+def bound_memory(memory: Memory, token: AccessToken | None) -> Memory:
+    """Return a memory as a token opens it: in its name, and within its scopes."""
+    if token is None:
+        return memory
+    actor = f"http {token.name}"
+    if token.bounds:
+        scope: Any = token.bounds
+        return memory.bound(actor=actor, writes_into=token.writes_into, **scope)
+    return memory.signed(actor)
+
+
+class CallerMemory:
+    """The declared calls of a Memory, and nothing else of it, as one token allows them.
+
+    Counts what is written and ended; refuses to write for a token that may only read.
+    """
+
+    def __init__(self, memory: Memory, token: AccessToken | None, metrics: ServerMetrics) -> None:
+        self._memory = memory
+        self._token = token
+        self._metrics = metrics
+        self._read_only = token is not None and token.read_only
+
+    def signed(self, *, origin: Origin) -> CallerMemory:
+        """Return the same calls for what an origin brings in at best."""
+        return CallerMemory(self._memory.signed(origin=origin), self._token, self._metrics)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a declared call."""
+        refuse_undeclared(name)
+        call: Callable[..., Any] = getattr(self._memory, name)
+        return call if _CALLS[name].reads else self._writing(call)
+
+    def _writing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*given: Any, **options: Any) -> Any:
+            if self._read_only:
+                raise RejectedError("this token may only read; use one that may write")
+            return self._counted(call(*given, **options))
+
+        return write
+
+    def _counted(self, result: Any) -> Any:
+        if isinstance(result, Retired):
+            self._metrics.add("worlddb_memories_retired_total", self._memories(result))
+        elif isinstance(result, Written) and result.created:
+            self._metrics.add("worlddb_memories_written_total")
+        return result
+
+    def _memories(self, ended: Retired) -> int:
+        """Return how many memories ended: without their turns and what was derived from them."""
+        with self._memory.db.engine.store.read() as reader:
+            rows = (reader.node_row(ident) for ident in ended.ids)
+            bodies = reader.bodies(row for row in rows if row is not None)
+            return sum(body.type in WRITTEN_TYPES for body in bodies)

@@ -1,0 +1,320 @@
+"""Served stores: what a server serves. One store, or a folder with one store for each tenant.
+
+    token ──▶ tenant ──▶ DIR/tenant.db, opened on demand; the one used longest ago is closed
+
+A tenant's store is an ordinary file. No call of one tenant reaches the file of another: the name of
+the file comes from the token, or from the header of an operator whose token opens everything.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from worlddb.errors import (
+    ConflictError,
+    InvalidInputError,
+    RejectedError,
+    StorageError,
+)
+from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
+from worlddb.faces.http.access_tokens import Access, AccessToken, checked_tenant
+from worlddb.faces.http.auth_middleware import TENANT
+from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, refuse_undeclared
+from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.user_paths import VECTORS_END
+from worlddb.memory.memory import Memory
+from worlddb.model.origin import Origin
+
+STORE_END = ".db"
+PATIENCE_S = 20.0  # For another tenant's store to become idle; a client waits for 30.
+LOOK_S = 0.05  # How often who waits looks again.
+
+
+class OneStore:
+    """One store for everybody."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.path = memory.db.path
+        self.asks_a_model = memory.asks_a_model
+
+    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> CallerMemory:
+        """Return the calls that a token allows; without a token, all of them."""
+        return CallerMemory(bound_memory(self.memory, token), token, metrics)
+
+    def check(self) -> None:
+        """Check that the store can be read.
+
+        Raises:
+            StorageError: it cannot, or its file is gone.
+        """
+        self.memory.db.check_file()
+
+    def gauges(self) -> dict[str, float]:
+        """Return how large the store is."""
+        newest = self.memory.db.log(limit=1, newest_first=True)
+        vectors = self.path + VECTORS_END
+        beside = os.path.getsize(vectors) if os.path.isfile(vectors) else 0
+        return {
+            "worlddb_store_commits": newest[0].seq if newest else 0,
+            "worlddb_store_bytes": self.memory.db.engine.store.size_bytes() + beside,
+        }
+
+    def keep(self, access: Access) -> None:
+        """Follow a change of the tokens: there is nothing to close."""
+
+
+@dataclass(eq=False, slots=True)
+class _OpenTenant:
+    memory: Memory
+    users: int = 0
+
+
+class TenantStores:
+    """A folder of stores, of which a limited number is open; safe to use from any thread."""
+
+    def __init__(self, folder: str, make: Callable[[str], Memory], open_max: int) -> None:
+        self.path = folder
+        self.asks_a_model = False
+        self._make = make
+        self._open_max = open_max
+        self._state = threading.Condition()
+        self._open: OrderedDict[str, _OpenTenant] = OrderedDict()
+        self._busy: set[str] = set()
+        """Tenants whose store is being opened or closed."""
+        self._closed = False
+
+    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> TenantCaller:
+        """Return the calls that a token allows in the store of its tenant."""
+        return TenantCaller(self, token, metrics)
+
+    @contextmanager
+    def lease(self, tenant: str) -> Iterator[Memory]:
+        """Yield the open store of a tenant; it stays open for the length of the block.
+
+        Raises:
+            ConflictError: all stores that may be open are in use.
+            StorageError: the store cannot be opened.
+        """
+        found = self._taken(tenant)
+        try:
+            yield found.memory
+        finally:
+            with self._state:
+                found.users -= 1
+                self._state.notify_all()
+
+    def _taken(self, tenant: str) -> _OpenTenant:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            with self._state:
+                if self._closed:
+                    raise StorageError("the server stops; try again later")
+                found = self._open.get(tenant)
+                if found is not None and (found.users or _is_in_place(found.memory)):
+                    found.users += 1
+                    self._open.move_to_end(tenant)
+                    return found
+                chosen = self._to_change(tenant)
+                if chosen is None:
+                    self._wait(deadline)
+                    continue
+                self._busy.add(chosen)
+                gone = self._open.pop(chosen, None)
+            if gone is None:
+                return self._opened(tenant)
+            self._close(chosen, gone)
+
+    def _to_change(self, tenant: str) -> str | None:
+        """Return the tenant whose store is to be opened, or closed first; None to wait."""
+        if tenant in self._busy:
+            return None
+        if tenant in self._open or len(self._open) + len(self._busy) < self._open_max:
+            return tenant
+        return next((name for name, one in self._open.items() if not one.users), None)
+
+    def _wait(self, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            raise ConflictError(
+                "too many tenants are served at once; try again, or start the server with a "
+                "larger --stores-open"
+            )
+        self._state.wait(LOOK_S)
+
+    def _opened(self, tenant: str) -> _OpenTenant:
+        """Open a store for one user; others of that tenant wait meanwhile, nobody else does."""
+        made: _OpenTenant | None = None
+        try:
+            made = _OpenTenant(self._make(os.path.join(self.path, tenant + STORE_END)), users=1)
+        finally:
+            with self._state:
+                self._busy.discard(tenant)
+                if made is not None:
+                    self._open[tenant] = made
+                self._state.notify_all()
+        return made
+
+    def _close(self, tenant: str, gone: _OpenTenant) -> None:
+        try:
+            gone.memory.close()
+        finally:
+            with self._state:
+                self._busy.discard(tenant)
+                self._state.notify_all()
+
+    def check(self) -> None:
+        """Check that the folder is there.
+
+        Raises:
+            StorageError: it is gone, or may not be written.
+        """
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise StorageError(f"{self.path}: is gone, or may not be written")
+
+    def gauges(self) -> dict[str, float]:
+        """Return how many stores are open."""
+        return {"worlddb_stores_open": len(self._open)}
+
+    def keep(self, access: Access) -> None:
+        """Close the stores of tenants that no token opens any more, unless they are in use."""
+        if any(token.tenant is None for token in access.tokens):
+            return  # An operator may name any.
+        kept = {token.tenant for token in access.tokens}
+        self._close_all(lambda name: name not in kept)
+
+    def _close_all(self, chosen: Callable[[str], bool]) -> None:
+        with self._state:
+            idle = [name for name, one in self._open.items() if chosen(name) and not one.users]
+            gone = [(name, self._open.pop(name)) for name in idle]
+            self._busy.update(idle)
+        for name, one in gone:
+            self._close(name, one)
+
+    def close(self) -> None:
+        """Open no more, and close all stores; those in use when their calls have ended."""
+        with self._state:
+            self._closed = True
+        while self._open or self._busy:
+            self._close_all(lambda _: True)
+            with self._state:
+                if self._open or self._busy:
+                    self._state.wait(LOOK_S)
+
+
+def _is_in_place(memory: Memory) -> bool:
+    """Return whether the file of a store is still the one that was opened."""
+    try:
+        memory.db.engine.store.refuse_lost()
+    except StorageError:
+        return False
+    return True
+
+
+class TenantCaller:
+    """The declared calls, in the store of the tenant that a request belongs to."""
+
+    def __init__(
+        self,
+        stores: TenantStores,
+        token: AccessToken | None,
+        metrics: ServerMetrics,
+        origin: Origin | None = None,
+    ) -> None:
+        self._stores = stores
+        self._token = token
+        self._metrics = metrics
+        self._origin = origin
+
+    def signed(self, *, origin: Origin) -> TenantCaller:
+        """Return the same calls for what an origin brings in at best."""
+        return TenantCaller(self._stores, self._token, self._metrics, origin)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a declared call; the store is opened when the call is made."""
+        refuse_undeclared(name)
+
+        def run(*given: Any, **options: Any) -> Any:
+            with self._stores.lease(self._tenant()) as memory:
+                bound = bound_memory(memory, self._token)
+                bound = bound if self._origin is None else bound.signed(origin=self._origin)
+                call = getattr(CallerMemory(bound, self._token, self._metrics), name)
+                return call(*given, **options)
+
+        return run
+
+    def _tenant(self) -> str:
+        named, own = TENANT.get(), None if self._token is None else self._token.tenant
+        if own is not None and named not in ("", own):
+            raise RejectedError(f"this token is for the tenant {own} alone")
+        if own is None and not named:
+            raise InvalidInputError(
+                "name the tenant: send the header 'WorldDB-Tenant: NAME', or use a token of a "
+                "tenant"
+            )
+        return own or checked_tenant(named)
+
+
+def tenant_stores(settings: Settings, folder: str) -> TenantStores:
+    """Return the stores in a folder, which is made if it does not exist.
+
+    Raises:
+        StorageError: the folder cannot be made.
+    """
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"{folder}: cannot be made: {reason}; choose another folder") from None
+    embedder, extractor = embedder_of(settings), extractor_of(settings)
+
+    def make(path: str) -> Memory:
+        return Memory(
+            path,
+            embedder=embedder,
+            models_dir=settings.models_dir,
+            verify_reads=settings.verify_reads,
+            extractor=extractor,
+            user_id=settings.user_id,
+            actor="http",
+        )
+
+    stores = TenantStores(folder, make, settings.stores_open)
+    stores.asks_a_model = settings.extractor == "llm"
+    return stores
+
+
+def check_tenants(settings: Settings, access: Access) -> None:
+    """Check that tokens and stores belong together.
+
+    Raises:
+        InvalidInputError: a token has a tenant, but there is one store; or the other way round.
+    """
+    tenants: Iterable[AccessToken] = [token for token in access.tokens if token.tenant]
+    if settings.stores is None:
+        for token in tenants:
+            raise InvalidInputError(
+                f"token {token.name!r} has a tenant, but the server has one store; start it with "
+                "--stores DIR"
+            )
+        return
+    if not access.tokens:
+        raise InvalidInputError(
+            "--stores: a token says which tenant calls; give --tokens-file, with a tenant for each"
+        )
+    for token in access.tokens:
+        if token.tenant is None and not token.admin:
+            raise InvalidInputError(
+                f"token {token.name!r} has no tenant; give it one, or admin = true for all tenants"
+            )
+    if settings.consolidate_every_s is not None:
+        raise InvalidInputError(
+            "--stores: no store is consolidated in the background, as it may be closed; run "
+            "'worlddb consolidate --db DIR/TENANT.db' instead of --consolidate-every-s"
+        )
