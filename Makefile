@@ -32,10 +32,10 @@ demo: $(SERVER) ## the Tesla scenario: supersession, contradiction, two clocks, 
 	$(BIN)/python examples/tesla.py
 
 test: $(READY) ## every test, in two processes; about eight minutes on 2 cores
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(READY) ## every thinned test in full: all cases, all seeds, more random examples
-	WORLDDB_FUZZ=deep $(BIN)/python -m pytest -n 2 --dist loadfile $$(grep -rl --include='test_*.py' '^from thinning import' tests)
+	WORLDDB_FUZZ=deep $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $$(grep -rl --include='test_*.py' '^from thinning import' tests)
 
 chaos: $(READY) ## kills, power cuts, copies, flipped bytes, interrupts, hostile input, a soak; 45 minutes
 	cd tests && ../$(BIN)/python -m chaos

@@ -1,18 +1,15 @@
-"""Fit the projection of token vectors, in three steps; the second needs PyTorch, best on a GPU.
+"""Fit the projection of token vectors, in two steps; the second needs PyTorch, best on a GPU.
 
     python -m bench.projection gather longmemeval:FILE locomo:FILE --out FOUND
     python -m bench.projection fit FOUND --models DIR --out PROJECTION --held HELD [--folds 6]
-    python -m bench.projection weigh FOUND HELD [--tries 60]
 
 `gather` asks every question by the default embedder, and keeps what was weighed and the texts that
 would be read word by word. `fit` reads them by the model, begins with the directions in which their
 token vectors differ most, and turns these so that what is gold comes first. Its cross-validated
 figures say what to expect: each question (of LoCoMo, each conversation) is weighed by the engine
 itself with a projection that was fitted on the others. The projection that it writes was fitted on
-everything, so its own figures on these files say little. `weigh` draws weights as
-`bench.ranking_fit` does, by what was read with those other projections: so both are
-cross-validated. The projection belongs beside the embedder, as `arctic-embed-s-tokens.npy`; a new
-projection needs a new model id.
+everything, so its own figures on these files say little. The projection belongs beside the
+embedder, as `arctic-embed-s-tokens.npy`; a new projection needs a new model id.
 """
 
 from __future__ import annotations
@@ -36,7 +33,6 @@ from bench.ranking_data import (
     figures,
     ranker_input,
 )
-from bench.ranking_fit import compare
 from worlddb import Weights, WorldDB
 from worlddb.embed.late_interaction import DIM
 from worlddb.evaluate.case_recall import ingest
@@ -77,7 +73,7 @@ def gather(files: list[str], out: str) -> None:
                     read = order[: SCALARS.late_candidates_max].tolist()
                     turns = [case.sessions[s].turns[n] for s, n in map(places.__getitem__, read)]
                     said = [f"{turn.speaker}: {turn.text}" for turn in turns]
-                    kept = RankedQuestion(number, question, found, None, at, places, {})
+                    kept = RankedQuestion(number, question, found, at, places, {})
                     numbers = [texts.setdefault(text, len(texts)) for text in said]
                     questions.append(Question(os.path.basename(path), kept, read, numbers))
     with lzma.open(out, "wb") as file:
@@ -86,12 +82,12 @@ def gather(files: list[str], out: str) -> None:
 
 
 def _weighed(db: WorldDB, question: str, at: datetime) -> tuple[Candidates, Scores]:
-    """Return what is weighed for a question, as it is after the feedback."""
-    found, vector, at = ranker_input(db, question, at)
-    weighed = rank(found, question, vector, at, Weights())
+    """Return what is weighed for a question, as the ranker has it."""
+    found, at = ranker_input(db, question, at)
+    weighed = rank(found, question, at, Weights())
     # Half the size; the differences are below those of the vectors themselves.
     kept: Any = {lane: values.astype(np.float32) for lane, values in weighed.lanes.items()}
-    return replace(found, lanes=kept, cosines=None, closely=None), weighed.scores
+    return replace(found, lanes=kept, closely=None), weighed.scores
 
 
 def _load(path: str) -> Any:
@@ -125,14 +121,6 @@ def fit(path: str, models_dir: str, out: str, held_out: str, folds: int, epochs:
     readings = [_reading(trainer, number, whole) for number in everything]
     _print("fitted on these very questions", questions, readings)
     print(f"{DIM} of {len(whole)} dimensions: {out}; {time.perf_counter() - start:.0f} s")
-
-
-def weigh(path: str, held_out: str, tries: int) -> None:
-    """Compare weights by what was read with projections that had not seen the question."""
-    sets: dict[str, list[RankedQuestion]] = {}
-    for one, reading in zip(_load(path)[0], _load(held_out), strict=True):
-        sets.setdefault(one.file, []).append(_with_reading(one, reading))
-    compare(sets, tries)
 
 
 def _reading(trainer: Any, number: int, matrix: Matrix) -> Scores:
@@ -176,17 +164,11 @@ def main() -> None:
     second.add_argument("--held", required=True)
     second.add_argument("--folds", type=int, default=6)
     second.add_argument("--epochs", type=int, default=3)
-    third = steps.add_parser("weigh")
-    third.add_argument("found")
-    third.add_argument("held")
-    third.add_argument("--tries", type=int, default=60)
     args = parser.parse_args()
     if args.step == "gather":
         gather(args.files, args.out)
-    elif args.step == "fit":
-        fit(args.found, args.models, args.out, args.held, args.folds, args.epochs)
     else:
-        weigh(args.found, args.held, args.tries)
+        fit(args.found, args.models, args.out, args.held, args.folds, args.epochs)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ class Trainer:
         """Return everything but the token vectors that a question is trained with."""
         found, at = one.weighed.found, one.weighed.asked_at
         rest = replace(WEIGHTS, vector=0.0, world=0.0, opening=0.0, late=0.0)
-        fixed = weigh(found, one.weighed.question.text, None, at, rest).scores
+        fixed = weigh(found, one.weighed.question.text, at, rest).scores
         near = standing_out(found.lanes["vector"], 0.0, SCALARS.lane_company_min)
         meaning = WEIGHTS.vector * near
         sessions = [session for session, _ in one.weighed.places]

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import worlddb.index.held_world as held_world
 import worlddb.recall.recaller as recaller
@@ -26,7 +25,6 @@ from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
 from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.case_recall import SAID, session_figures, turn_figures, write_case
 from worlddb.evaluate.data_sets import load_cases
-from worlddb.index.held_world import VectorRows
 from worlddb.index.ranking_numbers import SCALARS, RankingScalars
 from worlddb.recall.ranker import Candidates, Scores, Weights, weigh
 
@@ -35,7 +33,7 @@ FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@5", "recall@10")
 LANE_SCALARS = ("frame_weight", "rarity_power")
 """Scalars that change the scores of lanes: each question is asked with and without each of them."""
 OFF = {"frame_weight": 1.0, "rarity_power": 0.0}
-ARRAYS = ("parents", "starts", "spoken", "before", "forms", "claims")
+ARRAYS = ("parents", "starts", "spoken", "before", "forms", "claims", "cover", "alike", "years")
 
 
 class RankedQuestion(NamedTuple):
@@ -44,16 +42,14 @@ class RankedQuestion(NamedTuple):
     fold: int
     question: GoldQuestion
     found: Candidates
-    vector: NDArray[np.float32] | None
     asked_at: datetime
     places: list[tuple[int, int]]
-    changed: dict[str, tuple[Candidates, NDArray[np.float32] | None]]
+    changed: dict[str, Candidates]
     """What the ranker is given with one of `LANE_SCALARS` off."""
 
     def without(self, name: str) -> RankedQuestion:
         """Return the question as it is with one of `LANE_SCALARS` off."""
-        found, vector = self.changed[name]
-        return self._replace(found=found, vector=vector)
+        return self._replace(found=self.changed[name])
 
 
 class KeptWords:
@@ -72,7 +68,7 @@ def figures(
     one: RankedQuestion, weights: Weights, scalars: RankingScalars = SCALARS
 ) -> list[float]:
     """Return the figures of one question by some weights; NaN for those it has not."""
-    weighed = weigh(one.found, one.question.text, one.vector, one.asked_at, weights, scalars)
+    weighed = weigh(one.found, one.question.text, one.asked_at, weights, scalars)
     matched = weighed.matched(one.found.lanes)
     scores = np.where(matched, weighed.scores, -np.inf)
     order = [place for place in np.argsort(-scores, kind="stable")[:DEPTH] if matched[place]]
@@ -107,7 +103,6 @@ def _asked(case: Case, how: str, embedder: str | None) -> dict[str, Any]:
     with WorldDB(":memory:", embedder=embedder) as db:
         places = _written(db, case, how)
         rows = []
-        matrix: NDArray[np.float32] | None = None
         for question in case.questions:
             if not question.is_measured:
                 continue
@@ -115,26 +110,22 @@ def _asked(case: Case, how: str, embedder: str | None) -> dict[str, Any]:
             for name in ("", *LANE_SCALARS):
                 off: dict[str, Any] = {name: OFF[name]} if name else {}
                 at = case.asked_at(question)
-                found, vector, at = ranker_input(db, question.text, at, replace(SCALARS, **off))
-                row[name] = _arrays(found, vector)
+                found, at = ranker_input(db, question.text, at, replace(SCALARS, **off))
+                row[name] = _arrays(found)
                 row["at"] = at
-                if matrix is None and found.cosines is not None:
-                    # The mean of one vector is that vector.
-                    places_of = range(len(found.parents))
-                    matrix = np.stack([found.cosines.mean([place]) for place in places_of])
             rows.append(row)
-    return {"places": places, "matrix": matrix, "rows": rows}
+    return {"places": places, "rows": rows}
 
 
 def ranker_input(
     db: WorldDB, question: str, at: datetime, scalars: RankingScalars = SCALARS
-) -> tuple[Candidates, NDArray[np.float32] | None, datetime]:
+) -> tuple[Candidates, datetime]:
     """Ask a question and return what the ranker was given."""
     given: list[Any] = []
 
-    def record(found: Candidates, text: str, vector: Any, when: datetime, weights: Weights) -> Any:
-        given.append((found, vector, when))
-        return weigh(found, text, vector, when, weights)
+    def record(found: Candidates, text: str, when: datetime, weights: Weights) -> Any:
+        given.append((found, when))
+        return weigh(found, text, when, weights)
 
     changes: dict[tuple[Any, str], Any] = {
         (recaller, "weigh"): record,
@@ -149,18 +140,17 @@ def ranker_input(
     finally:
         for (module, name), value in before.items():
             setattr(module, name, value)
-    found, vector, when = given[-1]
-    return found, vector, when
+    found, when = given[-1]
+    return found, when
 
 
-def _arrays(found: Candidates, vector: Any) -> dict[str, Any]:
+def _arrays(found: Candidates) -> dict[str, Any]:
     late = None
     if found.closely is not None:
         late = found.closely.read(range(len(found.parents)))
     return {
         "lanes": {lane: np.array(scores) for lane, scores in found.lanes.items()},
         "speakers": list(found.speakers),
-        "vector": None if vector is None else np.array(vector),
         "late": late,
         **{name: getattr(found, name) for name in ARRAYS},
     }
@@ -171,27 +161,20 @@ def _plain(question: GoldQuestion) -> dict[str, Any]:
 
 
 def _restored(number: int, kept: dict[str, Any]) -> Iterator[RankedQuestion]:
-    matrix = kept["matrix"]
-    cosines = None if matrix is None else VectorRows(matrix, np.arange(len(matrix)))
-
-    def restored(row: dict[str, Any]) -> tuple[Candidates, NDArray[np.float32] | None]:
-        late, vector = row["late"], row["vector"]
-        found = Candidates(
+    def restored(row: dict[str, Any]) -> Candidates:
+        late = row["late"]
+        return Candidates(
             lanes=row["lanes"],
-            cosines=cosines,
             closely=None if late is None else KeptWords(late),
             speakers=row["speakers"],
             **{name: row[name] for name in ARRAYS},
         )
-        return found, vector
 
     for row in kept["rows"]:
-        found, vector = restored(row[""])
         yield RankedQuestion(
             fold=number,
             question=GoldQuestion(**row["question"]),
-            found=found,
-            vector=vector,
+            found=restored(row[""]),
             asked_at=row["at"],
             places=kept["places"],
             changed={name: restored(row[name]) for name in LANE_SCALARS},

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from multiprocessing.reduction import DupFd
+from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from patience import PATIENCE_S
@@ -36,7 +37,9 @@ def _taken(given: Any) -> int:
     return int(given.detach())
 
 
-def _run(program: str, arguments: Sequence[str], env: Mapping[str, str], *files: int) -> None:
+def _run(
+    program: str | Path, arguments: Sequence[str], env: Mapping[str, str], *files: int
+) -> None:
     """Be the command: what a fresh interpreter would have, and then its program."""
     import atexit
     import threading
@@ -52,7 +55,9 @@ def _run(program: str, arguments: Sequence[str], env: Mapping[str, str], *files:
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
     code: Any = 0
     try:
-        exec(compile(program, "<command>", "exec"), {"__name__": "__main__"})
+        text = program.read_text() if isinstance(program, Path) else program
+        names = {"__name__": "__main__", "__file__": str(program)}
+        exec(compile(text, "<command>", "exec"), names)
     except SystemExit as left:
         code = left.code
     except BaseException:
@@ -67,11 +72,11 @@ def _run(program: str, arguments: Sequence[str], env: Mapping[str, str], *files:
 
 
 class ForkedCommand:
-    """A process of the command, with the names that `subprocess.Popen` has for it."""
+    """A process that runs a program, as text or file, with the names of `subprocess.Popen`."""
 
     def __init__(
         self,
-        program: str,
+        program: str | Path,
         arguments: Sequence[str],
         env: Mapping[str, str],
         *,

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from worlddb.audit.erasure_receipt import Receipt
+    from worlddb.audit.read_audit import ReadEntry
     from worlddb.audit.undo import Kept, Undone
     from worlddb.claims.claim import Claim
     from worlddb.consolidate.background_consolidator import Background, BackgroundRun
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
     from worlddb.memory.memory import Memory
+    from worlddb.memory.read_page import ReadPage
     from worlddb.memory.recall_receipt import Verification
     from worlddb.memory.results import (
         CommitPage,
@@ -203,6 +205,8 @@ __all__ = [
     "Query",
     "QueryBuilder",
     "QuerySpec",
+    "ReadEntry",
+    "ReadPage",
     "Recall",
     "RecallSettings",
     "Receipt",
@@ -247,6 +251,7 @@ __all__ = [
 
 _NAMES_OF = {
     "worlddb.audit.erasure_receipt": "Receipt",
+    "worlddb.audit.read_audit": "ReadEntry",
     "worlddb.audit.undo": "Kept Undone",
     "worlddb.claims.claim": "Claim",
     "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
@@ -269,6 +274,7 @@ _NAMES_OF = {
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.memory.memory": "Memory",
+    "worlddb.memory.read_page": "ReadPage",
     "worlddb.memory.recall_receipt": "Verification",
     "worlddb.memory.results": (
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "

@@ -123,7 +123,9 @@ class OpenStore:
         models_dir: str | os.PathLike[str] | None = None,
         clock: Callable[[], int] = wall_clock,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        audit_reads: bool = False,
     ) -> None:
+        self.audits_reads = audit_reads
         self.engine = open_engine(
             path,
             read_only=read_only,

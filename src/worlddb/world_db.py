@@ -63,9 +63,9 @@ class WorldDB(OpenStore):
     the last commits then (never on a crash of the process) and writes faster. `embedder` is a name
     (`worlddb models list`) or an object; by default the one that made the store's vectors, for a
     new store the one that needs no download; `"none"` does without. `pooling` is how worlds get
-    their vectors, `models_dir` where models lie. `verify_reads` compares what is read with its id.
-    A store of an older format is brought to the present one, and a copy of it is kept beside it;
-    with `migrate` off, or to read only, it stays, and a temporary copy of it is read instead.
+    their vectors, `models_dir` where models lie. `verify_reads` compares what is read with its id;
+    `audit_reads` records who recalls what. A store of an older format is migrated, and a copy of it
+    is kept; with `migrate` off, or to read only, a temporary copy of it is read instead.
 
     Raises:
         FormatError: the file is no WorldDB store, or of a newer format.

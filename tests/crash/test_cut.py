@@ -31,7 +31,7 @@ class Life(NamedTuple):
 def lives(folder: Path, how: str, durability: str, step: int) -> list[Life]:
     """Run the script; return every life, the whole one last."""
     command = [sys.executable, str(CUT), str(folder), how, durability, str(step)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     found = []
     for child in sorted(folder.iterdir(), key=lambda path: int(path.name)):

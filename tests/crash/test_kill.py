@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import worlddb
+from forked_command import ForkedCommand
 from thinning import DEEP
 
 WRITER = Path(__file__).with_name("writer.py")
@@ -27,25 +27,25 @@ WRITERS = 12  # Threads that write at once: enough for several to wait while one
 @contextlib.contextmanager
 def doomed(
     path: Path, seed: int, program: Path = WRITER, number: int = CHECKPOINT_PAGES
-) -> Iterator[subprocess.Popen[str]]:
+) -> Iterator[ForkedCommand]:
     """Start a writer; it is dead for certain when the block ends."""
-    command = [sys.executable, str(program), str(path), str(seed), str(number)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
-        try:
-            yield it
-        finally:
-            it.kill()
+    it = ForkedCommand(program, [str(path), str(seed), str(number)], os.environ)
+    try:
+        yield it
+    finally:
+        it.kill()
+        it.communicate()
 
 
-def lines_of(pipe: IO[str] | None) -> Iterator[Any]:
+def lines_of(pipe: IO[bytes] | None) -> Iterator[Any]:
     """Yield what the writer said; a line that was cut off was not said."""
     assert pipe is not None
     for line in pipe:
-        if line.endswith("\n"):
+        if line.endswith(b"\n"):
             yield json.loads(line)
 
 
-def last_words(writer: subprocess.Popen[str]) -> str:
+def last_words(writer: ForkedCommand) -> bytes:
     """Return what a writer that should not have ended complained about."""
     writer.kill()
     return writer.communicate()[1]
@@ -75,7 +75,7 @@ class Witness:
             heard += [line for line in said if isinstance(line, dict)]
             writer.wait()
             assert writer.stderr is not None
-            assert writer.stderr.read() == ""
+            assert writer.stderr.read() == b""
         self.verify(heard)
         return len(heard)
 

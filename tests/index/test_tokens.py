@@ -50,7 +50,7 @@ class ReadingEmbedder(ExactEmbedder):
 TEXTS = ("the blue bike", "the red shed", "the red bike", "tea", "nothing of it")
 BY_TOKENS = RecallSettings(
     weights={"vector": 1.0},
-    weighing=Weights(vector=0, feedback=0, world=0, opening=0, reply=0, speaker=0, date=0),
+    weighing=Weights(vector=0, following=0, world=0, opening=0, reply=0, speaker=0, date=0),
 )
 
 

@@ -14,7 +14,6 @@ from worlddb.language.ranking_features import (
     spans_of,
     speakers_of,
     telling,
-    wants_question,
 )
 
 
@@ -100,11 +99,3 @@ def test_a_text_only_asks_if_each_of_its_sentences_does() -> None:
     assert only_asks("What's a good camera? Which lens?\n")
     assert not only_asks("Any tips? I bought a camera.")
     assert not only_asks("I bought a camera.")
-
-
-def test_who_asks_what_somebody_was_after_wants_a_question_too() -> None:
-    assert wants_question("What did I ask about SQL?")
-    assert wants_question("What did I want to know about laptops?")
-    assert wants_question("What pet was I thinking about?")
-    assert not wants_question("What do I want to see?")
-    assert not wants_question("Where did I put the passport?")

@@ -199,3 +199,11 @@ def test_what_has_expired_since_is_in_the_answer_of_then() -> None:
         memory.write("I like tea.")
         assert [hit.node.content for hit in memory.recall(QUESTION)] != ["I live in a hotel."]
         assert memory.verify_receipt(receipt)
+
+
+def test_a_store_without_a_folder_says_that_it_cannot_sign(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(memory.db.engine.store), "side_file", lambda *_: None)
+    with pytest.raises(worlddb.StorageError, match="needs a store in a file"):
+        receipt_of(memory)

@@ -105,7 +105,7 @@ def queries(player: Player, place: Place) -> worlddb.QueryBuilder:
 
 def random_settings(rng: random.Random) -> RecallSettings:
     weights = {lane: rng.choice((0.5, 1.0)) for lane in LANES if rng.random() < 0.7}
-    weighing = rng.choice((None, Weights(), Weights(feedback=0.0, world=0.0)))
+    weighing = rng.choice((None, Weights(), Weights(following=0.0, world=0.0)))
     depth = rng.choice((1, 3, 100, ALL))
     return RecallSettings(
         weights=weights or {"graph": 1.0}, weighing=weighing, depth=depth, c=rng.choice((0, 60))

@@ -307,9 +307,7 @@ def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, "1", None, True, float("nan"), float("inf")], ids=repr)
-@pytest.mark.parametrize(
-    "name", ["vector", "text", "graph", "speaker", "world", "date", "feedback"]
-)
+@pytest.mark.parametrize("name", ["vector", "text", "graph", "speaker", "world", "date", "cover"])
 def test_wrong_weights_are_refused(name: str, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=name):
         Weights(**{name: value})
@@ -323,7 +321,7 @@ def test_an_asker_without_a_name_is_refused() -> None:
 def test_weights_of_nothing_still_answer(db: WorldDB) -> None:
     pears = facts(db, ["a pear", "two pears"])
     edge(db, "refers_to", *pears)
-    nothing = Weights(vector=0, text=0, graph=0, speaker=0, world=0, date=0, feedback=0)
+    nothing = Weights(vector=0, text=0, graph=0, speaker=0, world=0, date=0, cover=0)
     assert found(db.recall("pear", settings=RecallSettings(weighing=nothing))) == sorted(pears)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import worlddb
+from forked_command import ForkedCommand
 from patience import PATIENCE_S
 
 CHILD = Path(__file__).with_name("child.py")
@@ -21,13 +21,7 @@ class Child:
     script = CHILD
 
     def __init__(self, *command: str | Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(self.script), *map(str, command)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = ForkedCommand(self.script, [str(part) for part in command], os.environ)
 
     def hear(self) -> Any:
         """Return the next thing the process says."""
@@ -39,18 +33,18 @@ class Child:
     def errors(self) -> str:
         """Return what the process complained about until its end."""
         assert self.process.stderr is not None
-        return self.process.stderr.read()
+        return self.process.stderr.read().decode()
 
     def go(self) -> None:
         """Let a process that waits go on."""
         assert self.process.stdin is not None
-        self.process.stdin.write("\n")
+        self.process.stdin.write(b"\n")
         self.process.stdin.flush()
 
     def tell(self, *values: Any) -> list[Any]:
         """Say all values, one line each, and return as many answers."""
         assert self.process.stdin is not None
-        self.process.stdin.write("".join(json.dumps(value) + "\n" for value in values))
+        self.process.stdin.write("".join(json.dumps(value) + "\n" for value in values).encode())
         self.process.stdin.flush()
         return [self.hear() for _ in values]
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 
 from worlddb.audit.journal_export import replay
+from worlddb.audit.read_audit import forget_hits
 from worlddb.errors import ConflictError, InvalidInputError, StorageError
 from worlddb.index.search import Search
 from worlddb.model.address import Id
@@ -41,6 +42,7 @@ def erase_texts(
         raise InvalidInputError("erase: give an id, or several")
     with transaction as tx:
         erased = tx.erase(ids)
+    forget_hits(store, erased)
     search.forget()
     cleaned = False
     # The texts are erased by the commit; the receipt says whether the file could be rewritten.

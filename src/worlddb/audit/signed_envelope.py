@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 KEY_END = "-signing-key"
 """The name of the key's file is that of the store with this end."""
+IN_MEMORY = ":memory:"  # The path of a store that is gone when closed.
 PRIVATE = 0o600  # The owner alone may read the key.
 OTHERS = 0o077  # Rights of the group and of everybody else.
 KEY_ID_CHARS = 16  # Tells keys apart; the signature itself says whether the key is the right one.
@@ -112,12 +113,26 @@ def signing_key(store: Store, *, create: bool = True) -> Ed25519PrivateKey:
         StorageError: the key cannot be made or read, others may read it, or it does not exist.
     """
     keys = _keys()
-    path = store.side_file(KEY_END)
+    path = file_beside(store, KEY_END, "a signing key")
     if path is None:
         return _unsaved.setdefault(store, keys.Ed25519PrivateKey.generate())
     if create and not os.path.exists(path):
         _save(path, keys.Ed25519PrivateKey.generate().private_bytes_raw())
     return keys.Ed25519PrivateKey.from_private_bytes(_load(path))  # type: ignore[no-any-return]
+
+
+def file_beside(store: Store, end: str, what: str) -> str | None:
+    """Return the path of a file that belongs to a store; None for a store in memory.
+
+    Raises:
+        StorageError: the store is elsewhere, and has no folder.
+    """
+    path = store.side_file(end)
+    if path is None and store.path != IN_MEMORY:
+        raise StorageError(
+            f"{store.path}: {what} needs a store in a file of its own, of the present format"
+        )
+    return path
 
 
 def _save(path: str, key: bytes) -> None:

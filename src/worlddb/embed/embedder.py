@@ -47,6 +47,7 @@ Vector = NDArray[np.float32]
 Sum = NDArray[np.float64]
 
 BATCH_SIZE = 256  # Large enough for a model's batch, small enough for a request.
+LATIN_END = "\u0250"  # the first character after the Latin letters of Unicode
 HASH_DIM = 64  # Enough to tell the texts of a test apart.
 HASH_DIM_MAX = 4_096  # As many as large models have.
 HASH_WORD_WEIGHT = 2  # A whole word says more than a trigram.
@@ -164,6 +165,12 @@ def _sound(embedder: Embedder, answer: NDArray[Any], count: int) -> Vectors:
             "NaN or infinite values"
         )
     return vectors
+
+
+def reads_latin(text: str) -> bool:
+    """Return whether at least half of the letters of a text are Latin."""
+    letters = [letter for letter in text if letter.isalpha()]
+    return 2 * sum(letter < LATIN_END for letter in letters) >= len(letters)
 
 
 def unit(vectors: NDArray[np.floating[Any]]) -> Vectors:

@@ -61,6 +61,10 @@ class LateEmbedder:
         """Return one vector per text, by the first model."""
         return self._first.embed_documents(texts)
 
+    def reads(self, text: str) -> bool:
+        """Return whether both models know the script of a text."""
+        return self._second.reads(text)
+
     def read_question(self, text: str) -> Tokens:
         """Return the token vectors of a question, one row each; none in an unknown script."""
         if not is_readable(text):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worlddb.embed.embedder import BATCH_SIZE, Kind, Vectors, unit
+from worlddb.embed.embedder import BATCH_SIZE, Kind, Vectors, reads_latin, unit
 from worlddb.embed.embedder_catalog import InstallableModel, missing_files, model_folder
 from worlddb.errors import ProviderError
 from worlddb.model.inputs import check_whole
@@ -75,6 +75,10 @@ class OnnxEmbedder:
         tokenizer, session = self._ready()
         ids = [tokenizer.encode(text) for text in texts]
         return unit(np.stack([states[0] for states in self._states(session, ids)]))
+
+    def reads(self, text: str) -> bool:
+        """Return whether most letters of a text are Latin: the installable models know English."""
+        return reads_latin(text)
 
     def embed_tokens(self, texts: Sequence[str], kind: Kind) -> list[tuple[list[str], Vectors]]:
         """Return the word pieces of each text, with one contextual vector for each piece."""

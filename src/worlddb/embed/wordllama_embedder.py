@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worlddb.embed.embedder import BATCH_SIZE, Vectors, unit
+from worlddb.embed.embedder import BATCH_SIZE, Vectors, reads_latin, unit
 from worlddb.errors import ProviderError
 
 MODEL_ID = "wordllama-256"
@@ -87,6 +87,10 @@ class WordLlamaEmbedder:
                 sums[place] += model.table.take(ids[at : at + TOKENS_AT_ONCE], axis=0).sum(axis=0)
         # The mean and the sum have the same direction.
         return unit(sums)
+
+    def reads(self, text: str) -> bool:
+        """Return whether most letters of a text are Latin: the model learned from English."""
+        return reads_latin(text)
 
     def embed_weighed(self, words: Sequence[str], weights: Sequence[float]) -> Vectors:
         """Return one unit vector of weighted words, or zero if all weights are zero.

@@ -54,8 +54,11 @@ def variants(base: RunSettings) -> Iterator[tuple[str, RunSettings]]:
 def overview_rows(
     form: str, runs: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Iterator[list[str]]:
-    """Yield a row for each run of a file: set, run, questions, and each headline figure."""
-    first = runs[BASE]
+    """Yield a row for each run of a file: set, run, questions, and each headline figure.
+
+    The first run is the one that the others are compared with.
+    """
+    first = next(iter(runs.values()))
     for title, records in runs.items():
         cells = [_cell(name, first, records) for name in DATA_SETS[form].headline]
         yield [form, title, str(len(records)), "; ".join(cell for cell in cells if cell)]

@@ -27,7 +27,7 @@ from worlddb.faces.call_parts import (
 )
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
-from worlddb.faces.retention_calls import retention_calls
+from worlddb.faces.retention_calls import read_audit_call, retention_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
 
 __all__ = ["CALLS", "Call", "Effect", "Parameter", "ParameterType", "Toolset", "call_named"]
@@ -505,6 +505,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *retirement_calls(ID, SCOPES, END_AT, WHERE, CONFIRM),
     *erasure_calls(ID, SCOPES, CONFIRM),
     *retention_calls(SCOPES),
+    read_audit_call(SCOPES, _limit(100, 100)),
     Call(
         name="list_scopes",
         title="List scopes",

@@ -13,6 +13,7 @@ from worlddb.ingest.identity_change import Split
 from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.memory import Memory
 from worlddb.memory.memory_marks import Ttl
+from worlddb.memory.read_page import ReadPage
 from worlddb.memory.recall_receipt import Verification
 from worlddb.memory.results import (
     CommitPage,
@@ -180,6 +181,7 @@ class Client:
     def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     def list_scopes(
         self,
         *,
@@ -399,6 +401,7 @@ class AsyncMemory:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     async def list_scopes(
         self,
         *,
@@ -613,6 +616,7 @@ class AsyncClient:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     async def list_scopes(
         self,
         *,

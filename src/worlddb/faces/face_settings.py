@@ -183,6 +183,7 @@ class Settings:
     log_level: str = _setting("WORLDDB_LOG_LEVEL", _one_of(*LOG_LEVELS), default="info")
     extractor: str = _setting("WORLDDB_EXTRACTOR", _one_of(*EXTRACTORS), default="rules")
     verify_reads: bool = _setting("WORLDDB_VERIFY_READS", _flag, default=True)
+    audit_reads: bool = _setting("WORLDDB_AUDIT_READS", _flag, default=False)
     consolidate_every_s: float | None = _setting("WORLDDB_CONSOLIDATE_EVERY_S", _seconds)
     edge_types: tuple[Mapping[str, Any], ...] = _setting(
         "WORLDDB_EDGE_TYPES", _edge_types, default=()
@@ -308,6 +309,7 @@ def open_memory(
         embedder=embedder_of(settings),
         models_dir=settings.models_dir,
         verify_reads=settings.verify_reads,
+        audit_reads=settings.audit_reads,
         migrate=migrate,
         extractor=extractor_of(settings),
         user_id=settings.user_id,

@@ -7,6 +7,23 @@ from worlddb.faces.call_parts import Call, Parameter
 DAYS_MAX = 36_500  # As many as Memory takes.
 
 
+def read_audit_call(scopes: tuple[Parameter, ...], limit: Parameter) -> Call:
+    """Return the call that tells who recalled what."""
+    return Call(
+        name="reads",
+        title="List reads",
+        summary="List who recalled what",
+        help="List who recalled what, when, and which memories were the answer, the latest first.",
+        parameters=(*scopes, limit),
+        result="ReadPage",
+        effect="read",
+        method="GET",
+        path="/v1/reads",
+        command="reads",
+        examples=("reads --user-id ada", "reads --limit 1000 --json"),
+    )
+
+
 def retention_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
     """Return the calls; those that change something name scopes."""
     return (

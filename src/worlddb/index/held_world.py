@@ -13,11 +13,10 @@ H2  Only the statistics of the world itself decide which words are rare. So a sc
 
 from __future__ import annotations
 
-import math
 import threading
 from array import array
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
@@ -25,20 +24,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.index.bm25 import Bm25
 from worlddb.index.name_index import first_name, name_key, opening_key, unqualified
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import Form, form_of, weights_of
-from worlddb.language.text_tokens import asked, language_of, words
+from worlddb.language.text_tokens import asked, language_of, node_words, words
+from worlddb.language.year_spans import year_spans
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
-
-COUNT_BITS = 16  # of a posting hold the count, the others the number of the document
-COUNT_MAX = (1 << COUNT_BITS) - 1
 
 HELD_MAX = 16_384
 """A world with more nodes is searched through the indexes of the whole store."""
@@ -57,81 +55,6 @@ Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
 
-def inverse_frequency(count: int, total: int) -> float:
-    """Return the inverse document frequency of a word that `count` of `total` documents have."""
-    return math.log1p((total - count + 0.5) / (count + 0.5))
-
-
-class Bm25:
-    """BM25 over numbered documents. A posting is a document and a count, packed in one integer."""
-
-    def __init__(self) -> None:
-        self._postings: dict[str, array[int]] = {}
-        self._lengths = array("I")
-        self._total = 0
-
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def add(self, words: Sequence[str]) -> None:
-        """Add the next document."""
-        number = len(self._lengths) << COUNT_BITS
-        postings = self._postings
-        for word, count in Counter(words).items():
-            found = postings.get(word)
-            if found is None:
-                found = postings[word] = array("Q")
-            found.append(number | min(count, COUNT_MAX))
-        self._lengths.append(len(words))
-        self._total += len(words)
-
-    def count(self, word: str) -> int:
-        """Return how many documents have a word."""
-        return len(self._postings.get(word, ()))
-
-    def rarity(self, word: str) -> float:
-        """Return the inverse document frequency of a word; 0 if no document has it."""
-        return inverse_frequency(self.count(word), len(self)) if self.count(word) else 0.0
-
-    def places_of(self, word: str) -> NDArray[np.intp]:
-        """Return the documents that contain a word."""
-        packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
-        return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
-
-    def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which documents contain all the words."""
-        wanted = set(words)
-        counts = np.zeros(len(self), dtype=np.int64)
-        for word in wanted:
-            counts[self.places_of(word)] += 1
-        return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
-
-    @property
-    def rarity_max(self) -> float:
-        """The highest possible rarity."""
-        return inverse_frequency(0, len(self))
-
-    def scores(
-        self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
-    ) -> NDArray[np.float64]:
-        """Return the score of every document for weighted words; rare by these, or by `rarity`."""
-        k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
-        scores = np.zeros(len(self))
-        if not self._total:
-            return scores
-        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        norms = k1 * (1 - b + b * lengths / (self._total / len(self)))
-        for word, weight in words.items():
-            postings = self._postings.get(word)
-            if postings is not None:
-                packed = np.frombuffer(postings, dtype=np.uint64)
-                places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
-                counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * (rarity or self.rarity)(word) * (k1 + 1)
-                scores[places] += gain * counts / (counts + norms[places])
-        return scores
-
-
 def nodes_at(reader: Reader, known: int | None) -> int:
     """Return the highest node row after a commit; rows have no gaps."""
     if known is None:
@@ -148,6 +71,16 @@ def speaker_of(body: BodyRow) -> str:
 def form_of_body(body: BodyRow) -> Form:
     """Return the form of a node's content."""
     return form_of(body.content, is_turn=body.type == "Turn")
+
+
+def years_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
+    """Return the years of the nodes' contents, as `HeldWorld.chosen_years` does."""
+    spans = [
+        (position, *span)
+        for position, body in enumerate(bodies)
+        for span in year_spans(body.content)
+    ]
+    return np.array(spans, dtype=np.int64).reshape(-1, 3)
 
 
 def forms_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
@@ -182,6 +115,7 @@ class HeldWorld:
         self.speakers: dict[str, int] = {}
         self.spoken = array("q")
         self.forms = array("q")
+        self.years = array("q")
         self.text = Bm25()
         self.languages: set[str] = set()
         self.names: dict[str, list[int]] = {}
@@ -318,6 +252,8 @@ class HeldWorld:
         self.doors.append(is_name_only(body))
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
+        for span in year_spans(body.content):
+            self.years.extend((place, *span))
         language = language_of(body.content)
         self.text.add(words(body.name) + words(body.content, language))
         if language is not None:
@@ -428,6 +364,14 @@ class HeldWorld:
     def chosen_forms(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the forms at some places, one row each."""
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
+
+    def chosen_years(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the years of some places: one row for each span, with its place's position."""
+        spans = np.frombuffer(self.years, dtype=np.int64).reshape(-1, 3)
+        position = np.full(len(self), -1, dtype=np.int64)
+        position[places] = np.arange(len(places))
+        held = np.column_stack((position[spans[:, 0]], spans[:, 1:]))
+        return held[held[:, 0] >= 0]
 
     def seen(
         self,
@@ -565,6 +509,19 @@ def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
     return interior.text.scores(weighed_words(question, interior.languages))
+
+
+def text_coverage(interior: HeldWorld, question: str) -> Scores:
+    """Return which share of a question's words each place has."""
+    return interior.text.coverage(weighed_words(question, interior.languages))
+
+
+def coverage_among(bodies: Iterable[BodyRow], question: str, languages: Iterable[str]) -> Scores:
+    """Return which share of a question's words each node has, by rarity among these nodes."""
+    index = Bm25()
+    for body in bodies:
+        index.add(node_words(body.name, body.content))
+    return index.coverage(weighed_words(question, languages))
 
 
 class VectorRows:

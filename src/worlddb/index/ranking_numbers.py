@@ -2,7 +2,7 @@
 
 `ranking.json` says of each number what it means, how it was chosen (fitted on benchmark questions,
 measured one at a time, or a convention) and which value switches its feature off; and of the whole,
-from which data, seed and command it comes. `python -m bench.ranking_fit` writes the file,
+from which data, seed and command it comes. `worlddb eval fit` fits the weights,
 `python -m bench.ablation` measures what each number is worth.
 """
 
@@ -30,6 +30,7 @@ class RankingScalars:
     lane_depth: int
     company_min: int
     lane_company_min: int
+    company_max: int
     world_best: int
     feedback_worlds: int
     feedback_depth: int
@@ -37,6 +38,7 @@ class RankingScalars:
     short_turn_chars: int
     brevity_max: float
     relative_day: float
+    overlap_worth: float
     only_asks_penalty: float
     mention_share: float
     commonness_power: float

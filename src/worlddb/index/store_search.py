@@ -28,7 +28,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from worlddb.errors import StorageError
-from worlddb.index.held_world import Bm25, inverse_frequency
+from worlddb.index.bm25 import Bm25, inverse_frequency
 from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import STORED

@@ -112,6 +112,11 @@ class Vectors:
         vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
         return vector if vector.any() else plain
 
+    def reads(self, text: str) -> bool:
+        """Return whether the embedder knows the script of a text; one that does not say does."""
+        knows: Any = getattr(self._embedder, "reads", None)
+        return knows is None or bool(knows(text))
+
     def ask_tokens(self, question: str) -> Tokens | None:
         """Return the token vectors of a question; None if the embedder has none.
 

@@ -53,12 +53,6 @@ FRAME = frozenset(token for word in _common("frame") for token in words(word))
 _ME = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
 _YOU = frozenset({"you", "your", "yours", "yourself"})
 _WORD = re.compile(r"[^\W\d_]+")
-_ADVICE = re.compile(
-    r"\b(?:can|could|will) you (?:please )?(?:suggest|recommend|advise|help|give|find|share)\b"
-    r"|\b(?:do|would) you (?:have|know|think|suggest|recommend)\b",
-    re.IGNORECASE,
-)
-"""Asks the other for something new: the "you" in it is nobody who spoke."""
 
 PREFERENCE_LIST = "preference_words.txt"
 UNSPACED_FROM = 0x2E80  # the first sign of the scripts of China and Japan
@@ -71,14 +65,6 @@ _DONE = re.compile(
     r"\b(?:i|we)(?:'ve| have|'d| had)?"
     rf"(?: (?:{any_of(_common('before verbs'))}|ended up))*"
     rf" (?:[a-z]{{2,}}ed|{any_of(_common('past tense'))})\b",
-    re.IGNORECASE,
-)
-# What one was after, too, is often known by a question alone: "What did I want to know?"
-_ASKS_FOR_A_QUESTION = re.compile(
-    r"\b(?:ask(?:ed|ing)?|questions?|wonder(?:ed|ing)?|curious|unsure|request(?:ed)?)\b"
-    r"|\b(?:did|was|were|had|have) (?:i|we|you|he|she|they|[a-z]+) (?:been )?"
-    r"(?:want(?:ed|ing)?|think(?:ing)?|consider(?:ed|ing)?|debat(?:ed|ing)|look(?:ed|ing)?|trying"
-    r"|deciding|plan(?:ned|ning)?)\b",
     re.IGNORECASE,
 )
 
@@ -181,8 +167,9 @@ def speakers_of(question: str, asker: str) -> tuple[frozenset[str], str | None]:
     of both. "Can you suggest…" asks for advice, which rests on what the asker told.
     """
     said = frozenset(word.casefold() for word in _WORD.findall(question))
-    rest = frozenset(word.casefold() for word in _WORD.findall(_ADVICE.sub(" ", question)))
-    me, you = not rest.isdisjoint(_ME), not rest.isdisjoint(_YOU)
+    if wants_advice(question):
+        return said, asker
+    me, you = not said.isdisjoint(_ME), not said.isdisjoint(_YOU)
     if me and you:
         return said, None
     return said, f"not {asker}" if you else asker
@@ -244,11 +231,6 @@ def only_asks(text: str) -> bool:
         for sentence in _SENTENCE.split(text.strip())
         if sentence.strip()
     )
-
-
-def wants_question(question: str) -> bool:
-    """Return whether somebody asks for what was asked: "What did I ask about SQL?"."""
-    return _ASKS_FOR_A_QUESTION.search(question) is not None
 
 
 def wants_advice(question: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from worlddb.audit.erasure_receipt import Receipt, erase_texts
+from worlddb.audit.read_audit import forget_reads
 from worlddb.audit.undo import derived_alone
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.results import Retired
@@ -111,7 +112,9 @@ class MemoryEnder:
         if not worlds:
             raise NotFoundError(f"there is no scope {named}; list them to see them")
         self._refuse_held(worlds)
-        return self._erased(worlds)
+        receipt = self._erased(worlds)
+        forget_reads(self.db.engine.store, lambda entry: str(named) in entry.scopes)
+        return receipt
 
     def _refuse_held(self, ids: Sequence[Id]) -> None:
         from worlddb.memory.retention_policy import RetentionKeeper

@@ -12,6 +12,7 @@ from worlddb.model.records import ScopeIds
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
+    from worlddb.memory.read_page import ReadPage
     from worlddb.memory.recall_receipt import Verification
     from worlddb.memory.retention_policy import (
         RetentionKeeper,
@@ -78,7 +79,23 @@ class GovernedMemory:
         from worlddb.memory.reads import MemoryReader
         from worlddb.memory.scope_export import export_scope
 
-        return export_scope(MemoryReader(db=self.db, scopes=self._scopes), scope, receipt)
+        reader = MemoryReader(db=self.db, scopes=self._scopes, actor=self._actor)
+        return export_scope(reader, scope, receipt)
+
+    def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage:
+        """Return who recalled what, the latest first: of all scopes, or of those that are named.
+
+        Only a store that was opened with `audit_reads=True` records reads.
+
+        Raises:
+            InvalidInputError: a scope is badly named, or the limit is no number from 1 to 1,000.
+            RejectedError: this memory is bound; the record is for administrators.
+            StorageError: the record cannot be read.
+        """
+        from worlddb.memory.read_page import read_page
+
+        self._refuse_bound("the record of reads")
+        return read_page(self.db.engine.store, limit, scope)
 
     def retention(self) -> RetentionPolicies:
         """Return the retention policies of all scopes that have one.

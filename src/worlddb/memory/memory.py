@@ -132,8 +132,8 @@ class Memory(ScopedGraph):
     def _use(self, writer: MemoryWriter) -> None:
         """Write as this writer does, and read and end memories in its scopes."""
         self._writer = writer
-        self._reader = MemoryReader(db=self.db, scopes=writer.scopes)
         scopes, actor, origin = writer.scopes, writer.actor, writer.origin
+        self._reader = MemoryReader(db=self.db, scopes=scopes, actor=actor)
         self._ender = MemoryEnder(db=self.db, scopes=scopes, actor=actor, origin=origin)
         self._scopes, self._actor, self._origin = scopes, actor, origin
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -28,6 +28,7 @@ from worlddb.model.records import (
     SCOPE,
     WHOLES,
     AsOf,
+    Groups,
     Node,
     ScopeKind,
     ScopeName,
@@ -62,6 +63,15 @@ class MemoryReader:
 
     db: WorldDB
     scopes: CallerScopes
+    actor: str = ""
+
+    def note(self, call: str, groups: Groups, question: str, hits: Iterable[bytes]) -> None:
+        """Record a read, if this store audits them."""
+        if self.db.audits_reads:
+            from worlddb.audit.read_audit import note_read
+
+            engine, named = self.db.engine, [str(name) for group in groups for name in group]
+            note_read(engine.store, engine.clock(), self.actor, call, named, question, hits)
 
     def recall(
         self,
@@ -115,9 +125,11 @@ class MemoryReader:
             if summaries == "first":
                 with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
                     found = summaries_first(found, self._filtered(view, where), max_tokens)
+            self.note("recall", groups, found.question, (hit.node.id for hit in found))
             return self._without_strangers(found, known_at)
         # No memory was written for that scope yet. A wrong argument is an error all the same.
         question_of(query, settings=settings or DEFAULT_SETTINGS, **options)
+        self.note("recall", groups, query, ())
         return Recall(question=query)
 
     def _without_strangers(self, found: Recall, known_at: Instant | None) -> Recall:
@@ -167,6 +179,7 @@ class MemoryReader:
             shown = rows[:limit]
             memories = self.remembered(view, shown, TURNS_LISTED, trusted)
         more = len(rows) > limit
+        self.note("list", groups, "", (one.id for one in memories))
         return MemoryPage(
             memories=memories, next_cursor=str(memories[-1].id) if more and memories else None
         )
@@ -189,6 +202,7 @@ class MemoryReader:
         with self.scopes.viewing((), as_of=as_of, known_at=known_at, ended=True) as view:
             if as_of is not None and not view.moment.holds(node):
                 raise NotFoundError(f"memory {node.id.short} was not valid at that time")
+            self.note("read", self.scopes.reach(scope), "", (node.id,))
             return self.remembered(view, [row], None)[0]
 
     def trusted(self, nodes: Sequence[Node], known_at: Instant | None) -> set[Id]:

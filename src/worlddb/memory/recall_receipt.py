@@ -106,7 +106,7 @@ def receipted(reader: MemoryReader) -> Callable[..., Recall]:
             known_at=_iso(known_at) or "",
             asked_at=_iso(from_micros(now)) or "",
         )
-        found, payload = _answer(db, scopes, asked)
+        found, payload = _answer(db, scopes, asked, reader.actor)
         envelope = sign(db.engine.store, KIND, canonical_json(payload))
         return replace(found, receipt=envelope | {"asked": dict(asked.said)})
 
@@ -150,10 +150,13 @@ def verified(
     return Verification(signed=True, same=same, differences=differences)
 
 
-def _answer(db: WorldDB, scopes: CallerScopes, asked: _Asked) -> tuple[Recall, dict[str, Any]]:
+def _answer(
+    db: WorldDB, scopes: CallerScopes, asked: _Asked, actor: str = ""
+) -> tuple[Recall, dict[str, Any]]:
     """Answer a question as of a fixed time; return the answer and the payload of its receipt."""
     now = to_micros(asked.asked_at, "asked_at")
-    reader = MemoryReader(db=_at_time(db, now), scopes=replace(scopes, clock=lambda: now))
+    still = replace(scopes, clock=lambda: now)
+    reader = MemoryReader(db=_at_time(db, now), scopes=still, actor=actor)
     said: dict[str, Any] = {name: asked.said.get(name) for name in PRIVATE_PARTS}
     found = reader.recall(
         said.pop("query") or "",
@@ -218,10 +221,12 @@ def _at_time(db: WorldDB, now: int) -> WorldDB:
 
 
 def _uncounted(db: WorldDB) -> WorldDB:
-    """Return an open store that does not count recalls."""
+    """Return an open store that neither counts nor records recalls."""
     silent = RecallCounter(db.engine.store, db.engine.clock)
     silent.close()
-    return _with_engine(db, recalls=silent)
+    twin = _with_engine(db, recalls=silent)
+    twin.audits_reads = False
+    return twin
 
 
 def _with_engine(db: WorldDB, **parts: Any) -> WorldDB:

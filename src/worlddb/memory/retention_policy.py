@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.read_audit import forget_reads
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.endings import ALL, ends_with
 from worlddb.memory.memory_marks import PINNED
@@ -27,7 +28,7 @@ from worlddb.memory.scope_view import (
     view_of,
 )
 from worlddb.model.address import Id
-from worlddb.model.inputs import check_whole
+from worlddb.model.inputs import check_whole, from_micros
 from worlddb.model.records import SCOPE, Plain, ScopeName, groups_of, scope_named
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
@@ -157,6 +158,9 @@ class RetentionKeeper:
                     retired = ends_with(view, rows)
                 for ident in retired:
                     tx.retire(ident)
+        for policy in self.policies():
+            if policy.keep_days is not None and (not only or policy.scope in only):
+                self._forget_reads(policy)
         gone = [ident for one in due if one.then == "erase" for ident in one.ids]
         erasure = self.db.erase(gone, actor=ACTOR) if gone else None
         return RetentionReport(
@@ -207,6 +211,15 @@ class RetentionKeeper:
             pinned=len(pinned),
             held=len(kept - pinned),
         )
+
+    def _forget_reads(self, policy: RetentionPolicy) -> None:
+        """Remove what the record of reads keeps longer than the scope keeps memories."""
+        now = from_micros(self.db.engine.clock())
+        before, name = now - timedelta(days=policy.keep_days or 0), str(policy.scope)
+        if not policy.hold:
+            forget_reads(
+                self.db.engine.store, lambda read: name in read.scopes and read.time < before
+            )
 
     def _now(self) -> AbstractContextManager[View]:
         return self.scopes.viewing(())

@@ -9,6 +9,7 @@ from typing import Any
 
 from blake3 import blake3
 
+from worlddb.audit.read_audit import ReadEntry, reads
 from worlddb.audit.signed_envelope import canonical_json, sign
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.files.file_values import FileText
@@ -27,8 +28,9 @@ KIND = "application/vnd.worlddb.export-receipt.1+json"
 class ScopeExport(Plain):
     """All memories in a scope, retired ones too, with their whole texts, and its present files.
 
-    `digest` is the blake3 of memories and files as canonical JSON. `receipt`, if one was asked for,
-    is a signed envelope with the scope, the time, the root state, the numbers and the digest.
+    `reads` is the record of who recalled what of the scope, if the store audits reads; a bound
+    caller does not get it. `digest` is the blake3 of all three as canonical JSON. `receipt`, if one
+    was asked for, is a signed envelope with scope, time, root state, numbers and digest.
     """
 
     scope: ScopeName
@@ -36,6 +38,7 @@ class ScopeExport(Plain):
     root_state: Id
     memories: tuple[Remembered, ...]
     files: tuple[FileText, ...]
+    reads: tuple[ReadEntry, ...]
     digest: Id
     receipt: Mapping[str, Any] | None = field(default=None, hash=False)
 
@@ -55,9 +58,13 @@ def export_scope(reader: MemoryReader, scope: Mapping[str, Any], receipt: bool) 
         memories = reader.remembered(view, page(view, None, ALL), None)
         world = Id(view.reader.world(rows[0]).id)
     files = tuple(reader.db.files(world).read_all()) if is_whole else ()
+    audited = () if reader.scopes.bounds else reads(reader.db.engine.store)
+    told_reads = tuple(one for one in audited if str(named[0]) in one.scopes)
+    reader.note("export", groups, "", (one.id for one in memories))
     parts = {
         "memories": [one.to_dict() for one in memories],
         "files": [one.to_dict() for one in files],
+        "reads": [one.to_dict() for one in told_reads],
     }
     _, root = reader.scopes.own_commit(None)
     time = from_micros(reader.db.engine.clock())
@@ -74,6 +81,7 @@ def export_scope(reader: MemoryReader, scope: Mapping[str, Any], receipt: bool) 
         root_state=root,
         memories=memories,
         files=files,
+        reads=told_reads,
         digest=digest,
         receipt=signed,
     )

@@ -16,6 +16,7 @@ from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.ingest.identity_change import Split, decide_merges, split
 from worlddb.memory.governed_memory import GovernedMemory
 from worlddb.memory.own_history import OwnHistory, not_yours
+from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import (
     CommitPage,
     ConflictPage,
@@ -98,6 +99,8 @@ class ScopedGraph(GovernedMemory):
         if builder is None:
             return Subgraph()  # No memory was written for that scope yet.
         found = builder.execute()
+        reader = MemoryReader(db=self.db, scopes=self._scopes, actor=self._actor)
+        reader.note("query", self._scopes.groups(scope), "", (node.id for node in found.nodes))
         return replace(found, nodes=tuple(self._without_strangers(found.nodes)))
 
     def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan:

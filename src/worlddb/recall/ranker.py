@@ -1,11 +1,12 @@
 """The ranker: one score per candidate, from everything that is known about it.
 
-    lanes, speakers, days, turns before ──standardise──▶ Σ weight × feature ──▶ score and its parts
+    lanes, words, speakers, days, turns around ──▶ Σ weight × feature ──▶ score and its parts
 
-Ranks of lanes say who is ahead, but not by how much. The ranker uses scores. Each feature is
-standardised (`standing_out`), so that features can be added up. The question is then asked a second
-time, moved towards the best hits of the first pass (pseudo-relevance feedback). Where the embedder
-keeps a vector per word, the best candidates are also compared word by word (`late`).
+Ranks of lanes say who is ahead, but not by how much. The ranker uses scores. No feature depends on
+the scale of an embedder or on the size of a world: each is a share from 0 to 1, or standardised
+(`standing_out`). No feature depends on the weight of another, so the weights can be fitted from
+what hits tell of themselves (`worlddb eval fit`). Where the embedder keeps a vector per word, the
+best candidates are also compared word by word (`late`).
 
 No language model takes part and nothing is random. Every number stands in `index/ranking.json`,
 which also says where the number comes from.
@@ -30,15 +31,15 @@ from worlddb.language.ranking_features import (
     ASKS,
     CHARS,
     DONE,
-    NOTHING,
     TELLING,
     spans_of,
     speakers_of,
-    wants_question,
 )
+from worlddb.language.year_spans import asked_years
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention import RetentionSettings, retention
 from worlddb.recall.activation import Way
+from worlddb.recall.hits import Ranking
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
@@ -57,6 +58,8 @@ class Weights:
     vector: float = WEIGHTS["vector"]
     late: float = WEIGHTS["late"]
     text: float = WEIGHTS["text"]
+    cover: float = WEIGHTS["cover"]
+    """The share of the question's words that a text has, rare words counting more."""
     graph: float = WEIGHTS["graph"]
     spread: float = WEIGHTS["spread"]
     """The share of its score that a good text passes on to the texts about what it mentions."""
@@ -67,13 +70,16 @@ class Weights:
     question is exempt."""
     reply: float = WEIGHTS["reply"]
     """The words of the turn before count for a turn, which may answer it."""
+    following: float = WEIGHTS["following"]
+    """How near the turn after is to the question: it takes up what the turn says."""
+    feedback: float = WEIGHTS["feedback"]
+    """How near a text is to the best texts of other worlds: what belongs together is told so."""
     telling: float = WEIGHTS["telling"]
     """A turn that says something about its speaker is ahead of one that only asks."""
     date: float = WEIGHTS["date"]
     claim: float = WEIGHTS["claim"]
     """How far a text that states exactly what is asked for ("Where do I live?") is lifted: 1 puts
     it above all others."""
-    feedback: float = WEIGHTS["feedback"]
     asker: str = "user"
     """The speaker name under which the turns of the one who asks are stored."""
     retention: float = WEIGHTS["retention"]
@@ -101,16 +107,6 @@ def check_weight(value: Any, what: str) -> None:
         raise InvalidInputError(f"weight of {what}: give a number from 0 on, not {value!r:.40}")
 
 
-class Cosines(Protocol):
-    """The vectors of the candidates, wherever they are kept."""
-
-    def of(self, vector: NDArray[np.float32]) -> Scores:
-        """Return the cosine of each candidate with a vector."""
-
-    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of some candidates' vectors."""
-
-
 class WordReader(Protocol):
     """Compares candidates with the question word by word."""
 
@@ -132,19 +128,12 @@ class TextGraph(Protocol):
 class Company(NamedTuple):
     """What candidates are compared with where only some nodes of a world are candidates.
 
-    `lanes` has the scores of a sample of all nodes that could be answers, `cosines` its vectors,
-    and `total` is about how many such nodes there are.
+    `lanes` has the scores of a sample of all nodes that could be answers, and `total` is about how
+    many such nodes there are.
     """
 
     total: int
     lanes: Mapping[str, Scores]
-    cosines: Cosines | None
-
-    def asked(self, vector: NDArray[np.float32]) -> Company:
-        """Return the same for another vector of the question."""
-        if self.cosines is None:
-            return self
-        return self._replace(lanes={**self.lanes, "vector": self.cosines.of(vector)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +143,13 @@ class Candidates:
     `speakers` are names of speakers, and `spoken` has the number of each candidate's speaker.
     `before` is the place of the turn before: the candidate's own place if it is the first, and -1
     if it is no turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
-    marks the candidates that state what is asked for. Without `company`, all nodes of a world are
-    candidates.
+    marks the candidates that state what is asked for. `cover` is the share of the question's words
+    that a candidate has. `alike` is how near it is to the best ones, see `like_the_best`. `years`
+    has a row for each span of years in a candidate's text: its place, the first and the last year;
+    None if the question names no year. Without `company`, all nodes of a world are candidates.
     """
 
     lanes: Mapping[str, Scores]
-    cosines: Cosines | None
     closely: WordReader | None
     parents: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -168,6 +158,9 @@ class Candidates:
     before: NDArray[np.intp]
     forms: NDArray[np.int64]
     claims: NDArray[np.bool_] | None = None
+    cover: Scores | None = None
+    alike: Scores | None = None
+    years: NDArray[np.int64] | None = None
     retained: Scores | None = None
     graph: TextGraph | None = None
     company: Company | None = None
@@ -194,9 +187,34 @@ def company_of(
     """Return what a sample of nodes says of a question's weighted words and of its vector."""
     lanes = {"text": sample.text.scores(said, lambda word: rarity.get(word, 0.0))}
     if vector is None or sample.matrix is None:
-        return Company(sample.total, lanes, None)
+        return Company(sample.total, lanes)
     cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
-    return Company(sample.total, {**lanes, "vector": cosines.of(vector)}, cosines)
+    return Company(sample.total, {**lanes, "vector": cosines.of(vector)})
+
+
+def like_the_best(
+    lanes: Mapping[str, Scores],
+    parents: NDArray[np.int64],
+    cosines: VectorRows | None,
+    scalars: RankingScalars = SCALARS,
+) -> Scores | None:
+    """Return how near each candidate is to the best ones, one of each world, by fused ranks.
+
+    The ranks are those of the lanes, so no weight takes part. None with one or two worlds, where
+    the first candidate would only confirm itself.
+    """
+    if cosines is None or not len(parents):
+        return None
+    fused = np.zeros(len(parents))
+    for scores in (lanes[lane] for lane in ("text", "vector") if lane in lanes):
+        rank = np.empty(len(parents))
+        rank[np.argsort(-scores, kind="stable")] = np.arange(len(parents))
+        fused += 1 / (scalars.fusion_c + 1 + rank)
+    order = np.argsort(-fused, kind="stable")[: scalars.feedback_depth]
+    first = np.sort(np.unique(parents[order], return_index=True)[1])
+    if len(first) < scalars.feedback_worlds:
+        return None
+    return cosines.of(cosines.mean(order[first[: scalars.feedback_worlds]].tolist()))
 
 
 def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -239,7 +257,6 @@ class Weighed(NamedTuple):
 def weigh(
     found: Candidates,
     question: str,
-    vector: NDArray[np.float32] | None,
     asked_at: datetime,
     weights: Weights,
     scalars: RankingScalars = SCALARS,
@@ -248,15 +265,6 @@ def weigh(
     ranker = Ranker(found, weights, scalars)
     known = ranker.known(question, asked_at)
     weighed = ranker.combined(found.lanes, known)
-    if weights.feedback and vector is not None and found.cosines is not None:
-        best = ranker.best_of_worlds(weighed.scores)
-        # With one or two worlds, the first hit would only confirm itself.
-        if len(best) == scalars.feedback_worlds:
-            drawn = vector + weights.feedback * found.cosines.mean(best)
-            lanes = {**weighed.lanes, "vector": found.cosines.of(drawn)}
-            if found.company is not None:
-                ranker.company = found.company.asked(drawn)
-            weighed = ranker.combined(lanes, known)
     if weights.late and found.closely is not None:
         order = np.argsort(-weighed.scores, kind="stable")
         best = order[: scalars.late_candidates_max].tolist()
@@ -316,9 +324,11 @@ class Ranker:
             "speaker": weights.speaker * self._said_by(named, side),
             "date": weights.date * self._dated(question, asked_at),
         }
+        if found.cover is not None:
+            known["cover"] = weights.cover * found.cover
         # "What did you suggest?" is answered by the other side, which tells nothing of itself.
         if side is None or not side.startswith("not "):
-            known["telling"] = weights.telling * self._telling(wants_question(question))
+            known["telling"] = weights.telling * self._telling()
         if found.retained is not None:
             known["retention"] = weights.retention * found.retained
         return known
@@ -328,7 +338,7 @@ class Ranker:
         weights, scalars, before = self.weights, self.scalars, self.found.before
         parts: dict[str, Scores] = {}
         usual: dict[str, float] = {}
-        said: Scores = np.zeros(self._count)
+        meaning: Scores = np.zeros(self._count)
         for lane, scores in lanes.items():
             # Word by word, every candidate is compared with the others that were read.
             company = scalars.company_min if lane == "late" else scalars.lane_company_min
@@ -336,16 +346,22 @@ class Ranker:
             if lane == "graph":
                 amount, usual[lane] = scores, 0.0
             elif self.company is not None and lane in self.company.lanes:
-                amount, usual[lane] = compared(scores, self.company.lanes[lane], self.company.total)
+                total = min(self.company.total, scalars.company_max)
+                amount, usual[lane] = compared(scores, self.company.lanes[lane], total)
             else:
                 amount = standing_out(scores, 0.0, company)
             parts[lane] = getattr(weights, lane) * amount
             if lane in ("vector", "late") or "vector" not in lanes:
-                said = said + parts[lane]
-        meaning = self._standing_out(said)
+                meaning = meaning + amount
+        meaning = self._standing_out(meaning)
         parts |= known
         if weights.world:
             parts["world"] = weights.world * self._share_of_world(meaning)
+        if weights.following:
+            parts["following"] = weights.following * self._said_after(meaning)
+        if self.found.alike is not None:
+            alike = standing_out(self.found.alike, 0.0, scalars.lane_company_min)
+            parts["feedback"] = weights.feedback * alike
         if weights.opening:
             heard = np.where(answers(self.found, scalars), 0.0, self._said_before(meaning))
             parts["opening"] = -weights.opening * heard
@@ -361,40 +377,17 @@ class Ranker:
         common = sum(getattr(weights, lane) * amount for lane, amount in usual.items())
         return Weighed(scores, parts, lanes, float(np.median(rest)) + common)
 
-    def best_of_worlds(self, scores: Scores) -> list[int]:
-        """Return the places of the best candidates, one of each world, best first."""
-        best: list[int] = []
-        seen: set[int] = set()
-        for place in np.argsort(-scores, kind="stable")[: self.scalars.feedback_depth].tolist():
-            if int(self.found.parents[place]) not in seen:
-                seen.add(int(self.found.parents[place]))
-                best.append(place)
-            if len(best) == self.scalars.feedback_worlds:
-                break
-        return best
-
     def _standing_out(self, scores: Scores) -> Scores:
         return standing_out(scores, 1.0, self.scalars.company_min)
 
-    def _telling(self, wants_question: bool) -> Scores:
-        """Return how much each turn says about its speaker; other candidates get the maximum.
+    def _telling(self) -> Scores:
+        """Return how far each candidate is from telling of its speaker, -1 to 0.
 
-        A memory that is only a question tells nothing, and is put behind unless a question is
-        what somebody looks for.
+        A memory tells, unless it is only a question: then it falls behind by more, since it has the
+        words of questions.
         """
-        found = self.found
-        turns = np.flatnonzero(found.before >= 0)
-        out = np.zeros(self._count)
-        if len(turns):
-            # One imaginary turn that tells everything gives the others something to compare with.
-            tells = np.r_[found.forms[turns, TELLING], DONE].astype(float)
-            stands_out = standing_out(tells, 0.0, self.scalars.company_min)
-            out[:] = stands_out[-1]
-            out[turns] = stands_out[:-1]
-        if not wants_question:
-            only_asks = (found.before < 0) & (found.forms[:, TELLING] == NOTHING)
-            out[only_asks] -= self.scalars.only_asks_penalty
-        return out
+        out: Scores = self.found.forms[:, TELLING] / DONE - 1
+        return np.where(self.found.before < 0, self.scalars.only_asks_penalty * out, out)
 
     def _said_before(self, scores: Scores) -> Scores:
         """Return how far the turn before each turn stands out; 0 for what is no turn."""
@@ -405,6 +398,18 @@ class Ranker:
             is_first = before[turns] == turns
             heard = np.where(is_first, scores.min(), scores[before[turns]])
             out[turns] = self._standing_out(heard)
+        return out
+
+    def _said_after(self, scores: Scores) -> Scores:
+        """Return how far the turn after each turn stands out; 0 for what is no turn."""
+        before = self.found.before
+        turns = np.flatnonzero(before >= 0)
+        out = np.zeros(len(scores))
+        if len(turns):
+            later = turns[before[turns] != turns]
+            heard = np.full(len(scores), scores.min())
+            heard[before[later]] = scores[later]
+            out[turns] = self._standing_out(heard[turns])
         return out
 
     def _brevity(self) -> Scores:
@@ -446,7 +451,10 @@ class Ranker:
         return np.array(verdicts)[self.found.spoken] if any(verdicts) else np.zeros(self._count)
 
     def _dated(self, question: str, asked_at: datetime) -> Scores:
-        """Return how near each candidate's beginning is to the days of the question, 0 to 1."""
+        """Return how near each candidate is to the time of the question, 0 to 1.
+
+        A candidate's own time is that of its beginning, and the years that its text names.
+        """
         days = self.found.starts // DAY_MICROS
         first, last = (from_micros(int(day) * DAY_MICROS).year for day in (days.min(), days.max()))
         years = range(first, min(last, first + YEARS_MAX) + 1)
@@ -458,7 +466,24 @@ class Ranker:
             off = np.maximum(np.maximum(before, after), 0) / span.tolerance_days
             worth = self.scalars.relative_day if span.is_relative else 1.0
             closeness = np.maximum(closeness, worth * np.exp(-0.5 * off**2))
+        meant = asked_years(question)
+        if meant is not None and self.found.years is not None:
+            np.maximum.at(closeness, self.found.years[:, 0], self._shared_years(meant))
         return closeness
+
+    def _shared_years(self, meant: tuple[int, int]) -> Scores:
+        """Return how much of each span of years is what is meant, 0 to 1.
+
+        Having any year in common is worth `overlap_worth`; the rest is the share of the years of
+        both spans that they have in common.
+        """
+        assert self.found.years is not None
+        first, last = self.found.years[:, 1], self.found.years[:, 2]
+        common = np.minimum(last, meant[1]) - np.maximum(first, meant[0]) + 1
+        both = np.maximum(last, meant[1]) - np.minimum(first, meant[0]) + 1
+        worth = self.scalars.overlap_worth
+        shared: Scores = np.where(common > 0, worth + (1 - worth) * common / both, 0.0)
+        return shared
 
 
 def answers(found: Candidates, scalars: RankingScalars = SCALARS) -> NDArray[np.bool_]:
@@ -513,3 +538,33 @@ def with_retention(
                 item.created_at, item.last, item.recalls, item.links, now, weights.fading
             )
     return replace(found, retained=np.array([kept[row] for row in rows]))
+
+
+def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
+    """Return the texts that names alone lead to, the newest first of those that gain the same."""
+    gains, starts = found.lanes["graph"], found.starts
+    reached = np.flatnonzero(gains > 0).tolist()
+    order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))
+    scores = {at: float(gains[at]) for at in order}
+    return Ranking(
+        order=order,
+        rows=rows,
+        scores=scores,
+        fused=scores,
+        ranks={"graph": order},
+        lanes=found.explained,
+        parts={},
+        ways={} if found.graph is None else found.graph.ways,
+    )
+
+
+def without_vectors(found: Candidates) -> Candidates:
+    """Return the candidates as they are ranked where the embedder cannot read the question.
+
+    Vectors of an unknown script are noise. They still find candidates where words find none.
+    """
+    by_words = found.lanes.get("text")
+    if by_words is None or not by_words.any():
+        return found
+    lanes = {lane: scores for lane, scores in found.lanes.items() if lane != "vector"}
+    return replace(found, lanes=lanes, closely=None, alike=None)

@@ -30,17 +30,21 @@ from worlddb.index.held_world import (
     HeldWorld,
     Scores,
     VectorRows,
+    coverage_among,
     forms_of,
     ranked,
     speaker_of,
+    text_coverage,
     text_scores,
     weighed_words,
+    years_of,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.vectors import Tokens
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import wants_advice
+from worlddb.language.year_spans import asked_years
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
@@ -68,10 +72,13 @@ from worlddb.recall.ranker import (
     Weights,
     check_weight,
     company_of,
+    like_the_best,
+    names_ranking,
     spread,
     turns_before,
     weigh,
     with_retention,
+    without_vectors,
 )
 from worlddb.recall.token_reader import TokenReader
 from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
@@ -222,7 +229,9 @@ class Recaller:
             if weighing is None:
                 found = self._spread_ranks(ids, found)
             else:
-                weighed = weigh(found, self.question.text, vector, self._asked_at(), weighing)
+                is_read = vector is None or self.search.vectors().reads(self.question.text)
+                read = found if is_read else without_vectors(found)
+                weighed = weigh(read, self.question.text, self._asked_at(), weighing)
                 if self.question.settings.preferences and wants_advice(self.question.text):
                     signs = preference_signs()
                     signed = None if interior is None else np.isin(rows, interior.having(signs))
@@ -414,7 +423,6 @@ class Recaller:
         spoken = interior.chosen(interior.spoken, positions)
         found = Candidates(
             lanes=lanes,
-            cosines=cosines,
             closely=self._token_reader(rows),
             parents=parents,
             starts=interior.chosen(interior.starts, positions),
@@ -422,6 +430,9 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(positions),
+            cover=text_coverage(interior, text)[positions] if weights.get("text") else None,
+            alike=like_the_best(lanes, parents, cosines),
+            years=interior.chosen_years(positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )
@@ -471,19 +482,24 @@ class Recaller:
             matrix = self.search.vectors().load(self.reader, rows)
             cosines = VectorRows(matrix, np.arange(len(rows)))
             lanes["vector"] = cosines.of(vector)
+        parents = np.array([body.parent or 0 for body in bodies], dtype=np.int64)
         speakers = [speaker_of(body) for body in bodies]
         numbers = {speaker: number for number, speaker in enumerate(dict.fromkeys(speakers))}
         candidates = Candidates(
             lanes=lanes,
-            cosines=cosines,
             closely=self._token_reader(rows),
-            parents=np.array([body.parent or 0 for body in bodies], dtype=np.int64),
+            parents=parents,
             starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
             speakers=list(numbers),
             spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
+            alike=like_the_best(lanes, parents, cosines),
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
+            cover=coverage_among(bodies, text, self.search.wide().languages(self.reader))
+            if settings.weights.get("text")
+            else None,
+            years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
             company=self._company(said, vector),
@@ -526,24 +542,6 @@ def _best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
     """Return the best of some rows that have a score above 0, ties in the order of writing."""
     order = sorted((row for row in scored if scored[row] > 0), key=lambda row: (-scored[row], row))
     return {row: scored[row] for row in order[:most]}
-
-
-def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
-    """Return the texts that names alone lead to, the newest first of those that gain the same."""
-    gains, starts = found.lanes["graph"], found.starts
-    reached = np.flatnonzero(gains > 0).tolist()
-    order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))
-    scores = {at: float(gains[at]) for at in order}
-    return Ranking(
-        order=order,
-        rows=rows,
-        scores=scores,
-        fused=scores,
-        ranks={"graph": order},
-        lanes=found.explained,
-        parts={},
-        ways={} if found.graph is None else found.graph.ways,
-    )
 
 
 def fuse(ranks: Mapping[str, Sequence[int]], settings: RecallSettings) -> dict[int, float]:

@@ -121,8 +121,7 @@ def overview(args: argparse.Namespace) -> int:
     rows: list[list[str]] = []
     for path, form in files_in(args.data).items():
         # As the memory of an agent reads what it is told: without a model, by the rules.
-        told = {"what": form, "data": path, "reader": args.reader or "rules"}
-        one = argparse.Namespace(**{**vars(args), **told})
+        one = _options_of(args, path, form, reader=args.reader or "rules")
         base = _settings(one)
         plan = _plan(one, base)
         runs = {
@@ -130,13 +129,87 @@ def overview(args: argparse.Namespace) -> int:
             for title, settings in variants(base)
         }
         rows += overview_rows(form, runs)
+    _print_rankings(args, rows)
+    return 0
+
+
+def _options_of(args: argparse.Namespace, path: str, form: str, **more: Any) -> argparse.Namespace:
+    """Return the options of a run over a folder for one of its files."""
+    return argparse.Namespace(**{**vars(args), "what": form, "data": path, **more})
+
+
+def _print_rankings(args: argparse.Namespace, rows: list[list[str]]) -> None:
     headers = ["set", "ranking", "questions", "figures with their 95 % intervals"]
     if wants_json(args):
         print_json([dict(zip(headers, row, strict=True)) for row in rows])
     else:
         print_table(headers, rows)
         print("\n  star: the interval of the difference to the first row of the set leaves out 0")
+
+
+def fit_weights(args: argparse.Namespace) -> int:
+    """Fit the weights of recall to the files of a folder, or to one file; print the table."""
+    from worlddb.evaluate.data_sets import format_of
+    from worlddb.evaluate.overview import files_in, overview_rows
+    from worlddb.evaluate.weight_fit import GatheredQuestion, compared, fit, gather, set_of
+
+    folder = Path(args.data).is_dir()
+    files = files_in(args.data) if folder else {args.data: format_of(args.data)}
+    sets: dict[str, list[GatheredQuestion]] = {}
+    for embedder in args.embedder.split(",") if args.embedder else [None]:
+        for path, form in files.items():
+            one = _options_of(args, path, form, embedder=embedder)
+            settings = _settings(one)
+            plan = _plan(one, settings)
+            name = f"{Path(path).name.partition('.')[0]}/{embedder or 'default'}"
+            label = f"{form}: gathering"
+            with Progress(label, unit="questions", total=len(plan.questions)) as progress:
+                kept: list[GatheredQuestion] = []
+                for found in gather(path, settings, plan):
+                    kept.append(found)
+                    progress.show(len(kept))
+            sets[name] = kept
+    weights = fit(sets)
+    forms = {Path(path).name.partition(".")[0]: form for path, form in files.items()}
+    rows: list[list[str]] = []
+    for name, records in compared(sets, weights):
+        rows += [[name, *row[1:]] for row in overview_rows(forms[set_of(name)], records)]
+    _print_rankings(args, rows)
+    if not wants_json(args):
+        told = ", ".join(f"{name}={value:.4f}" for name, value in weights.items())
+        print(f"\n  worlddb.Weights({told})")
+    if args.out:
+        _write_weights(args, files, weights, rows)
     return 0
+
+
+def _write_weights(
+    args: argparse.Namespace,
+    files: Mapping[str, str],
+    weights: Mapping[str, float],
+    rows: Sequence[Sequence[str]],
+) -> None:
+    """Write fitted weights and where they come from into a file."""
+    import json
+
+    from worlddb.evaluate.benchmark_settings import SEED
+    from worlddb.evaluate.run_folder import file_digest
+
+    given = ("sample", "limit", "seed", "embedder")
+    options = [f"--{name} {getattr(args, name)}" for name in given if getattr(args, name)]
+    provenance = {
+        "command": " ".join(["worlddb eval fit --data", Path(args.data).name, *options]),
+        "seed": SEED if args.seed is None else args.seed,
+        "embedders": (args.embedder or "default").split(","),
+        "data": [
+            {"file": Path(path).name, "format": form, "sha256": file_digest(path)}
+            for path, form in files.items()
+        ],
+        "rankings": [" | ".join(row) for row in rows],
+    }
+    told = {"weights": {name: round(value, 4) for name, value in weights.items()}}
+    text = json.dumps({**told, "provenance": provenance}, indent=2, ensure_ascii=False)
+    Path(args.out).write_text(text + "\n", encoding="utf-8")
 
 
 def _folder(out: str | None, title: str) -> str | None:

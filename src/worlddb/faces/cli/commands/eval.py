@@ -9,7 +9,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.command_options import EMBEDDER, YES, command, flag, number, option
 
 FORMATS = ("longmemeval", "locomo", "dmr", "beam", "timeqa", "memdaily", "multihop", "facts")
-WHAT = (*FORMATS, "retrieval", "ablate", "all")
+WHAT = (*FORMATS, "retrieval", "ablate", "all", "fit")
 MODES = ("retrieval", "qa", "both")
 POOLINGS = ("attention", "mean")
 KNOBS = ("lanes", "facts", "classes", "summaries", "k", "embedder", "pooling", "weighing")
@@ -28,7 +28,8 @@ FOR_ANSWERS = (
     option(
         "--data",
         "FILE",
-        "the benchmark file: JSON or JSON Lines, also compressed; for all, a folder of them",
+        "the benchmark file: JSON or JSON Lines, also compressed; for all and fit, a folder of "
+        "them",
         required=True,
     ),
     option(
@@ -38,7 +39,11 @@ FOR_ANSWERS = (
         choices=MODES,
         default=MODES[0],
     ),
-    option("--out", "FOLDER", "keep each question and reply, and write reports"),
+    option(
+        "--out",
+        "FOLDER",
+        "keep each question and reply, and write reports; for fit, the file of the weights",
+    ),
     option(
         "--format",
         None,
@@ -111,7 +116,9 @@ def run(args: argparse.Namespace) -> int:
     'retrieval' takes any of the formats. 'ablate' repeats the run with one
     setting changed at a time. 'all' runs every file of a folder, beside simpler rankings
     (plain rank fusion, one lane alone), and prints one table. With --out, a run that was
-    stopped can be continued.
+    stopped can be continued. 'fit' fits the weights of recall to the questions of every
+    file, and prints what weights that were fitted without a set find in it; the file may
+    be your own, laid out as one of the formats; --embedder takes several, with commas.
 
     A model is provider:model or provider:model@base_url; by default each role is the
     one that WORLDDB_LLM_PROVIDER, _MODEL, _BASE_URL and _API_KEY describe. Keys of
@@ -125,12 +132,13 @@ def run(args: argparse.Namespace) -> int:
       worlddb eval ablate --data f.json --knob lanes --knob embedder   # a table of runs
       worlddb eval retrieval --data f.json --lanes text --plain        # one lane, no weighing
       worlddb eval all --data folder --sample 200                      # every set, one table
+      worlddb eval fit --data folder --sample 200 --out weights.json   # weights of your own
 
     Raises:
         InvalidInputError: an option is wrong.
         ProviderError: a model failed.
     """
-    from worlddb.faces.cli.evaluation import ablate, measure, overview
+    from worlddb.faces.cli.evaluation import ablate, fit_weights, measure, overview
 
     for name in ("limit", "sample", "workers", "context_tokens", "per_minute", *DEFAULTS):
         if getattr(args, name) == 0:
@@ -156,6 +164,10 @@ def run(args: argparse.Namespace) -> int:
                 "all: asks no model and keeps no folder; leave --mode and --out"
             )
         return overview(args)
+    if args.what == "fit":
+        if args.mode != "retrieval":
+            raise InvalidInputError("fit: asks no model; leave --mode")
+        return fit_weights(args)
     return ablate(args) if args.what == "ablate" else measure(args)
 
 
