@@ -109,6 +109,7 @@ def test_every_command_file_is_listed_and_adds_its_commands() -> None:
     for name, file in cli.COMMANDS.items():
         arguments = {"read": ["ab"], "diff": ["0"], "backup": ["x"], "import": ["x"]} | {
             "restore": ["x"],
+            "copy": ["x", "y"],
             "recall": ["x"],
             "extract": ["--pending"],
             "eval": ["retrieval", "--data", "x"],

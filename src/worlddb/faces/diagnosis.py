@@ -128,6 +128,8 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
     log_size = held - size
     if db.why_read_only is not None and db.why_read_only.startswith("has format"):
         yield warn("format", f"{path}: {db.why_read_only}", "worlddb migrate")
+    elif not is_file(path):
+        pass  # The server has its own log, and its own rights.
     elif log_size > WAL_BYTES_MAX:
         yield warn(
             "write-ahead log",
@@ -136,9 +138,8 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
         )
     else:
         yield ok("write-ahead log", f"{amount(log_size, 'bytes')}")
-    yield from _examine_rights(path)
-    if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path) or ".", os.W_OK):
-        yield warn("store", "you have no permission to write it", f"change the rights of {path}")
+    if is_file(path):
+        yield from _examine_rights(path)
     if size > CHECKED_BYTES_MAX:
         yield ok("soundness", f"not checked, {amount(size, 'bytes')} take a while: worlddb check")
     elif problems := db.check():
@@ -160,7 +161,7 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
 
 
 def _examine_rights(path: str) -> Iterator[DoctorFinding]:
-    """Yield a warning if others on this machine can read the memories."""
+    """Yield warnings if others on this machine can read the memories, or you cannot write them."""
     wide = [
         path + end
         for end in ("", "-wal", "-shm", VECTORS_END)
@@ -172,6 +173,8 @@ def _examine_rights(path: str) -> Iterator[DoctorFinding]:
             f"other users of this machine can read or write {', '.join(wide)}",
             f"chmod 600 {' '.join(wide)}, unless a group is to share the store",
         )
+    if not os.access(path, os.W_OK) or not os.access(os.path.dirname(path) or ".", os.W_OK):
+        yield warn("store", "you have no permission to write it", f"change the rights of {path}")
 
 
 def _format(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
@@ -13,12 +14,18 @@ STORE = "memory.db"
 CONFIG = "config.toml"
 IN_MEMORY = ":memory:"
 SERVERS = ("postgresql://", "postgres://")  # How the addresses of databases on a server begin.
+_PASSWORD = re.compile(r":[^/@\s]*@")
 VECTORS_END = "-vectors"  # The name of the file of vectors is that of the store with this end.
 
 
 def is_file(path: str) -> bool:
     """Return whether a store's address is the path of a file."""
     return path != IN_MEMORY and not path.startswith(SERVERS)
+
+
+def shown_store(path: str) -> str:
+    """Return a store's address as it may be shown: without a password."""
+    return _PASSWORD.sub("@", path) if path.startswith(SERVERS) else path
 
 
 def data_directory() -> str:

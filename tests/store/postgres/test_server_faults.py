@@ -136,11 +136,13 @@ def test_what_is_not_there_is_not_made_by_a_reader(server: str, address: str) ->
 
 
 def test_an_address_is_shown_without_its_password() -> None:
+    from worlddb.faces.user_paths import shown_store
     from worlddb.store.postgres.postgres_store import split_address
 
     given, tenant, shown = split_address("postgresql://ada:secret@h1,h2:5/db?tenant=x&sslmode=on")
     assert (tenant, shown) == ("x", "postgresql://ada@h1,h2:5/db?tenant=x")
     assert given == "postgresql://ada:secret@h1,h2:5/db?sslmode=on"
+    assert shown_store("postgresql://ada:secret@h/db") == "postgresql://ada@h/db"
     with pytest.raises(InvalidInputError, match="tenant"):
         split_address("postgresql:///db?tenant=")
 

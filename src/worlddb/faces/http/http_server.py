@@ -180,7 +180,7 @@ def _opened(settings: Settings, closing: ExitStack) -> Memory | TenantStores:
         return stores
     memory = closing.enter_context(open_memory(settings, actor="http"))
     if reason := memory.db.why_read_only:
-        log.warning("%s: %s", settings.path, reason)
+        log.warning("%s: %s", memory.db.path, reason)
     if settings.consolidate_every_s is not None:
         background = Background(memory.db, every_s=settings.consolidate_every_s)
         closing.callback(_log_failures, background)

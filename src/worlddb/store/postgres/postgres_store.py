@@ -384,8 +384,8 @@ class PostgresStore:
     def backup(self, path: str) -> None:
         """Refuse: a file is made by `worlddb copy`, a backup of the server by its own tools."""
         raise StorageError(
-            f"{self.path}: is backed up by the server's own tools (pg_dump, snapshots); 'worlddb "
-            f"copy' writes the store to a file, here {path}"
+            f"{self.path}: is backed up by the server's own tools; 'worlddb copy' writes a store "
+            "to a file"
         )
 
     def side_file(self, suffix: str) -> str | None:

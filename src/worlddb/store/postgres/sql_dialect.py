@@ -18,7 +18,7 @@ from worlddb.store.postgres.server_schema import COLUMNS, TYPES
 
 _INT8_ARRAY_OID = 1016  # The number of the type int8[] in every PostgreSQL.
 _INT8_OID = 20
-_NUMBER_BYTES = 8
+_NUMBER_BYTES = 8  # An int8.
 _ITEM = Struct(">iq")  # The size of a number, and the number.
 _MISSING = (-1).to_bytes(4, "big", signed=True)
 _REWRITES = (

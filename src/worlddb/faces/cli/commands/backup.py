@@ -11,7 +11,13 @@ from worlddb.faces.cli.command_options import command, flag, option, report
 from worlddb.faces.cli.command_store import open_to_read, store_path
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import one_line
-from worlddb.faces.user_paths import checked_path, creatable_store, existing_store, is_file
+from worlddb.faces.user_paths import (
+    checked_path,
+    creatable_store,
+    existing_store,
+    is_file,
+    shown_store,
+)
 
 
 @command("backup TARGET", option("target", "TARGET", "the new file; it must not exist yet"))
@@ -28,6 +34,10 @@ def run_backup(args: argparse.Namespace) -> int:
     """
     target = checked_path(args.target)
     path = store_path(args)
+    if not is_file(path):
+        raise StorageError(
+            "a server is backed up by its own tools; 'worlddb copy' writes a store to a file"
+        )
     refuse_store(target, path)
     with open_to_read(args) as db, landing(target, replace=False) as temporary:
         total = os.path.getsize(path) if os.path.exists(path) else None
@@ -106,5 +116,6 @@ def run_migrate(args: argparse.Namespace) -> int:
     before, present = migrate(path)
     done = f"brought from format {before} to format {present}"
     said = done if before < present else f"has format {present} already"
+    path = shown_store(path)
     facts = {"path": path, "was": before, "format": present}
     return report(args, facts, f"{one_line(path)}: {said}")

@@ -18,6 +18,7 @@ from worlddb.faces.cli.command_options import command, flag, number, option, rep
 from worlddb.faces.cli.command_store import open_to_read, open_to_write, store_path
 from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.terminal import one_line
+from worlddb.faces.user_paths import shown_store
 
 if TYPE_CHECKING:
     from worlddb.world_db import WorldDB
@@ -196,7 +197,7 @@ def run_import(args: argparse.Namespace) -> int:
         return _import_from(args)
     if args.dry_run or args.user_id or args.app_id:
         raise InvalidInputError("import: --dry-run, --user-id and --app-id need --from KIND")
-    path = store_path(args)
+    path = shown_store(store_path(args))
     seen: list[int] = []
     with (
         opened(args.file) as file,

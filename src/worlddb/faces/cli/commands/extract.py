@@ -18,6 +18,7 @@ from worlddb.faces.cli.command_options import (
 from worlddb.faces.cli.command_store import chosen_embedder, open_to_read, store_path
 from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.terminal import iso, one_line, preview, print_json, print_table
+from worlddb.faces.user_paths import shown_store
 
 if TYPE_CHECKING:
     from worlddb.model.drafts import Extracted, Pending
@@ -108,7 +109,7 @@ def _text(db: WorldDB, item: Pending) -> str:
 def _show(args: argparse.Namespace, done: Extracted, chat: Chat | None) -> None:
     names = ("requests", "input_tokens", "output_tokens")
     used = {name: 0 if chat is None else getattr(chat.usage, name) for name in names}
-    path = store_path(args)
+    path = shown_store(store_path(args))
     report(
         args,
         {"path": path, **done.to_dict(), "usage": used},
@@ -142,7 +143,7 @@ def run_reindex(args: argparse.Namespace) -> int:
         model = db.reindex(None if embedder == NO_EMBEDDER else embedder, on_progress=progress.show)
         # Commit 0 made the root, which is never embedded.
         nodes = sum(commit.nodes for commit in db.log(after=0))
-    path = store_path(args)
+    path = shown_store(store_path(args))
     text = f"all {nodes} nodes are embedded by {model}"
     if model == NO_EMBEDDER:
         text = "no embedder is chosen; the rest of its indexes is there"

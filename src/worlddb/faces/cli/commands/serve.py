@@ -117,11 +117,12 @@ def _serve(args: argparse.Namespace, *, with_browser: bool) -> int:
     from worlddb.faces.face_settings import settings_from
     from worlddb.faces.http.access_tokens import access_of
     from worlddb.faces.server_extra import require_server_extra
+    from worlddb.faces.user_paths import shown_store
 
     require_server_extra("serve")
     settings = settings_from(args)
     access = access_of(settings)
-    served = settings.stores or settings.path
+    served = settings.stores or shown_store(settings.path)
     # Imported after the checks, because it takes long to load: a wrong setting is reported at once.
     from worlddb.faces.http.http_server import addresses, serve, welcome_text
     from worlddb.faces.http.served_stores import check_tenants
