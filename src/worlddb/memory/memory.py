@@ -470,17 +470,9 @@ class Memory(ScopedGraph):
         """
         from worlddb.memory.prompt_context import prompt_context
 
-        return prompt_context(
-            self._reader,
-            query,
-            max_tokens=max_tokens,
-            k=k,
-            as_of=as_of,
-            known_at=known_at,
-            types=types,
-            where=where,
-            scope=scope,
-        )
+        chosen: dict[str, Any] = {"types": types, "where": where, "scope": scope}
+        chosen |= {"as_of": as_of, "known_at": known_at}
+        return prompt_context(self._reader, query, max_tokens=max_tokens, k=k, **chosen)
 
     def list_scopes(
         self,
