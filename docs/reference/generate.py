@@ -38,7 +38,7 @@ GROUPS = {
     ],
     "Files": [
         *("Files", "FileChanges", "FileText", "FileEntry", "FileVersion", "FileChange"),
-        "FileMatch",
+        *("FileMatch", "FileList", "FilePaths", "FileMatches"),
     ],
     "Taking text in": [
         *("Ingested", "Reclustered", "ResolverSettings", "Identity"),

@@ -39,7 +39,16 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
-    from worlddb.files.file_values import FileChange, FileEntry, FileMatch, FileText, FileVersion
+    from worlddb.files.file_values import (
+        FileChange,
+        FileEntry,
+        FileList,
+        FileMatch,
+        FileMatches,
+        FilePaths,
+        FileText,
+        FileVersion,
+    )
     from worlddb.files.versioned_files import FileChanges, Files
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
@@ -115,7 +124,7 @@ if TYPE_CHECKING:
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
     from worlddb.query.subgraph import Subgraph
-    from worlddb.recall.hit_path import PathStep
+    from worlddb.recall.activation import PathStep
     from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
     from worlddb.recall.recaller import RecallSettings
@@ -163,7 +172,10 @@ __all__ = [
     "FileChange",
     "FileChanges",
     "FileEntry",
+    "FileList",
     "FileMatch",
+    "FileMatches",
+    "FilePaths",
     "FileText",
     "FileVersion",
     "Files",
@@ -267,7 +279,8 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
-    "worlddb.files.file_values": "FileChange FileEntry FileMatch FileText FileVersion",
+    "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
+    "FileText FileVersion",
     "worlddb.files.versioned_files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
@@ -304,7 +317,7 @@ _NAMES_OF = {
     "worlddb.query.query_builder": "Plan QueryBuilder",
     "worlddb.query.query_spec": "QuerySpec",
     "worlddb.query.subgraph": "Subgraph",
-    "worlddb.recall.hit_path": "PathStep",
+    "worlddb.recall.activation": "PathStep",
     "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",
     "worlddb.recall.recaller": "RecallSettings",

@@ -55,7 +55,7 @@ def limits_of(schema: dict[str, Any]) -> dict[str, int]:
 @pytest.mark.anyio
 async def test_rest_and_tools_have_the_same_limits() -> None:
     with worlddb.Memory(":memory:") as memory:
-        server = make_server(lambda: memory, graph=True)
+        server = make_server(lambda: memory, tools="all")
         tools = {tool.name: tool for tool in await server.list_tools()}
     for call in CALLS:
         rest = request_model(call).model_json_schema()["properties"]

@@ -28,8 +28,8 @@ ParameterType = Literal[
 Effect = Literal["read", "search", "add", "change", "end"]
 """What a call does: `search` reads by meaning and takes longer; `add` brings in text, `change`
 does not; `end` ends memories for good."""
-Toolset = Literal["memory", "graph"]
-"""Which tools an MCP server offers: `memory` always, `graph` with `--tools graph`."""
+Toolset = Literal["memory", "graph", "files"]
+"""Which tools an MCP server offers: `memory` always, the others with `--tools graph,files`."""
 
 
 class Parameter(NamedTuple):

@@ -25,6 +25,7 @@ from worlddb.faces.call_parts import (
     ParameterType,
     Toolset,
 )
+from worlddb.faces.file_calls import file_calls
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
 from worlddb.faces.retention_calls import read_audit_call, retention_calls
@@ -531,6 +532,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
         command="scopes",
     ),
     *graph_calls(SCOPES, CURSOR, METADATA, _limit),
+    *file_calls(SCOPES, AS_OF, TEXT_CHARS_MAX),
 )
 
 

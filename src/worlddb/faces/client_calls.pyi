@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.consolidate.consolidation_run import ConsolidationReport
+from worlddb.files.file_values import FileChange, FileList, FileMatches, FilePaths, FileText
 from worlddb.ingest.document_text import DocumentInput
 from worlddb.ingest.extractors import Chat, Input
 from worlddb.ingest.identity_change import Split
@@ -248,6 +249,59 @@ class Client:
         inverse: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> EdgeDeclaration: ...
+    def list_files(
+        self,
+        path: str = "/",
+        *,
+        all: bool = False,
+        as_of: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileList: ...
+    def read_file(
+        self,
+        path: str,
+        *,
+        version: bytes | str | None = None,
+        as_of: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileText: ...
+    def glob_files(
+        self, pattern: str, *, as_of: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> FilePaths: ...
+    def grep_files(
+        self,
+        pattern: str,
+        *,
+        path: str = "/",
+        glob: str | None = None,
+        ignore_case: bool = False,
+        literal: bool = False,
+        limit: int = 100,
+        **scope: Unpack[ScopeIds],
+    ) -> FileMatches: ...
+    def write_file(
+        self,
+        path: str,
+        text: str,
+        *,
+        version: bytes | str | None = None,
+        new: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> FileChange: ...
+    def edit_file(
+        self,
+        path: str,
+        old: str,
+        new: str,
+        *,
+        every: bool = False,
+        version: bytes | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileChange: ...
+    def move_file(self, path: str, target: str, **scope: Unpack[ScopeIds]) -> FileChange: ...
+    def delete_file(
+        self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
+    ) -> FileChange: ...
 
 class AsyncMemory:
     calls: Memory
@@ -468,6 +522,59 @@ class AsyncMemory:
         inverse: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> EdgeDeclaration: ...
+    async def list_files(
+        self,
+        path: str = "/",
+        *,
+        all: bool = False,
+        as_of: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileList: ...
+    async def read_file(
+        self,
+        path: str,
+        *,
+        version: bytes | str | None = None,
+        as_of: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileText: ...
+    async def glob_files(
+        self, pattern: str, *, as_of: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> FilePaths: ...
+    async def grep_files(
+        self,
+        pattern: str,
+        *,
+        path: str = "/",
+        glob: str | None = None,
+        ignore_case: bool = False,
+        literal: bool = False,
+        limit: int = 100,
+        **scope: Unpack[ScopeIds],
+    ) -> FileMatches: ...
+    async def write_file(
+        self,
+        path: str,
+        text: str,
+        *,
+        version: bytes | str | None = None,
+        new: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> FileChange: ...
+    async def edit_file(
+        self,
+        path: str,
+        old: str,
+        new: str,
+        *,
+        every: bool = False,
+        version: bytes | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileChange: ...
+    async def move_file(self, path: str, target: str, **scope: Unpack[ScopeIds]) -> FileChange: ...
+    async def delete_file(
+        self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
+    ) -> FileChange: ...
     async def accept_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
     async def reject_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
     async def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal: ...
@@ -683,3 +790,56 @@ class AsyncClient:
         inverse: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> EdgeDeclaration: ...
+    async def list_files(
+        self,
+        path: str = "/",
+        *,
+        all: bool = False,
+        as_of: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileList: ...
+    async def read_file(
+        self,
+        path: str,
+        *,
+        version: bytes | str | None = None,
+        as_of: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileText: ...
+    async def glob_files(
+        self, pattern: str, *, as_of: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> FilePaths: ...
+    async def grep_files(
+        self,
+        pattern: str,
+        *,
+        path: str = "/",
+        glob: str | None = None,
+        ignore_case: bool = False,
+        literal: bool = False,
+        limit: int = 100,
+        **scope: Unpack[ScopeIds],
+    ) -> FileMatches: ...
+    async def write_file(
+        self,
+        path: str,
+        text: str,
+        *,
+        version: bytes | str | None = None,
+        new: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> FileChange: ...
+    async def edit_file(
+        self,
+        path: str,
+        old: str,
+        new: str,
+        *,
+        every: bool = False,
+        version: bytes | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileChange: ...
+    async def move_file(self, path: str, target: str, **scope: Unpack[ScopeIds]) -> FileChange: ...
+    async def delete_file(
+        self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
+    ) -> FileChange: ...

@@ -43,7 +43,7 @@ FILE_VARIABLE = "WORLDDB_CONFIG"
 FILE_BYTES_MAX = 1 << 20  # A settings file is a page; a larger one is the wrong file.
 LOG_LEVELS = ("debug", "info", "warning", "error")
 EXTRACTORS = ("rules", "verbatim", "llm")
-TOOLSETS = ("memory", "graph")
+TOOLSETS = ("memory", "graph", "files", "all")
 HIDDEN = "(hidden)"
 DEFAULT = "default"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")

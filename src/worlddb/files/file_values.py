@@ -71,3 +71,24 @@ class FileMatch(Plain):
     path: str
     line: int
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileList(Plain):
+    """What lies in a folder, by path."""
+
+    entries: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePaths(Plain):
+    """The paths of files that a pattern fits."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileMatches(Plain):
+    """The lines of files that a pattern was found in."""
+
+    matches: tuple[FileMatch, ...]

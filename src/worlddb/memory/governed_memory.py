@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.errors import RejectedError
 from worlddb.memory.scope_view import CallerScopes
+from worlddb.memory.scoped_files import ScopedFiles
 from worlddb.model.address import Id
 from worlddb.model.records import ScopeIds
 from worlddb.world_db import WorldDB
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from worlddb.model.history_proof import HistoryProof
 
 
-class GovernedMemory:
+class GovernedMemory(ScopedFiles):
     """The calls of `Memory` on receipts, proofs and retention."""
 
     db: WorldDB

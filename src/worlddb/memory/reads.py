@@ -93,6 +93,7 @@ class MemoryReader:
     ) -> Recall:
         """Return what is remembered about a question; see `Memory.recall`."""
         from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
+        from worlddb.recall.recaller import recall as recalled
 
         if isinstance(query, str) and not query.strip() and names is None:
             raise InvalidInputError("query: give a question of at least one word, or names")
@@ -113,15 +114,18 @@ class MemoryReader:
             "names": names,
         }
         if all(worlds):
-            found = self.db.recall(
-                query,
+            engine = self.db.engine
+            found = recalled(
+                *(engine.store, engine.registry, engine.search, engine.clock(), query),
                 scope=worlds[0],
                 within=worlds[1:],
                 settings=settings,
                 where=where,
-                include_superseded=include_retired,
+                include_ended=include_retired,
+                explain=True,
                 **options,
             )
+            engine.recalls.note([hit.node.id for hit in found.hits])
             if summaries == "first":
                 with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
                     found = summaries_first(found, self._filtered(view, where), max_tokens)

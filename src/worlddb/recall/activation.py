@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.statement import is_rival, may_be_rival, statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
+from worlddb.model.records import Plain
 from worlddb.recall.known_names import (
     KnownNames,
     SaidName,
@@ -44,7 +46,7 @@ from worlddb.recall.known_names import (
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
 from worlddb.view.trust_levels import TrustLevels
-from worlddb.view.visibility import Moment, accepted_class
+from worlddb.view.visibility import Moment, View, accepted_class
 
 REFERENCES = ("refers_to",)
 ROLE, ABOUT, MENTIONS, SAYS, INSIDE = "role", "about", "mentions", "says", "inside"
@@ -452,3 +454,45 @@ class GraphLane:
                 if all(step.row != row for step in led):
                     self.ways[row] = Way(way.gain, (*led, *steps))
         return {self._place[row]: way.gain for row, way in found.items() if row in self._place}
+
+
+# -- the path to a hit -----------------------------------------------------------------------------
+
+NAME_CHARS = 60
+"""How much of a text stands for it in a path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathStep(Plain):
+    """One step of the way to a hit: along which relation to which node.
+
+    `relation` is `about`, `mentions`, `inside` or what an edge calls itself ("sister"); `says` is
+    a name in the question or in the text before, `found` a text that the other lanes found. `edge`
+    is the edge of the step, if there is one. `name` is the node's name, or how its text begins.
+    """
+
+    relation: str
+    node: Id
+    name: str
+    edge: Id | None = None
+
+
+def paths_of(
+    view: View, rows: Iterable[int], ways: Mapping[int, Way]
+) -> dict[int, tuple[PathStep, ...]]:
+    """Return the path to each row that the graph lane reached."""
+    chosen = {row: ways[row].steps for row in rows if row in ways}
+    passed = {step.row for steps in chosen.values() for step in steps}
+    nodes = view.reader.nodes(passed, view.moment.known)
+    return {
+        row: tuple(
+            PathStep(
+                relation=step.relation,
+                node=nodes[step.row].id,
+                name=nodes[step.row].name or nodes[step.row].content[:NAME_CHARS],
+                edge=step.edge,
+            )
+            for step in steps
+        )
+        for row, steps in chosen.items()
+    }

@@ -22,11 +22,11 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
+from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import HITS_READ, AskedWords, HitSignals, confidences, signals_of
-from worlddb.recall.hit_path import PathStep, paths_of
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader
-from worlddb.view.stale_summaries import FACT, stale_summaries, world_summaries
+from worlddb.view.stale_summaries import FACT, SUMMARY, stale_summaries, world_summaries
 from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
@@ -263,7 +263,8 @@ def hits_of(
     if question is not None and ranking.parts and not view.include_ended:
         best, doubts = newer_first(best, rows, nodes, question, _trust(view, nodes))
         doubts = {row: by for row, by in doubts.items() if row not in outdated}
-    told = world_summaries(view.reader, nodes, view.moment)
+    is_any_whole = any(node.name and not node.content for node in nodes.values())
+    told = world_summaries(view.reader, nodes, view.moment) if is_any_whole else {}
     tokens = {
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
@@ -360,7 +361,8 @@ def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Rep
     """Return the replaced sentences of nodes, and the rows of stale summaries."""
     if not nodes or view.include_ended:
         return {}, set()
-    stale = stale_summaries(view.reader, nodes, view.moment)
+    has_summaries = any(node.type == SUMMARY for node in nodes.values())
+    stale = stale_summaries(view.reader, nodes, view.moment) if has_summaries else set()
     fresh = nodes.keys() - stale
     return replaced(view.reader, fresh, view.moment, view.keep_world), stale
 

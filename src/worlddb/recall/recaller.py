@@ -63,8 +63,12 @@ from worlddb.recall.confidence import AskedWords, asked_words
 from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
 from worlddb.recall.known_names import HeldNames, KnownNames, StoreNames
 from worlddb.recall.preferences import with_preferences
-from worlddb.recall.question_rewrite import question_query, seen_question
-from worlddb.recall.question_vector import held_question, stored_question
+from worlddb.recall.question_rewrite import (
+    held_question,
+    question_query,
+    seen_question,
+    stored_question,
+)
 from worlddb.recall.ranker import (
     Candidates,
     Company,
@@ -84,11 +88,7 @@ from worlddb.recall.token_reader import TokenReader
 from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
 from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.visibility import (
-    View,
-    Worlds,
-    find_worlds,
-)
+from worlddb.view.visibility import View, Worlds, find_worlds
 
 Vector = NDArray[np.float32]
 LANES = ("text", "vector", "graph")

@@ -109,8 +109,8 @@ class Site:
     def get(self, path: str) -> Answer:
         return self.send("GET", path)
 
-    def post(self, path: str, headers: Mapping[str, str] | None = None, **given: Any) -> Answer:
-        return self.send("POST", path, json.dumps(given).encode(), JSON | dict(headers or {}))
+    def post(self, at: str, /, headers: Mapping[str, str] | None = None, **given: Any) -> Answer:
+        return self.send("POST", at, json.dumps(given).encode(), JSON | dict(headers or {}))
 
     def raw(self, data: bytes) -> bytes:
         """Send bytes and return everything that comes back until the server closes."""

@@ -98,6 +98,8 @@ def test_bob_cannot_name_ada_in_any_call(shop: Shop) -> None:
         bob.post(f"/v1/memories/{shop.id}/amend", text="x", user_id="ada"),
         bob.post(f"/v1/memories/{shop.id}/retire", user_id="ada"),
         bob.post("/v1/retire_all", user_id="ada"),
+        bob.get("/v1/files/list?user_id=ada"),
+        bob.post("/v1/files/write", path="/a.md", text="x", user_id="ada"),
         bob.post("/v1/purge_scope", user_id="ada", confirm="ada"),
         bob.post("/v1/purge_scope", agent_id="helper", confirm="helper"),
         bob.post("/v1/purge_scope", run_id="r1", confirm=True),

@@ -60,7 +60,7 @@ def test_the_limits_on_the_page_are_those_that_hold() -> None:
     assert f"| {HEAD_S_MAX:.0f} s, {BODY_S_MAX:.0f} s |" in PAGE
     assert f"| connections | {CONNECTIONS_MAX:,};" in PAGE
     most = READERS_MAX, SEARCHERS_MAX, WRITERS_MAX
-    at_once = "{} reads, {} recalls, {} write".format(*most)
+    at_once = "{} reads, {} recalls, {} writes".format(*most)
     assert f"| {at_once}; the others wait up to {PATIENCE_S:.0f} s, then 503 |" in PAGE
     assert (
         f"closed after {KEEP_ALIVE_S} s; without a valid token after {STRANGER_KEEP_ALIVE_S} s"

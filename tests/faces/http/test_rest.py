@@ -328,3 +328,32 @@ def test_a_document_is_sent_as_text_and_never_read_from_the_server(
         assert site.post("/v1/memories", document=wrong, user_id="doc").status == 400
     site.post("/v1/memories", document={"text": str(secret), "name": str(secret)}, user_id="doc")
     assert "vault" not in json.dumps(site.get("/v1/memories?user_id=doc").data)
+
+
+def test_files_are_written_changed_found_and_kept_in_every_version(site: Site) -> None:
+    def changed(action: str, **given: Any) -> Any:
+        return shaped(f"{action}_file", site.post(f"/v1/files/{action}", user_id="f", **given).data)
+
+    first = changed("write", path="/notes/tea.md", text="Green tea: 80 degrees\n")
+    assert first["created"]
+    assert site.post("/v1/files/write", path="/notes/tea.md", text="x", new=True).status == 200
+    again = site.post("/v1/files/write", path="/notes/tea.md", text="x", new=True, user_id="f")
+    assert again.status == 409
+    edit: Any = {"path": "/notes/tea.md", "old": "80", "new": "75"}
+    changed("edit", **edit, version=first["version"][:8])
+    stale = site.post("/v1/files/edit", user_id="f", **edit, version=first["version"])
+    assert stale.status == 409
+    read = shaped("read_file", site.get("/v1/files/read?path=/notes/tea.md&user_id=f").data)
+    assert read["text"] == "Green tea: 75 degrees\n"
+    old = f"/v1/files/read?path=/notes/tea.md&user_id=f&version={first['version']}"
+    assert site.get(old).data["text"] == "Green tea: 80 degrees\n"
+    listed = shaped("list_files", site.get("/v1/files/list?user_id=f&all=true").data)
+    assert [one["path"] for one in listed["entries"]] == ["/notes", "/notes/tea.md"]
+    found = shaped("glob_files", site.get("/v1/files/glob?pattern=*.md&user_id=f").data)
+    assert found["paths"] == ["/notes/tea.md"]
+    lines = shaped("grep_files", site.get("/v1/files/grep?pattern=degrees&user_id=f").data)
+    assert [(one["path"], one["line"]) for one in lines["matches"]] == [("/notes/tea.md", 1)]
+    changed("move", path="/notes", target="/old")
+    changed("delete", path="/old/tea.md")
+    assert site.get("/v1/files/read?path=/old/tea.md&user_id=f").status == 404
+    assert site.get("/v1/files/list?user_id=g").data["entries"] == []

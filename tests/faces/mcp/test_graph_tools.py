@@ -63,6 +63,22 @@ async def test_graph_tools_come_with_the_option_alone(tmp_path: Path) -> None:
         assert db.check() == []
 
 
+async def test_file_tools_come_with_the_option_alone(tmp_path: Path) -> None:
+    async with talking(tmp_path / "m.db", "--tools", "files", era="2026-07-28") as talk:
+        tools = {tool.name for tool in (await talk.client.list_tools()).tools}
+        assert len(tools) == 9 + 8
+        path = "/notes/tea.md"
+        made = await talk.call("memory_write_file", path=path, text="Green tea: 80 degrees")
+        await talk.call("memory_edit_file", path=path, old="80", new="75")
+        assert (await talk.call("memory_read_file", path=path))["text"].endswith("75 degrees")
+        said = await talk.refused("memory_delete_file", path=path, version=made["version"])
+        assert "read it and try again" in said
+        found = await talk.call("memory_grep_files", pattern="TEA", ignore_case=True)
+        assert [one["line"] for one in found["matches"]] == [1]
+        await talk.call("memory_delete_file", path="/notes")
+        assert (await talk.call("memory_list_files"))["entries"] == []
+
+
 async def test_the_consolidator_runs_beside_the_tools(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with worlddb.Memory(path, embedder="none") as memory:

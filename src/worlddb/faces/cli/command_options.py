@@ -178,7 +178,11 @@ EMBEDDER = option(
 )
 EXTRACTOR = option("--extractor", "NAME", "what reads the text: rules (default), verbatim or llm")
 YES = flag("--yes", "do not ask for confirmation")
-TOOLS = option("--tools", "SET", "the tools to offer: memory (the nine), or graph (those and more)")
+TOOLS = option(
+    "--tools",
+    "SET",
+    "the tools to offer: memory (the nine), or these and those of graph, files, all",
+)
 CONSOLIDATE_EVERY = option(
     "--consolidate-every-s",
     "SECONDS",

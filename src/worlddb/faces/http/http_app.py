@@ -49,7 +49,7 @@ def make_app(
     body_bytes_max: int = BODY_BYTES_MAX,
     body_s_max: float = BODY_S_MAX,
     patience_s: float = PATIENCE_S,
-    graph_tools: bool = False,
+    tools: str = "memory",
 ) -> Starlette:
     """Return the application that serves a memory, or those of tenants; the caller closes them.
 
@@ -59,7 +59,7 @@ def make_app(
     served = memory if isinstance(memory, TenantStores) else OneStore(memory)
     gate = CallerGate(access, served, metrics)
     threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
-    server = make_server(memory_for, runner=ToolThreads(threads), graph=graph_tools)
+    server = make_server(memory_for, runner=ToolThreads(threads), tools=tools)
     mcp = McpSessions(server, body_bytes_max=body_bytes_max)
 
     @asynccontextmanager

@@ -141,7 +141,7 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = _opened(settings, closing)
         url = address(settings.host, listener.getsockname()[1], access.hosts)
-        app = make_app(memory, access=access, graph_tools=settings.tools == "graph")
+        app = make_app(memory, access=access, tools=settings.tools)
 
         def listening() -> None:
             if settings.stores is None and is_file(settings.path):

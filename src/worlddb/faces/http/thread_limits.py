@@ -27,10 +27,11 @@ from worlddb.faces.calls import Effect
 from worlddb.faces.http.http_problems import HttpError
 
 # Few: each step of SQLite releases the interpreter and waits to get it back, so every further
-# thread at work makes all of them slower; and there is one writer at a time anyway.
+# thread at work makes all of them slower.
 READERS_MAX = 2
 SEARCHERS_MAX = 2  # As READERS_MAX: a search reads, too.
-WRITERS_MAX = 1  # The store takes one writer at a time.
+WRITERS_MAX = 4
+"""The store takes one writer at a time, but those that wait for it share one fsync."""
 ASKING_MAX = 8
 """Writes of one caller at once where a write waits for a language model."""
 SHARES = 4

@@ -57,30 +57,30 @@ def make_server(
     *,
     runner: CallRunner = run_on_any_thread,
     search_fetch: bool = False,
-    graph: bool = False,
+    tools: str = "memory",
     log_level: LogLevel = "WARNING",
 ) -> MemoryServer:
     """Return a server over the memory that `memory_for` gives.
 
     `memory_for` is called for each tool call, in the context of the request, on a worker thread, so
     it may give each caller a memory bound to its own scopes. `runner` runs what blocks.
-    `search_fetch` adds `search` and `fetch`; `graph` adds the tools for edges, merges and history.
+    `search_fetch` adds `search` and `fetch`; `tools` adds a set: graph, files or all of them.
     """
 
     def assistants() -> Memory:
         # Whatever a tool writes, a model has said it.
         return memory_for().signed(origin="assistant")
 
-    tools = memory_tools(assistants, runner, graph=graph)
+    offered = memory_tools(assistants, runner, tools=tools)
     if search_fetch:
-        tools += search_fetch_tools(memory_for, runner)
+        offered += search_fetch_tools(memory_for, runner)
     server = MemoryServer(
         NAME,
         title="WorldDB memory",
         description="A lasting memory for agents: what is true, since when, and who said so.",
         instructions=INSTRUCTIONS,
         version=__version__,
-        tools=[*tools],
+        tools=[*offered],
         log_level=log_level,
     )
     add_resources(server, memory_for, runner)

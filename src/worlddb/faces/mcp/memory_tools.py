@@ -127,10 +127,11 @@ class MemoryTool(Tool):
 
 
 def memory_tools(
-    memory_for: MemorySource, runner: CallRunner, *, graph: bool = False
+    memory_for: MemorySource, runner: CallRunner, *, tools: str = "memory"
 ) -> list[MemoryTool]:
-    """Return a tool for each declared call that has a tool name; with `graph`, of all tool sets."""
-    chosen = [call for call in CALLS if call.tool and (graph or call.toolset == "memory")]
+    """Return tools for the declared calls of the memory set, and of the set `tools` or all."""
+    wanted = [call for call in CALLS if call.tool]
+    chosen = [call for call in wanted if call.toolset == "memory" or tools in (call.toolset, "all")]
     return [_memory_tool(call, memory_for, runner) for call in chosen]
 
 

@@ -60,7 +60,7 @@ def serve_stdio(
     memory: Memory,
     *,
     search_fetch: bool = False,
-    graph: bool = False,
+    tools: str = "memory",
     log_level: LogLevel = "INFO",
 ) -> None:
     """Serve a memory on stdin and stdout until stdin ends, or SIGTERM or SIGINT arrives.
@@ -72,7 +72,7 @@ def serve_stdio(
     # Before the SDK sets up its own logging: plain lines, and never on stdout.
     logging.basicConfig(stream=sys.stderr, level=log_level, format="%(levelname)s %(message)s")
     server = make_server(
-        lambda: memory, search_fetch=search_fetch, graph=graph, log_level=log_level
+        lambda: memory, search_fetch=search_fetch, tools=tools, log_level=log_level
     )
     warming = WarmUp(memory)
     server.middleware.append(warming)

@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
       worlddb mcp --db work.db --user-id ada  # for one user unless a call names another
       worlddb mcp --search-fetch              # with the two tools that ChatGPT looks for
       worlddb mcp --tools graph               # with tools for edges, merges and history
+      worlddb mcp --tools files               # with tools for versioned files
     """
     # Several servers run at once beside other programs. On a busy machine a small matrix product on
     # two threads takes thirty times as long as on one. Has to be set before numpy is loaded.
@@ -54,6 +55,5 @@ def run(args: argparse.Namespace) -> int:
         gc.freeze()
         gc.enable()
         level: Any = settings.log_level.upper()
-        graph = settings.tools == "graph"
-        serve_stdio(memory, search_fetch=args.search_fetch, graph=graph, log_level=level)
+        serve_stdio(memory, search_fetch=args.search_fetch, tools=settings.tools, log_level=level)
     return OK

@@ -1,0 +1,158 @@
+"""File calls: the calls of Memory on versioned files, for the table in `calls.py`."""
+
+from __future__ import annotations
+
+from worlddb.faces.call_parts import Call, Effect, Parameter
+
+PATH_CHARS_MAX = 4_096  # As many bytes as a path may have.
+MATCHES_MAX = 1_000  # As many lines as one grep returns.
+
+
+def _text(name: str, help: str, **more: object) -> Parameter:
+    return Parameter(name, "text", help, most=PATH_CHARS_MAX)._replace(**more)  # type: ignore[arg-type]
+
+
+PATH = _text("path", "Path of the file, such as /notes/today.md.", required=True, positional=True)
+FOLDER = _text("path", "Path of the folder; / is the root.", default="/", positional=True)
+VERSION = Parameter("version", "id", "A version's id in hex, or its first 4 or more digits.")
+
+
+UNCHANGED = VERSION._replace(help="Only if this version, which was read, is the latest.")
+
+
+def file_calls(
+    scopes: tuple[Parameter, ...], as_of: Parameter, text_chars_max: int
+) -> tuple[Call, ...]:
+    """Return the calls; the parameters that all calls share come from `calls.py`."""
+    made = (*_reading(as_of), *_changing(text_chars_max))
+    return tuple(one._replace(parameters=(*one.parameters, *scopes)) for one in made)
+
+
+def _flag(name: str, help: str) -> Parameter:
+    return Parameter(name, "flag", help, default=False)
+
+
+def _call(
+    name: str, title: str, help: str, given: tuple[Parameter, ...], result: str, effect: Effect
+) -> Call:
+    action = name.partition("_")[0]
+    return Call(
+        name=name,
+        title=title,
+        summary=title,
+        help=help,
+        # The command `files` takes them in its own way.
+        parameters=tuple(one._replace(in_command=False) for one in given),
+        result=result,
+        effect=effect,
+        idempotent=action != "edit",
+        method="GET" if effect == "read" else "POST",
+        path=f"/v1/files/{action}",
+        tool=f"memory_{name}",
+        toolset="files",
+        command="files",
+    )
+
+
+def _reading(as_of: Parameter) -> tuple[Call, ...]:
+    pattern = _text("pattern", "The pattern.", required=True, positional=True)
+    limit = Parameter(
+        "limit",
+        "whole",
+        "How many lines to return at most.",
+        default=100,
+        least=1,
+        most=MATCHES_MAX,
+    )
+    return (
+        _call(
+            "list_files",
+            "List files",
+            "List what lies in a folder of the files of a scope.",
+            (FOLDER, _flag("all", "Everything below, not only what lies directly in it."), as_of),
+            "FileList",
+            "read",
+        ),
+        _call(
+            "read_file",
+            "Read a file",
+            "Read a file: as it is now, in an earlier version, or as of a time.",
+            (PATH, VERSION, as_of),
+            "FileText",
+            "read",
+        ),
+        _call(
+            "glob_files",
+            "Find files by name",
+            "Find files by a pattern, such as /notes/**/*.md; one without / fits in any folder.",
+            (pattern, as_of),
+            "FilePaths",
+            "read",
+        ),
+        _call(
+            "grep_files",
+            "Find lines in files",
+            "Find lines in the files of a scope by a regular expression.",
+            (
+                pattern._replace(help="A regular expression."),
+                FOLDER._replace(positional=False, help="The folder to look in; / is all of it."),
+                _text("glob", "Only files that this pattern fits, such as *.md."),
+                _flag("ignore_case", "Upper and lower case are the same."),
+                _flag("literal", "The pattern is plain text."),
+                limit,
+            ),
+            "FileMatches",
+            "read",
+        ),
+    )
+
+
+def _changing(most: int) -> tuple[Call, ...]:
+    def content(name: str, help: str) -> Parameter:
+        return Parameter(name, "text", help, required=True, positional=True, most=most)
+
+    return (
+        _call(
+            "write_file",
+            "Write a file",
+            "Write a file; folders are made as needed. The version before can still be read.",
+            (
+                PATH,
+                content("text", "All that the file shall say."),
+                UNCHANGED,
+                _flag("new", "Only if the file does not exist yet."),
+            ),
+            "FileChange",
+            "add",
+        ),
+        _call(
+            "edit_file",
+            "Edit a file",
+            "Replace a piece of text in a file; the text has to occur exactly once.",
+            (
+                PATH,
+                content("old", "The text to replace, to the letter."),
+                content("new", "The text to put in its place."),
+                _flag("every", "Replace every occurrence."),
+                UNCHANGED,
+            ),
+            "FileChange",
+            "add",
+        ),
+        _call(
+            "move_file",
+            "Move a file",
+            "Move a file, or a folder with everything in it. Versions go along.",
+            (PATH, _text("target", "The new path.", required=True, positional=True)),
+            "FileChange",
+            "change",
+        ),
+        _call(
+            "delete_file",
+            "Delete a file",
+            "End a file, or a folder with everything in it. Its versions can still be read.",
+            (PATH, UNCHANGED),
+            "FileChange",
+            "end",
+        ),
+    )

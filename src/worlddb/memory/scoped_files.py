@@ -1,0 +1,188 @@
+"""Scoped files: the calls of `Memory` on the versioned files of a caller's scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+from worlddb.errors import ConflictError
+from worlddb.model.inputs import Instant
+from worlddb.model.records import ScopeIds
+
+if TYPE_CHECKING:
+    from worlddb.files.file_values import FileChange, FileList, FileMatches, FilePaths, FileText
+    from worlddb.files.versioned_files import Files
+    from worlddb.memory.writes import MemoryWriter
+
+
+class ScopedFiles:
+    """The calls of `Memory` on files; `Memory.files_of` has more of them."""
+
+    _writer: MemoryWriter
+
+    def list_files(
+        self,
+        path: str = "/",
+        *,
+        all: bool = False,
+        as_of: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileList:
+        """Return what lies in a folder; with `all`, everything below it.
+
+        Raises:
+            NotFoundError: there is no such folder.
+            InvalidInputError: the path, the time or the scope is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        from worlddb.files.file_values import FileList
+
+        found = self._files(scope).list(path, depth=None if all else 1, as_of=as_of)
+        return FileList(entries=tuple(found))
+
+    def read_file(
+        self,
+        path: str,
+        *,
+        version: bytes | str | None = None,
+        as_of: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileText:
+        """Return what a file says: now, as of a time, or in a version, deleted or not.
+
+        Raises:
+            NotFoundError: there is no such file, or it has no such version.
+            ConflictError: it is a folder.
+            InvalidInputError, RejectedError: as `list_files`.
+        """
+        return self._files(scope).read(path, version=version, as_of=as_of)
+
+    def write_file(
+        self,
+        path: str,
+        text: str,
+        *,
+        version: bytes | str | None = None,
+        new: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> FileChange:
+        """Write a file; with `version`, only if that is the latest, with `new` if there is none.
+
+        Raises:
+            ConflictError: another version is there, or a folder.
+            InvalidInputError, RejectedError: as `list_files`.
+            StorageError: the store cannot be written.
+        """
+        files = self._files(scope)
+        expected = None if new else self._latest(files, path, version)
+        return self._told(files.write(path, text, expected=expected))
+
+    def edit_file(
+        self,
+        path: str,
+        old: str,
+        new: str,
+        *,
+        every: bool = False,
+        version: bytes | str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> FileChange:
+        """Replace a piece of text in a file; it has to occur once, unless `every` is on.
+
+        Raises:
+            NotFoundError: there is no such file, or the text is not in it.
+            ConflictError: the text occurs more than once, or another version is there.
+            InvalidInputError, RejectedError, StorageError: as `write_file`.
+        """
+        files = self._files(scope)
+        expected = self._latest(files, path, version)
+        return self._told(files.edit(path, old, new, every=every, expected=expected))
+
+    def move_file(self, path: str, target: str, **scope: Unpack[ScopeIds]) -> FileChange:
+        """Move a file or a folder with everything in it. Versions go with their file.
+
+        Raises:
+            NotFoundError: there is no such file or folder.
+            ConflictError: something lies at the target.
+            InvalidInputError, RejectedError, StorageError: as `write_file`.
+        """
+        return self._told(self._files(scope).move(path, target))
+
+    def delete_file(
+        self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
+    ) -> FileChange:
+        """End a file, or a folder with everything in it. Its versions can still be read.
+
+        Raises:
+            NotFoundError: there is no such file or folder.
+            ConflictError: another version is there.
+            InvalidInputError, RejectedError, StorageError: as `write_file`.
+        """
+        files = self._files(scope)
+        return self._told(files.delete(path, expected=self._latest(files, path, version)))
+
+    def glob_files(
+        self, pattern: str, *, as_of: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> FilePaths:
+        """Return the paths of the files that match, such as `/notes/**/*.md`.
+
+        Raises:
+            InvalidInputError, RejectedError: as `list_files`.
+        """
+        from worlddb.files.file_values import FilePaths
+
+        return FilePaths(paths=tuple(self._files(scope).glob(pattern, as_of=as_of)))
+
+    def grep_files(
+        self,
+        pattern: str,
+        *,
+        path: str = "/",
+        glob: str | None = None,
+        ignore_case: bool = False,
+        literal: bool = False,
+        limit: int = 100,
+        **scope: Unpack[ScopeIds],
+    ) -> FileMatches:
+        """Return the lines that a regular expression is found in, by path and line.
+
+        Raises:
+            InvalidInputError, RejectedError: as `list_files`.
+        """
+        from worlddb.files.file_values import FileMatches
+
+        found = self._files(scope).grep(
+            pattern,
+            path=path,
+            glob=glob,
+            ignore_case=ignore_case,
+            literal=literal,
+            limit=limit,
+        )
+        return FileMatches(matches=tuple(found))
+
+    def _files(self, scope: Mapping[str, Any]) -> Files:
+        from worlddb.memory.scope_files import scope_files
+
+        return scope_files(self._writer, scope)
+
+    def _latest(self, files: Files, path: str, version: bytes | str | None) -> bytes | str:
+        """Return the latest version of a file if it begins with these digits.
+
+        Raises:
+            ConflictError: it does not.
+        """
+        if version is None:
+            return "any"
+        wanted = version.hex() if isinstance(version, bytes) else version
+        held = files.read(path).version
+        if not str(held).startswith(wanted):
+            raise ConflictError(f"{path} has version {held} now; read it and try again")
+        return held
+
+    def _told(self, change: FileChange) -> FileChange:
+        """Return a change with the commit as the caller may know it."""
+        if change.commit is None:
+            return change
+        return replace(change, commit=self._writer.scopes.own_commit(change.commit)[0])
