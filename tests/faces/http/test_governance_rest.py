@@ -1,0 +1,67 @@
+"""Receipts, proofs, reads, retention, export and erasure over REST, for whom they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from worlddb import Memory, verify_history
+from worlddb.faces.http.access_tokens import make_access
+
+from .serving import Site, serving, token
+
+TOKENS = (token("root", admin=True), token("ada", bounds={"user_id": ("ada",)}))
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    options = {"embedder": "none", "recluster": "off", "audit_reads": True}
+    with Memory(tmp_path / "memory.db", **options) as memory:  # type: ignore[arg-type]
+        memory.write("I live in Rome.", user_id="ada")
+        memory.write("Bob eats apples.", user_id="bob")
+        yield memory
+
+
+@pytest.fixture
+def site(memory: Memory) -> Iterator[Site]:
+    with serving(memory, make_access(host="127.0.0.1", tokens=TOKENS)) as made:
+        yield made
+
+
+def test_a_recall_has_a_receipt_that_can_be_verified(site: Site, memory: Memory) -> None:
+    ada = site.as_("ada")
+    assert ada.post("/v1/recall", query="Where do I live?").data["receipt"] is None
+    found = ada.post("/v1/recall", query="Where do I live?", receipt=True)
+    assert found.status == 200, found.body
+    assert memory.verify_receipt(found.data["receipt"])
+
+
+def test_an_administrator_alone_has_proofs_reads_and_policies(site: Site) -> None:
+    ada, root = site.as_("ada"), site.as_("root")
+    ada.post("/v1/recall", query="Where do I live?")
+    for path in ("/v1/prove_history", "/v1/reads", "/v1/retention"):
+        assert ada.get(path).status == 403
+    assert ada.post("/v1/retention", user_id="ada", hold="off").status == 403
+    assert verify_history(root.get("/v1/prove_history").data)
+    [read] = root.get("/v1/reads").data["reads"]
+    assert (read["call"], read["scopes"]) == ("recall", ["user:ada"])
+    made = root.post("/v1/retention", user_id="ada", keep_days=90, hold="on")
+    assert (made.status, made.data["keep_days"]) == (200, 90), made.body
+    assert root.get("/v1/retention").data["policies"] == [made.data]
+    assert root.post("/v1/apply_retention", dry_run=True).data["due"][0]["ids"] == []
+
+
+def test_a_person_takes_everything_along_and_is_erased(site: Site) -> None:
+    ada, root = site.as_("ada"), site.as_("root")
+    taken = ada.get("/v1/export?user_id=ada&receipt=true")
+    assert taken.status == 200, taken.body
+    assert [one["text"] for one in taken.data["memories"]] == ["I live in Rome."]
+    assert taken.data["receipt"]["payload"]
+    assert ada.get("/v1/export?user_id=bob").status == 403
+    root.post("/v1/retention", user_id="ada", hold="on")
+    assert root.post("/v1/erase", user_id="ada", confirm="ada").status == 403
+    root.post("/v1/retention", user_id="ada", hold="off")
+    assert root.post("/v1/erase", user_id="ada", confirm="ada").data["ids"]
+    assert root.get("/v1/export?user_id=ada").data["memories"] == []
