@@ -99,8 +99,20 @@ def asked_in(
 
 
 def fit(signals: Sequence[Mapping[str, float]], right: Any, counts: Any) -> LogisticModel:
-    """Return the logistic model that fits best, by Newton's method with a ridge."""
+    """Return the logistic model that fits best; no signal speaks against an answer."""
     names = sorted({name for one in signals for name in one} & FITTED)
+    while True:
+        made = _fit(signals, names, right, counts)
+        least = min(names, key=made.weights.__getitem__)
+        if made.weights[least] >= 0:
+            return made
+        names.remove(least)
+
+
+def _fit(
+    signals: Sequence[Mapping[str, float]], names: Sequence[str], right: Any, counts: Any
+) -> LogisticModel:
+    """Return the logistic model over some signals, by Newton's method with a ridge."""
     table = np.array([[one.get(name, np.nan) for name in names] for one in signals])
     counts = np.asarray(counts, dtype=float) / np.mean(counts)
     right = np.asarray(right, dtype=float)

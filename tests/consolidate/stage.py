@@ -39,7 +39,7 @@ def open_store(
         clock=clock or Clock(),
         handlers=handlers,
         durability="normal",
-        busy_timeout_s=5,
+        busy_timeout_s=60,
         **{"embedder": "none"} | options,
     )
 

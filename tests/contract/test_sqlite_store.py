@@ -27,7 +27,7 @@ class TestFileStore(StoreContract):
 
     def make_store(self) -> Store:
         """Return a new store in a file."""
-        return open_store(self._path, clock=clock, durability="normal", busy_timeout_s=5)
+        return open_store(self._path, clock=clock, durability="normal", busy_timeout_s=60)
 
     def reopen(self, store: Store) -> Store:
         """Close a store and return it opened again."""
@@ -53,4 +53,4 @@ class TestMemoryStore(StoreContract):
 
     def make_store(self) -> Store:
         """Return a new store in memory."""
-        return open_store(":memory:", clock=clock, busy_timeout_s=5)
+        return open_store(":memory:", clock=clock, busy_timeout_s=60)

@@ -107,7 +107,7 @@ def injector(monkeypatch: pytest.MonkeyPatch) -> Injector:
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[worlddb.WorldDB]:
     """Return a store with something in it."""
     path = ":memory:" if request.param == "memory" else tmp_path / "store.db"
-    with worlddb.open(path, durability="normal", busy_timeout_s=5) as opened:
+    with worlddb.open(path, durability="normal", busy_timeout_s=60) as opened:
         with opened.transaction() as tx:
             a = tx.create_node(type="Entity", name="Ada", created_at=BEGAN)
             b = tx.create_node(type="Entity", name="Ada L.", created_at=BEGAN)

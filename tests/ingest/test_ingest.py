@@ -47,7 +47,7 @@ class Pairs:
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[WorldDB]:
     # A short patience: erasing waits so long for readers, and one test erases beside its own.
-    options: Any = {"durability": "normal", "embedder": "hash", "busy_timeout_s": 2}
+    options: Any = {"durability": "normal", "embedder": "hash", "busy_timeout_s": PATIENCE_S}
     with worlddb.open(tmp_path / "a.db", **options) as opened:
         yield opened
 

@@ -62,7 +62,7 @@ DOWN, UP = LlmExtractor(down), LlmExtractor(up)
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[WorldDB]:
     path = tmp_path / "a.db"
-    with worlddb.open(path, durability="normal", embedder="hash", busy_timeout_s=5.0) as opened:
+    with worlddb.open(path, durability="normal", embedder="hash", busy_timeout_s=60) as opened:
         yield opened
         assert opened.check() == []
 

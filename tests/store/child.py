@@ -155,8 +155,8 @@ def is_in(frame: FrameType | None, name: str) -> bool:
 
 def interrupt(path: str) -> None:
     """Press Ctrl-C while waiting for the write lock; then write as if nothing had been."""
-    db = worlddb.open(path, busy_timeout_s=5)
-    other = worlddb.open(path, busy_timeout_s=1)
+    db = worlddb.open(path, busy_timeout_s=60)
+    other = worlddb.open(path, busy_timeout_s=60)
     held = threading.Event()
     main = threading.get_ident()
 

@@ -35,5 +35,5 @@ def db(path: Path) -> Iterator[worlddb.WorldDB]:
 def any_db(request: pytest.FixtureRequest, path: Path) -> Iterator[worlddb.WorldDB]:
     """Return an open store, in a file and in memory in turn."""
     place = ":memory:" if request.param == "memory" else path
-    with worlddb.open(place, busy_timeout_s=5) as opened:
+    with worlddb.open(place, busy_timeout_s=60) as opened:
         yield opened

@@ -192,19 +192,14 @@ def company_of(
     return Company(sample.total, {**lanes, "vector": cosines.of(vector)})
 
 
-def like_the_best(
-    lanes: Mapping[str, Scores],
-    parents: NDArray[np.int64],
-    cosines: VectorRows | None,
-    scalars: RankingScalars = SCALARS,
-) -> Scores | None:
-    """Return how near each candidate is to the best ones, one of each world, by fused ranks.
+def first_of_worlds(
+    lanes: Mapping[str, Scores], parents: NDArray[np.int64], scalars: RankingScalars = SCALARS
+) -> list[int]:
+    """Return the places of the best candidates, one of each of some worlds, by fused ranks.
 
-    The ranks are those of the lanes, so no weight takes part. None with one or two worlds, where
+    The ranks are those of the lanes, so no weight takes part. Empty with one or two worlds, where
     the first candidate would only confirm itself.
     """
-    if cosines is None or not len(parents):
-        return None
     fused = np.zeros(len(parents))
     for scores in (lanes[lane] for lane in ("text", "vector") if lane in lanes):
         rank = np.empty(len(parents))
@@ -212,9 +207,16 @@ def like_the_best(
         fused += 1 / (scalars.fusion_c + 1 + rank)
     order = np.argsort(-fused, kind="stable")[: scalars.feedback_depth]
     first = np.sort(np.unique(parents[order], return_index=True)[1])
-    if len(first) < scalars.feedback_worlds:
-        return None
-    return cosines.of(cosines.mean(order[first[: scalars.feedback_worlds]].tolist()))
+    wanted = scalars.feedback_worlds
+    return order[first[:wanted]].tolist() if len(first) >= wanted else []
+
+
+def like_the_best(
+    lanes: Mapping[str, Scores], parents: NDArray[np.int64], cosines: VectorRows | None
+) -> Scores | None:
+    """Return how near each candidate is to the best ones of some worlds; None if it has no say."""
+    best = first_of_worlds(lanes, parents) if cosines is not None else []
+    return cosines.of(cosines.mean(best)) if cosines is not None and best else None
 
 
 def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -556,15 +558,3 @@ def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
         parts={},
         ways={} if found.graph is None else found.graph.ways,
     )
-
-
-def without_vectors(found: Candidates) -> Candidates:
-    """Return the candidates as they are ranked where the embedder cannot read the question.
-
-    Vectors of an unknown script are noise. They still find candidates where words find none.
-    """
-    by_words = found.lanes.get("text")
-    if by_words is None or not by_words.any():
-        return found
-    lanes = {lane: scores for lane, scores in found.lanes.items() if lane != "vector"}
-    return replace(found, lanes=lanes, closely=None, alike=None)

@@ -82,9 +82,9 @@ from worlddb.recall.ranker import (
     turns_before,
     weigh,
     with_retention,
-    without_vectors,
 )
 from worlddb.recall.token_reader import TokenReader
+from worlddb.recall.unread_script import without_vectors
 from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
 from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW
@@ -230,14 +230,14 @@ class Recaller:
                 found = self._spread_ranks(ids, found)
             else:
                 is_read = vector is None or self.search.vectors().reads(self.question.text)
-                read = found if is_read else without_vectors(found)
+                texts, read = partial(self._texts, rows), found
+                if not is_read:
+                    read = without_vectors(found, self.question.text, interior, rows, texts)
                 weighed = weigh(read, self.question.text, self._asked_at(), weighing)
                 if self.question.settings.preferences and wants_advice(self.question.text):
                     signs = preference_signs()
                     signed = None if interior is None else np.isin(rows, interior.having(signs))
-                    weighed = with_preferences(
-                        weighed, found, signed, partial(self._texts, rows), weighing.asker
-                    )
+                    weighed = with_preferences(weighed, found, signed, texts, weighing.asker)
                 found = found.with_graph(weighed.lanes)
             ranks = self._ranks(ids, found)
             fused = fuse(ranks, self.question.settings)
