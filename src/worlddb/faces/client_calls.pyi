@@ -108,6 +108,7 @@ class Client:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -395,6 +396,7 @@ class AsyncMemory:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -677,6 +679,7 @@ class AsyncClient:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
