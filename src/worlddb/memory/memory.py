@@ -171,7 +171,7 @@ class Memory(ScopedGraph):
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter) -> Memory:
-        made = Memory(self.db)
+        made = type(self)(self.db)  # A subclass keeps its own calls.
         made._use(writer)
         return made
 
