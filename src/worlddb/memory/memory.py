@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -172,8 +171,7 @@ class Memory(ScopedGraph):
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter) -> Memory:
-        made = copy(self)  # Of a class of its own, it stays one.
-        made._owns, made.background, made._pending = False, None, None
+        made = type(self)(self.db)  # A subclass keeps its own calls.
         made._use(writer)
         return made
 
