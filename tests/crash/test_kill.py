@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import worlddb
-from forked_command import ForkedCommand
+from started_program import StartedProgram
 from thinning import DEEP
 
 WRITER = Path(__file__).with_name("writer.py")
@@ -27,9 +27,9 @@ WRITERS = 12  # Threads that write at once: enough for several to wait while one
 @contextlib.contextmanager
 def doomed(
     path: Path, seed: int, program: Path = WRITER, number: int = CHECKPOINT_PAGES
-) -> Iterator[ForkedCommand]:
+) -> Iterator[StartedProgram]:
     """Start a writer; it is dead for certain when the block ends."""
-    it = ForkedCommand(program, [str(path), str(seed), str(number)], os.environ)
+    it = StartedProgram(program, [str(path), str(seed), str(number)], os.environ)
     try:
         yield it
     finally:
@@ -45,7 +45,7 @@ def lines_of(pipe: IO[bytes] | None) -> Iterator[Any]:
             yield json.loads(line)
 
 
-def last_words(writer: ForkedCommand) -> bytes:
+def last_words(writer: StartedProgram) -> bytes:
     """Return what a writer that should not have ended complained about."""
     writer.kill()
     return writer.communicate()[1]

@@ -69,6 +69,7 @@ def test_the_declared_calls_load_next_to_nothing() -> None:
     parts = (
         "calls",
         "call_parts",
+        "file_calls",
         "graph_calls",
         "pin_calls",
         "retention_calls",

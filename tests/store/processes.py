@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import worlddb
-from forked_command import ForkedCommand
 from patience import PATIENCE_S
+from started_program import StartedProgram
 
 CHILD = Path(__file__).with_name("child.py")
 
@@ -21,7 +21,7 @@ class Child:
     script = CHILD
 
     def __init__(self, *command: str | Path) -> None:
-        self.process = ForkedCommand(self.script, [str(part) for part in command], os.environ)
+        self.process = StartedProgram(self.script, [str(part) for part in command], os.environ)
 
     def hear(self) -> Any:
         """Return the next thing the process says."""

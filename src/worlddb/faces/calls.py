@@ -413,6 +413,7 @@ known about the user, and the hits of a question, or the latest memories without
             ),
             AS_OF,
             KNOWN_AT,
+            TYPES,
             WHERE,
         ),
         result="PromptContext",

@@ -107,6 +107,7 @@ class Client:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -379,6 +380,7 @@ class AsyncMemory:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -646,6 +648,7 @@ class AsyncClient:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...

@@ -171,7 +171,7 @@ class Memory(ScopedGraph):
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter) -> Memory:
-        made = Memory(self.db)
+        made = type(self)(self.db)  # A subclass keeps its own calls.
         made._use(writer)
         return made
 
@@ -452,6 +452,7 @@ class Memory(ScopedGraph):
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext:
@@ -459,7 +460,8 @@ class Memory(ScopedGraph):
 
         First what is pinned, then memories with the tag `instruction`, then what is known about
         the user, then the hits of the question, or the latest memories without one. The text has
-        dates and ids and says that it is data; its budget counts everything that is in it.
+        dates and ids and says that it is data; its budget counts everything that is in it. `types`
+        and `where` choose the memories, as in `recall`.
 
         Raises:
             InvalidInputError: an argument is wrong.
@@ -468,16 +470,9 @@ class Memory(ScopedGraph):
         """
         from worlddb.memory.prompt_context import prompt_context
 
-        return prompt_context(
-            self._reader,
-            query,
-            max_tokens=max_tokens,
-            k=k,
-            as_of=as_of,
-            known_at=known_at,
-            where=where,
-            scope=scope,
-        )
+        chosen: dict[str, Any] = {"types": types, "where": where, "scope": scope}
+        chosen |= {"as_of": as_of, "known_at": known_at}
+        return prompt_context(self._reader, query, max_tokens=max_tokens, k=k, **chosen)
 
     def list_scopes(
         self,

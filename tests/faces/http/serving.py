@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from faces.command import environment
-from forked_command import ForkedCommand
 from patience import PATIENCE_S
+from started_program import StartedProgram
 from worlddb.faces.http.access_tokens import Access, AccessToken, make_access, token_digest
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.http_server import HttpServer, listener_on
@@ -173,14 +173,14 @@ class Process:
     ) -> None:
         self.errors = store.with_suffix(".log")
         given = [*f"serve --port 0 --json --embedder none --db {store}".split(), *arguments]
-        self._process: ForkedCommand | subprocess.Popen[bytes]
+        self._process: StartedProgram | subprocess.Popen[bytes]
         with self.errors.open("wb") as log:
             if command:
                 self._process = subprocess.Popen(
                     [*command, *given], stdout=subprocess.PIPE, stderr=log, env=environment(env)
                 )
             else:
-                self._process = ForkedCommand(program, given, environment(env), stderr=log)
+                self._process = StartedProgram(program, given, environment(env), stderr=log)
         assert self._process.stdout is not None
         told = b""
         while line := self._process.stdout.readline():

@@ -21,8 +21,8 @@ from mcp.types import (
 )
 
 from faces.command import COMMAND, environment
-from forked_command import ForkedCommand
 from patience import PATIENCE_S
+from started_program import StartedProgram
 
 Era = Literal["2026-07-28", "legacy"]
 ERAS: tuple[Era, ...] = ("2026-07-28", "legacy")
@@ -106,7 +106,7 @@ async def talking(
 class Lines:
     """A server that is spoken to line by line, also in ways no client would."""
 
-    def __init__(self, process: ForkedCommand) -> None:
+    def __init__(self, process: StartedProgram) -> None:
         self.process = process
         assert process.stdin
         assert process.stdout
@@ -151,7 +151,7 @@ class Lines:
 def lines(path: Path, *options: str, program: str | None = None) -> Iterator[Lines]:
     """Start a server to be spoken to line by line: the command, or a program that serves `path`."""
     arguments = [str(path)] if program else ["mcp", "--db", str(path), *options]
-    process = ForkedCommand(program or RUN, arguments, environment())
+    process = StartedProgram(program or RUN, arguments, environment())
     # A test that waits for an answer that never comes has to fail, not to hang.
     alarm = threading.Timer(DEADLINE_S, process.kill)
     alarm.start()
