@@ -86,7 +86,10 @@ def test_a_time_holds_from_where_it_stands(db: WorldDB) -> None:
     walk = start.traverse("refers_to", "in")
     assert walk.execute().ids == {new}
     assert start.as_of(valid=year(2020)).traverse("refers_to", "in").execute().ids == {old}
-    assert walk.as_of(valid=year(2020)).execute().ids == set()  # The walk was made as of now.
+    # The only time, at the very end: it holds for the whole query.
+    assert walk.as_of(valid=year(2020)).execute().ids == {old}
+    # A step after it: the walk before it was made as of now.
+    assert walk.as_of(valid=year(2020)).limit(5).execute().ids == set()
     # Back from the past to now: who was there then, and still holds?
     then = start.as_of(valid=year(2020)).traverse("refers_to", "in").as_of()
     assert then.execute().ids == set()

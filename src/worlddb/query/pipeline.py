@@ -3,7 +3,8 @@
 Rows in, rows out, until the very end: nodes are read once for the filters and kept for the answer.
 
 P1  A step acts on the set before it. `in_world`, `as_of` and `include_superseded` hold from where
-    they stand; the ontology of the new world rewrites the query again.
+    they stand; the ontology of the new world rewrites the query again. An `as_of` that is the only
+    one and that nothing follows holds for the whole query: else it would hold for nothing.
 P2  The start set is made when the first step that walks or counts needs it. So whatever stands
     before that step describes the start set, too: a filter there is judged as of the time asked.
 P3  A start set is complete, or the answer says how it was cut.
@@ -56,6 +57,9 @@ def start_length(query: Query) -> int:
 
 def settled(query: Query) -> Query:
     """Return a query with the settings that hold for its start set in its own fields."""
+    times = [op for op in query.ops if op.kind == "as_of"]
+    if len(times) == 1 and query.ops[-1] is times[0]:
+        query = replace(query, ops=(*times, *query.ops[:-1]))
     for op in query.ops[: start_length(query)]:
         if op.kind in SETTINGS:
             query = applied(query, op)

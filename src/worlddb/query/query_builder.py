@@ -318,6 +318,8 @@ class QueryBuilder:
     def as_of(self, *, valid: Instant | None = None, known: Instant | None = None) -> QueryBuilder:
         """Ask what was true at `valid`, as far as was known at `known`, from here on.
 
+        The only `as_of` of a query, at its very end, holds for the whole query.
+
         Raises:
             InvalidInputError: a time without a zone.
         """
