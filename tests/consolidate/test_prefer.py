@@ -19,16 +19,30 @@ def db() -> Iterator[WorldDB]:
         yield db
 
 
+def is_stale(db: WorldDB, summary: Id) -> bool:
+    """Return whether a summary, or one in it, was derived from something that has ended."""
+    details = db.edges(summary, "out", ["derived_from"], include_superseded=True)
+    nodes = [db.get(edge.target) for edge in details]
+    return any(
+        is_stale(db, node.id) if node.type == "Summary" else node.valid_to is not None
+        for node in nodes
+    )
+
+
 def naive(db: WorldDB, inside: Id) -> set[Id]:
-    """Return what is seen in a world less what a summary seen there was derived from."""
+    """Return what is seen in a world less what a summary seen there was derived from.
+
+    A stale summary stands for nothing and is left out.
+    """
     seen = db.query().in_world(inside).execute().nodes
+    stale = {node.id for node in seen if node.type == "Summary" and is_stale(db, node.id)}
     covered = {
         edge.target
         for node in seen
-        if node.type == "Summary"
+        if node.type == "Summary" and node.id not in stale
         for edge in db.edges(node.id, "out", ["derived_from"])
     }
-    return {node.id for node in seen} - covered
+    return {node.id for node in seen} - covered - stale
 
 
 def view(db: WorldDB, inside: Id) -> list[Node]:

@@ -79,6 +79,7 @@ SETTINGS = {
     "verify_reads": "whether each node that is read is compared with its id",
     "audit_reads": "whether it is recorded who recalls what; see `worlddb reads`",
     "consolidate_every_s": "seconds between consolidations while serving",
+    "edge_types": "edge types to declare: `[[edge_types]]` tables; in the variable, a JSON list",
     "tools": "which MCP tools are offered: memory (the nine) or graph (those and more)",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ def test_every_setting_can_be_given_in_each_of_the_three_ways(
     typed: dict[str, Any] = {"port": 99, "consolidate_every_s": 1.5, "verify_reads": False}
     typed |= {"hook_timeout_s": 2.5, "stores_open": 7, "audit_reads": True}
     typed |= {"allowed_hosts": ["x"], "allowed_origins": ["x"], "trusted_proxies": ["x"]}
+    texts |= {"edge_types": '[{"type": "x"}]'}
+    typed |= {"edge_types": [{"type": "x"}]}
     for name, kind in KINDS.items():
         text = texts.get(name, "/x")
         expected = typed.get(name, text)
@@ -91,7 +94,8 @@ def test_every_setting_can_be_given_in_each_of_the_three_ways(
         assert getattr(settings_from(flags()), name) == expected
         monkeypatch.delenv(kind.variable)
         path = tmp_path / f"{name}.toml"
-        path.write_text(f"{name} = {json.dumps(typed.get(name, text))}\n")
+        in_file = '[{type = "x"}]' if name == "edge_types" else json.dumps(typed.get(name, text))
+        path.write_text(f"{name} = {in_file}\n")
         monkeypatch.setenv("WORLDDB_CONFIG", str(path))
         assert getattr(settings_from(flags()), name) == expected
         monkeypatch.setenv("WORLDDB_CONFIG", os.devnull)
@@ -132,6 +136,7 @@ def test_paths_in_the_file_start_from_its_folder_and_know_the_home(
         ("allowed_hosts = 1", InvalidInputError, "allowed_hosts: give a list of texts"),
         ("log_level = 'loud'", InvalidInputError, "log_level: 'loud' is not one of debug, info"),
         ("extractor = 'magic'", InvalidInputError, "not one of rules, verbatim, llm"),
+        ('edge_types = ["x"]', InvalidInputError, "give a list of edge types"),
         ("consolidate_every_s = -1", InvalidInputError, "not a number of seconds above 0"),
         ("consolidate_every_s = nan", InvalidInputError, "not a number of seconds above 0"),
         ("path = 1979-05-27", InvalidInputError, "path: give text, in quotes"),
@@ -246,3 +251,31 @@ def test_commands_work_on_the_store_that_the_file_names(tmp_path: Path) -> None:
     assert in_process("log", "--db", tmp_path / "other.db").err.startswith(
         f"worlddb: {tmp_path}/other.db"
     )
+
+
+def test_edge_types_of_the_settings_are_declared_by_whoever_may_write(tmp_path: Path) -> None:
+    given = {"type": "manages", "acyclic": True, "inverse": "managed_by"}
+    store = Settings(path=str(tmp_path / "a.db"), embedder="none", edge_types=(given,))
+    for _ in range(2):  # The second time there is nothing to write.
+        with open_memory(store, actor="x") as memory:
+            types = {one.type: one.declaration for one in memory.edge_types().types}
+            assert types["manages"] is not None
+            assert types["manages"].acyclic
+            assert "managed_by" in types
+            assert memory.db.log()[-1].seq == 1
+    for wrong, message in (({"loud": True}, "loud"), ({"acyclic": "no"}, "acyclic")):
+        bad = replace(store, edge_types=({"type": "x", **wrong},))
+        with pytest.raises(InvalidInputError, match=message):
+            open_memory(bad, actor="x")
+        open_memory(bad, create=False, actor="x").close()
+
+
+def test_an_edge_type_for_a_scope_that_is_not_there_waits(tmp_path: Path) -> None:
+    given = {"type": "manages", "user_id": "ada"}
+    store = Settings(path=str(tmp_path / "a.db"), embedder="none", edge_types=(given,))
+    with open_memory(store, actor="x") as memory:
+        memory.write("I like tea.", user_id="ada")
+        assert "manages" not in [one.type for one in memory.edge_types(user_id="ada").types]
+    with open_memory(store, actor="x") as memory:
+        assert "manages" in [one.type for one in memory.edge_types(user_id="ada").types]
+        assert "manages" not in [one.type for one in memory.edge_types().types]

@@ -74,6 +74,7 @@ def test_the_declared_calls_load_next_to_nothing() -> None:
         "pin_calls",
         "retention_calls",
         "retirement_calls",
+        "trust_calls",
     )
     assert ours == {"worlddb", "worlddb.faces", *(f"worlddb.faces.{part}" for part in parts)}
     assert not loaded & (HEAVY | {"dataclasses", "argparse", "json"})

@@ -53,6 +53,14 @@ def test_without_a_question_the_latest_are_given(filled: Memory) -> None:
     )
 
 
+def test_types_choose_the_memories(filled: Memory) -> None:
+    said = ("When do we go?", "The trip to Rome starts in May.")
+    filled.write(messages=[{"role": "user", "content": text} for text in said])
+    text = filled.context("When is the trip to Rome?", types=["Turn"]).text
+    assert said[1] in text
+    assert "900 euros" not in text
+
+
 def test_nothing_remembered_is_no_text(memory: Memory) -> None:
     found = memory.context("anything", user_id="nobody")
     assert (str(found), bool(found), found.tokens) == ("", False, 0)

@@ -127,6 +127,31 @@ def test_summaries_and_limits_are_steps(db: WorldDB) -> None:
     assert facts_only.prefer_summaries().prefer_summaries(False).execute().ids == set(details)
 
 
+def test_a_summary_that_tells_what_has_ended_stands_for_nothing(db: WorldDB) -> None:
+    with db.transaction() as tx:
+        world = tx.create_node(type="Topic", name="W").id
+        old, kept = (
+            tx.create_node(type="Fact", content=f"the gym {what}", parent=world).id
+            for what in ("opens at six", "closes at ten")
+        )
+    db.consolidate()
+    with db.transaction() as tx:
+        new = tx.create_node(type="Fact", content="the gym opens at seven", parent=world).id
+        tx.write_edge("supersedes", new, old)
+    for query in (
+        db.query().in_world(world),
+        db.query().in_world(world).filter_type("Fact", "Summary"),
+        db.query().text("gym").filter_type("Fact", "Summary"),
+        db.query().text("gym").filter_type("Summary"),
+    ):
+        found = query.prefer_summaries().execute()
+        assert kept in found.ids
+        assert "Summary" not in {node.type for node in found}
+    (summary,) = db.query().text("gym").filter_type("Summary").execute().nodes
+    then = db.query().seeds([kept]).include_superseded().prefer_summaries().execute()
+    assert then.ids == {summary.id}
+
+
 # -- metadata --------------------------------------------------------------------------------------
 
 

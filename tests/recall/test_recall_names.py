@@ -114,6 +114,15 @@ def test_an_alias_is_a_name_from_birth_or_later(db: WorldDB) -> None:
     assert leads_to(db, "Sally") == [said]
 
 
+def test_a_last_name_means_the_one_person_who_has_it(db: WorldDB) -> None:
+    _, said = named(db, "Sarah Chen")
+    named(db, "Jordan River")
+    assert leads_to(db, "What does Chen drink?") == [said]
+    assert leads_to(db, "How long is River?") == leads_to(db, "Where is Jordan?") == []
+    named(db, "Peter Chen")
+    assert leads_to(db, "What does Chen drink?") == []
+
+
 def test_the_longest_name_wins(db: WorldDB) -> None:
     _, of_york = named(db, "York")
     _, of_new_york = named(db, "New York")

@@ -30,6 +30,7 @@ from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
 from worlddb.faces.retention_calls import read_audit_call, retention_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
+from worlddb.faces.trust_calls import trust_calls
 
 __all__ = ["CALLS", "Call", "Effect", "Parameter", "ParameterType", "Toolset", "call_named"]
 
@@ -413,6 +414,7 @@ known about the user, and the hits of a question, or the latest memories without
             ),
             AS_OF,
             KNOWN_AT,
+            TYPES,
             WHERE,
         ),
         result="PromptContext",
@@ -505,6 +507,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *retirement_calls(ID, SCOPES, END_AT, WHERE, CONFIRM),
     *erasure_calls(ID, SCOPES, CONFIRM),
     *retention_calls(SCOPES),
+    *trust_calls(ID, SCOPES, _limit(50, 20), CURSOR),
     read_audit_call(SCOPES, _limit(100, 100)),
     Call(
         name="list_scopes",

@@ -34,6 +34,7 @@ from worlddb.memory.results import (
 from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
 from worlddb.memory.scope_export import ScopeExport
 from worlddb.memory.scoped_graph import Decision, QueryInput
+from worlddb.memory.trust_settings import TrustSettings
 from worlddb.model.drafts import Extractor
 from worlddb.model.history_proof import HistoryProof
 from worlddb.model.inputs import Instant
@@ -107,6 +108,7 @@ class Client:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -181,6 +183,21 @@ class Client:
     def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
+    def set_trust(
+        self,
+        trust: Mapping[str, str] | None = None,
+        *,
+        secrets: str | None = None,
+        everywhere: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> TrustSettings: ...
+    def quarantine(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> MemoryPage: ...
+    def decide_quarantined(
+        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+    ) -> Remembered: ...
     def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     def list_scopes(
         self,
@@ -379,6 +396,7 @@ class AsyncMemory:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -453,6 +471,21 @@ class AsyncMemory:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
+    async def set_trust(
+        self,
+        trust: Mapping[str, str] | None = None,
+        *,
+        secrets: str | None = None,
+        everywhere: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> TrustSettings: ...
+    async def quarantine(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> MemoryPage: ...
+    async def decide_quarantined(
+        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+    ) -> Remembered: ...
     async def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     async def list_scopes(
         self,
@@ -646,6 +679,7 @@ class AsyncClient:
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
@@ -720,6 +754,21 @@ class AsyncClient:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
+    async def set_trust(
+        self,
+        trust: Mapping[str, str] | None = None,
+        *,
+        secrets: str | None = None,
+        everywhere: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> TrustSettings: ...
+    async def quarantine(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> MemoryPage: ...
+    async def decide_quarantined(
+        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+    ) -> Remembered: ...
     async def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     async def list_scopes(
         self,

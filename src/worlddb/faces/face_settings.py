@@ -9,13 +9,15 @@ empty variable counts as unset. Nothing else in this package reads these variabl
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from worlddb.errors import FormatError, InvalidInputError, StorageError
+from worlddb.errors import FormatError, InvalidInputError, NotFoundError, StorageError
 from worlddb.faces.user_paths import (
     CONFIG,
     STORE,
@@ -117,6 +119,17 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(_text(name) for name in value)
 
 
+def _edge_types(value: object) -> tuple[Mapping[str, Any], ...]:
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = json.loads(value)
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(one, dict) and isinstance(one.get("type"), str) for one in value
+    ):
+        raise _Wrong('give a list of edge types, such as [{"type": "manages", "acyclic": true}]')
+    return tuple(value)
+
+
 @dataclass(frozen=True, slots=True)
 class _SettingKind:
     """How one setting is given: its variable, its flag, and the function that checks it."""
@@ -172,6 +185,9 @@ class Settings:
     verify_reads: bool = _setting("WORLDDB_VERIFY_READS", _flag, default=True)
     audit_reads: bool = _setting("WORLDDB_AUDIT_READS", _flag, default=False)
     consolidate_every_s: float | None = _setting("WORLDDB_CONSOLIDATE_EVERY_S", _seconds)
+    edge_types: tuple[Mapping[str, Any], ...] = _setting(
+        "WORLDDB_EDGE_TYPES", _edge_types, default=()
+    )
     tools: str = _setting("WORLDDB_TOOLS", _one_of(*TOOLSETS), default="memory")
 
 
@@ -281,12 +297,13 @@ def open_memory(
 ) -> Memory:
     """Open the store as `worlddb.Memory`; without `create` it must exist.
 
-    With `consolidates` it is consolidated in the background, if the settings say how often.
+    With `consolidates` it is consolidated in the background, if the settings say how often. With
+    `create` the edge types of the settings are declared; who only reads writes nothing.
     """
     from worlddb.memory.memory import Memory
 
     path = creatable_store(settings.path) if create else existing_store(settings.path)
-    return Memory(
+    memory = Memory(
         path,
         create=create,
         embedder=embedder_of(settings),
@@ -299,6 +316,23 @@ def open_memory(
         actor=actor,
         consolidate_every_s=settings.consolidate_every_s if consolidates else None,
     )
+    try:
+        for given in settings.edge_types if create else ():
+            _declare(memory, given)
+    except BaseException:
+        memory.close()
+        raise
+    return memory
+
+
+def _declare(memory: Memory, given: Mapping[str, Any]) -> None:
+    """Declare an edge type of the settings; one for a scope that is not there yet has to wait."""
+    try:
+        memory.declare(**given)
+    except TypeError as error:
+        raise InvalidInputError(f"edge_types, {given['type']!r:.80}: {error}") from None
+    except NotFoundError:
+        pass
 
 
 def embedder_of(settings: Settings) -> Embedder | str | None:

@@ -485,6 +485,8 @@ def _ontology_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
             result="EdgeDeclaration",
             effect="change",
             path="/v1/ontology",
+            tool="memory_declare",
+            toolset="graph",
             command="ontology",
         ),
     )

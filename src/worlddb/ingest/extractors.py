@@ -319,7 +319,7 @@ class RulesExtractor:
     def _filed(self, builder: DraftBuilder, turn: ReadMessage, speakers: Set[str]) -> Title | None:
         """Add what a message is filed under: its title, whatever its language, and its speaker."""
         speaker, text = turn.message.speaker, turn.message.text
-        if name_key(speaker) in speakers and turn.source != MEMORY:
+        if name_key(speaker) in speakers:
             builder.spoken(turn, builder.speaker(speaker))
         title = title_of(text, self._reader.is_ordinary)
         if title is not None:

@@ -49,7 +49,7 @@ from worlddb.ingest.memory_parts import (
     same_parts,
     without_unknown,
 )
-from worlddb.ingest.text_origins import Origins, not_trusted
+from worlddb.ingest.text_origins import Origins, held_back, not_trusted
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
 from worlddb.model.origin import Origin
@@ -120,7 +120,8 @@ class WriteRequest:
     when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the
     entries of the extraction queue that this write settles. `parts` is what changes in the parts.
     `waiting` says that the model's part of the extraction is still to be done. `origins` are who
-    brought in what the draft says, by key; `caller` is the origin of the whole write.
+    brought in what the draft says, by key; `caller` is the origin of the whole write. What is
+    `released` is not held in quarantine.
     """
 
     draft: Draft
@@ -139,6 +140,7 @@ class WriteRequest:
     tiebreaker: Tiebreaker | None = None
     origins: Origins = field(default_factory=lambda: NOTHING)
     caller: Origin | None = None
+    released: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +190,8 @@ def prepare(
     asked, target, head = request, request.target, reader.head()
     if target.commit != head.seq:
         target = request.destination.locate(reader)
+    if request.origins and not request.released:
+        request = held_back(reader, request, target.home)
     tiebreaker = None if before is not None else request.tiebreaker
     resolver = resolver_in(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
 
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Message
@@ -19,6 +20,9 @@ from worlddb.view.trust_levels import TrustLevels
 WORD, SENTENCE_END = re.compile(r"\w+"), re.compile(r"(?<=[.!?])\s+|\n+")
 WORD_CHARS_MIN = 4  # Shorter words ("the", "you", "was") are in every text.
 REPEATED = 0.75  # Of the words of a sentence: more than a common topic, less than a quotation.
+QUARANTINE, PENDING = "quarantine", "pending"
+"""The metadata of a text that waits for a decision; once decided, it says how."""
+R = TypeVar("R")
 TURN_KEY = "turn:"
 """Begins the key of a drafted turn; its number follows (`extractors.turn_key`)."""
 Origins: TypeAlias = Mapping[str, Sequence[str]]
@@ -36,6 +40,38 @@ def not_trusted(reader: Reader, origins: Origins, home: Id) -> frozenset[str]:
     """Return the keys of drafted nodes that are not trusted in full in their world."""
     settings = TrustLevels(reader).settings(home)
     return frozenset(key for key in origins if level_of(origins[key], settings) < FULL)
+
+
+def held_back(reader: Reader, request: R, home: Id) -> R:
+    """Return a write without what its scope holds in quarantine.
+
+    Such a text is kept as one that never held, and nothing is read out of it.
+    """
+    from worlddb.ingest.memory_parts import PartChanges
+
+    asked: Any = request
+    settings = TrustLevels(reader).settings(home)
+    held = {key for key, said in asked.origins.items() if not level_of(said, settings)}
+    if not held:
+        return request
+    drafted = asked.draft
+    gone = {node.key for node in drafted.nodes if node.resolvable and node.key in held}
+    kept = tuple(
+        replace(node, valid_to=node.valid_from) if node.key in held else node
+        for node in drafted.nodes
+        if node.key not in gone
+    )
+    edges = tuple(edge for edge in drafted.edges if held.isdisjoint((edge.source, edge.target)))
+    draft = replace(drafted, nodes=kept, edges=edges, aliases={})
+    waits = {QUARANTINE: PENDING}
+    if asked.memory in held:
+        kept_back: R = replace(asked, draft=draft, metadata={**(asked.metadata or {}), **waits})
+        return kept_back
+    parts = asked.parts or PartChanges()
+    told = {key: {**parts.metadata.get(key, {}), **waits} for key in held - gone}
+    parts = replace(parts, metadata={**parts.metadata, **told})
+    without: R = replace(asked, draft=draft, parts=parts)
+    return without
 
 
 def origins_of(

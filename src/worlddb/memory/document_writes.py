@@ -76,6 +76,8 @@ def write_document(
     """Remember a document; see `Memory.write`."""
     origin = lowered(origin, writer.origin)
     document = document_of(given)
+    (whole,), secrets = writer.without_secrets([Message(text=document.text)], scope)
+    document = replace(document, text=whole.text) if secrets else document
     passages = passages_of(document)
     said = [Message(text=document.text, speaker=document.name)]
     scopes = writer.destination(scope, idempotency_key, said)
@@ -109,7 +111,8 @@ def write_document(
             if origin is not None:
                 keys = {SESSION, *(node.key for node in request.draft.nodes)}
                 request = replace(request, origins=dict.fromkeys(keys, (origin,)), caller=origin)
-            return writer.commit(ingestion.plan(request), scopes.scopes)
+            done = writer.commit(ingestion.plan(request), scopes.scopes)
+            return replace(done, secrets=secrets) if secrets else done
         except ChatMovedError:
             if not left:
                 raise

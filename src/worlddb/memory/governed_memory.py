@@ -1,4 +1,4 @@
-"""Governed memory: what `Memory` can prove, and how long it keeps what it holds."""
+"""Governed memory: what `Memory` can prove, whom it trusts, and how long it keeps what it holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.memory.read_page import ReadPage
+    from worlddb.memory.reads import MemoryReader
     from worlddb.memory.recall_receipt import Verification
+    from worlddb.memory.results import MemoryPage, Remembered
     from worlddb.memory.retention_policy import (
         RetentionKeeper,
         RetentionPolicies,
@@ -22,15 +24,19 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.trust_settings import TrustKeeper, TrustSettings
+    from worlddb.memory.writes import MemoryWriter
     from worlddb.model.history_proof import HistoryProof
 
 
 class GovernedMemory(ScopedFiles):
-    """The calls of `Memory` on receipts, proofs and retention."""
+    """The calls of `Memory` on receipts, proofs, retention and trust."""
 
     db: WorldDB
     _scopes: CallerScopes
     _actor: str
+    _writer: MemoryWriter
+    _reader: MemoryReader
 
     def verify_receipt(
         self,
@@ -155,6 +161,69 @@ class GovernedMemory(ScopedFiles):
 
         self._refuse_bound("a retention policy")
         return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self._actor)
+
+    # -- trust -------------------------------------------------------------------------------------
+
+    def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings:
+        """Return how far a scope trusts each origin, and what it does with secrets in texts.
+
+        Raises:
+            InvalidInputError: a scope is badly named.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        return self._trust().settings(scope)
+
+    def set_trust(
+        self,
+        trust: Mapping[str, str] | None = None,
+        *,
+        secrets: str | None = None,
+        everywhere: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> TrustSettings:
+        """Change how far a scope trusts origins, such as `{"web": "quarantine"}`, as a commit.
+
+        A trust is full, limited, low or quarantine. `secrets` says what becomes of keys, tokens,
+        passwords and card numbers in texts: keep, warn, mask, leave_out or refuse. With
+        `everywhere` it holds for all scopes that say nothing else.
+
+        Raises:
+            InvalidInputError: there is no such origin, trust or rule, or nothing is given.
+            RejectedError: this memory is bound, or of another origin than the user.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._trust().change(trust, secrets, everywhere, scope)
+
+    def quarantine(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> MemoryPage:
+        """Return what waits in quarantine, the latest first: written, and not recalled.
+
+        Raises:
+            InvalidInputError: an argument is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        return self._trust().quarantined(limit, cursor, scope)
+
+    def decide_quarantined(
+        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+    ) -> Remembered:
+        """Release what waits in quarantine, as a memory that holds from now on, or reject it.
+
+        A memory that is released keeps its origin, and with it its trust.
+
+        Raises:
+            InvalidInputError: no such decision, or not an id.
+            NotFoundError, ConflictError: there is no such memory here, or it does not wait.
+            RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
+            StorageError: the store cannot be written.
+        """
+        return self._trust().decide(id, decision, scope)
+
+    def _trust(self) -> TrustKeeper:
+        from worlddb.memory.trust_settings import TrustKeeper
+
+        return TrustKeeper(writer=self._writer, reader=self._reader)
 
     def _refuse_bound(self, what: str) -> None:
         if self._scopes.bounds:

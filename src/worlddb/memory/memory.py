@@ -171,7 +171,7 @@ class Memory(ScopedGraph):
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter) -> Memory:
-        made = Memory(self.db)
+        made = type(self)(self.db)  # A subclass keeps its own calls.
         made._use(writer)
         return made
 
@@ -242,9 +242,7 @@ class Memory(ScopedGraph):
         others. What is known already is not written twice: the memory that says so gets the
         source, the metadata and the scopes. The same `idempotency_key` again does nothing. If the
         extractor's model fails, the text is written all the same, and the rest waits (`pending`).
-
-        `origin` is who brought the text in, by default the user: what is less trusted is recalled
-        as such, and ends nothing that is more trusted.
+        `origin` is who brought the text in: what is less trusted ends nothing that is more trusted.
 
         Raises:
             InvalidInputError: nothing to remember, or an argument is wrong.
@@ -452,6 +450,7 @@ class Memory(ScopedGraph):
         k: int = 10,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext:
@@ -459,7 +458,8 @@ class Memory(ScopedGraph):
 
         First what is pinned, then memories with the tag `instruction`, then what is known about
         the user, then the hits of the question, or the latest memories without one. The text has
-        dates and ids and says that it is data; its budget counts everything that is in it.
+        dates and ids and says that it is data; its budget counts everything that is in it. `types`
+        and `where` choose the memories, as in `recall`.
 
         Raises:
             InvalidInputError: an argument is wrong.
@@ -468,16 +468,9 @@ class Memory(ScopedGraph):
         """
         from worlddb.memory.prompt_context import prompt_context
 
-        return prompt_context(
-            self._reader,
-            query,
-            max_tokens=max_tokens,
-            k=k,
-            as_of=as_of,
-            known_at=known_at,
-            where=where,
-            scope=scope,
-        )
+        chosen: dict[str, Any] = {"types": types, "where": where, "scope": scope}
+        chosen |= {"as_of": as_of, "known_at": known_at}
+        return prompt_context(self._reader, query, max_tokens=max_tokens, k=k, **chosen)
 
     def list_scopes(
         self,

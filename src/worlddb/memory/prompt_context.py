@@ -11,7 +11,7 @@ the whole text as it is sent, by `model.token_estimate`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -84,12 +84,12 @@ class _Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Finds memories for the sections; `times` are the moment and the scopes of the call."""
+    """Finds memories for the sections; `common` are the moment, types and scopes."""
 
     reader: MemoryReader
     where: Mapping[str, Any] | None
     known_at: Instant | None
-    times: Mapping[str, Any]
+    common: Mapping[str, Any]
 
     def listed(self, limit: int, wanted: Mapping[str, Any] | None) -> Lines:
         """Return the latest memories that are trusted in full."""
@@ -101,10 +101,9 @@ class _Told:
                 limit=limit,
                 cursor=cursor,
                 include_retired=False,
-                types=None,
                 where={"$and": both} if both else None,
                 trusted=True,
-                **self.times,
+                **self.common,
             )
             found += [one for one in page if one.trust == "full" and one.text]
             cursor = page.next_cursor
@@ -128,13 +127,12 @@ class _Told:
             names=names,
             k=k,
             max_tokens=None,
-            types=None,
             where=self.where or None,
             include_retired=False,
             at=None,
             summaries=None,
             settings=None,
-            **self.times,
+            **self.common,
         )
 
 
@@ -146,6 +144,7 @@ def prompt_context(
     k: int,
     as_of: Instant | None,
     known_at: Instant | None,
+    types: Sequence[str] | None,
     where: Mapping[str, Any] | None,
     scope: Mapping[str, Any],
 ) -> PromptContext:
@@ -153,7 +152,8 @@ def prompt_context(
     check_whole(max_tokens, "max_tokens", 1)
     if query is not None and not isinstance(query, str):
         raise InvalidInputError(f"query: give text, not {type(query).__name__}")
-    told = _Told(reader, where, known_at, {"as_of": as_of, "known_at": known_at, "scope": scope})
+    common = {"as_of": as_of, "known_at": known_at, "types": types, "scope": scope}
+    told = _Told(reader, where, known_at, common)
     frame = tokens_at_most(f"{HEAD}\n{FOOT}") + 1
     prompt = _Prompt(left=max_tokens - frame, most=max_tokens)
     sections: dict[str, Callable[[], Lines]] = {

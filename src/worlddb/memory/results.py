@@ -39,7 +39,8 @@ class Written(Plain):
     None if nothing had to be written; `root_state` is the store's address afterwards. For a
     bound caller both have the number and the address of its own scope instead. `pending` is why a
     model's part of the extraction waits for `extract_pending`, None if it does not. `left_out` says
-    which relations of the text were not written, and why.
+    which relations of the text were not written, and why. `secrets` are the kinds of secrets that
+    the text had, such as "api key"; `set_trust` says what becomes of them.
     """
 
     id: Id
@@ -52,6 +53,7 @@ class Written(Plain):
     root_state: Id
     pending: str | None = None
     left_out: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -21,8 +22,10 @@ from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.extractors import messages_of, same_text
 from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
 from worlddb.ingest.ingestion import brought_in, ended_by, is_immediate
+from worlddb.ingest.memory_parts import PartChanges
 from worlddb.ingest.plan import Outcome, Target, WritePlan, WriteRequest
 from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
+from worlddb.ingest.text_origins import QUARANTINE
 from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
@@ -35,11 +38,16 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.origin import Origin, lowered
+from worlddb.model.origin import Origin, check_origin, lowered
 from worlddb.model.records import DOCUMENT, NOW, WHOLES, Commit, Groups, Node, ScopeName
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
 
+MAYBE_SECRET = re.compile(
+    r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
+    r"|bearer|://"
+)
+"""A text without any of these has no secret of a known form (`secret_check.py`)."""
 CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
 AROUND = "around"
 """The key by which a draft means the world that an amended memory lies in."""
@@ -155,6 +163,7 @@ class MemoryWriter:
         """Remember messages; see `Memory.write`."""
         if origin is not None or self.origin is not None:
             origin = lowered(origin, self.origin)
+        messages, secrets = self.without_secrets(messages, scope)
         given, stated = self.told(marks, names, aliases)
         destination = self.destination(scope, idempotency_key, messages)
         # With a key of its own, a single message stands by itself: the caller knows what is new.
@@ -164,7 +173,7 @@ class MemoryWriter:
             to_micros(at, "at")
         for left in reversed(range(CHAT_TRIES_MAX)):
             try:
-                return self._write_new(
+                done = self._write_new(
                     destination,
                     messages,
                     at=at,
@@ -175,10 +184,21 @@ class MemoryWriter:
                     is_chat=is_chat,
                     origin=origin,
                 )
+                return replace(done, secrets=secrets) if secrets else done
             except ChatMovedError:
                 if not left:
                     raise
         raise AssertionError("unreachable")
+
+    def without_secrets(
+        self, messages: list[Message], scope: Mapping[str, Any]
+    ) -> tuple[list[Message], tuple[str, ...]]:
+        """Return messages as the rule of the scope wants them, and the kinds of their secrets."""
+        if not any(MAYBE_SECRET.search(message.text) for message in messages):
+            return messages, ()
+        from worlddb.memory.secret_check import checked
+
+        return checked(self, messages, scope)
 
     def destination(
         self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
@@ -216,10 +236,13 @@ class MemoryWriter:
         extractor: Extractor | str | None,
         is_chat: bool,
         origin: Origin | None,
+        released: Node | None = None,
     ) -> Written:
         """Write what is new of some messages: all of them, or what a chat has grown by."""
         ingestion = self.engine.ingestion
         chosen = self.extractor if extractor is None else extractor
+        told = {} if released is None else {released.id: {QUARANTINE: "released"}}
+        parts = PartChanges(told=told) if told else None
 
         def request() -> WriteRequest:
             draft, waiting = ingestion.draft(messages, at, chosen, last)
@@ -235,11 +258,13 @@ class MemoryWriter:
                 actor=self.actor,
                 source=source,
                 metadata=given.metadata,
-                parts=ids_of_turns(draft, messages) if is_chat else None,
+                parts=ids_of_turns(draft, messages) if is_chat else parts,
                 waiting=waiting,
                 supersede=self.supersede,
                 origins=brought_in(draft, messages, origin),
-                caller=origin,
+                caller=origin if released is None else None,
+                replaces=None if released is None else released.id,
+                released=released is not None,
             )
 
         with ingestion.snapshot() as reader:
@@ -258,6 +283,26 @@ class MemoryWriter:
             return self.known(growth.session)
         return self.commit(plan or ingestion.plan(request()), destination.scopes)
 
+    def release(self, node: Node, reach: Groups) -> Written:
+        """Write what waits in quarantine as a successor that holds from now on."""
+        with self.scopes.viewing(reach, ended=True) as view:
+            row = view.reader.node_row(node.id)
+            assert row is not None
+            names = scopes_of(view.reader, [row], view.moment)[row]
+        kept = {key: value for key, value in node.metadata.items() if key != QUARANTINE}
+        return self._write_new(
+            ScopeDestination(tuple(names), self.scopes.bounds, None, ""),
+            [Message(text=node.content)],
+            at=None,
+            source=node.provenance or None,
+            given=Marks(metadata={**kept, QUARANTINE: "released"}, expires=None),
+            stated=None,
+            extractor=None,
+            is_chat=False,
+            origin=check_origin(node.origin),
+            released=node,
+        )
+
     def amend(
         self,
         id: bytes | str,
@@ -275,6 +320,8 @@ class MemoryWriter:
         if not isinstance(text, str):
             raise InvalidInputError(f"text: give text, not {type(text).__name__}")
         messages_of(text)  # An empty text is refused, as by `write`.
+        (message,), secrets = self.without_secrets([Message(text=text)], scope)
+        text = message.text
         given = marks_of(now=self.engine.clock(), **marks)
         encode_metadata(given.metadata, self.engine.limits)
         reach = self.scopes.reach(scope)
@@ -313,7 +360,8 @@ class MemoryWriter:
             origins=dict.fromkeys((one.key for one in draft.nodes), origins) if origins else {},
             caller=origin,
         )
-        return self.commit(self.engine.ingestion.plan(request), names)
+        done = self.commit(self.engine.ingestion.plan(request), names)
+        return replace(done, secrets=secrets) if secrets else done
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Mark a memory; see `Memory.pin`."""

@@ -35,6 +35,8 @@ INDEPENDENT = frozenset({"user", "import"})
 """Origins that do not repeat what they have read in a memory, so they can confirm one."""
 NOTE = "origin"
 """The kind of the notes that hold the origins of a node."""
+SECRETS = "secrets"
+"""The key of these settings that says what is done with secrets in texts."""
 SETTINGS = "trust"
 """The metadata key of a scope that holds its settings, and of the root for all scopes."""
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from worlddb.errors import NotFoundError
 from worlddb.index.search import Search
-from worlddb.model.inputs import to_micros
 from worlddb.model.records import Conflict, Direction, Edge, Node, Op, Query
 from worlddb.ontology.registry import Registry
 from worlddb.query.start_set import StartSet, find_rows
@@ -26,6 +25,7 @@ from worlddb.query.summary_view import DERIVED, SUMMARY, summary_view, uncovered
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, EdgeRow
 from worlddb.view.node_filters import filtered
+from worlddb.view.stale_summaries import stale_summaries
 from worlddb.view.visibility import (
     Moment,
     View,
@@ -222,7 +222,7 @@ class Execution:
             return rows
         usual = query.hides_ended and not query.include_superseded and self.moment.valid is None
         if usual and query.widens_to_members and query.summary_edges == {DERIVED}:
-            found = summary_view(self.reader, self.world, to_micros(self.moment.now, "now"))
+            found = summary_view(self.reader, self.world, self.moment)
             if found is not None:
                 return found
         rows = interior(self.reader, self.world, self.moment, query.widens_to_members)
@@ -347,8 +347,14 @@ class Execution:
         return kept
 
     def _with_summaries(self, rows: set[int]) -> set[int]:
-        """Replace details by the summaries that were derived from them, and those by theirs."""
+        """Replace details by the summaries that were derived from them, and those by theirs.
+
+        A summary that tells what has ended stands for nothing: its details that hold replace it.
+        """
         types = tuple(sorted(self.query.summary_edges))
+        stale = self._stale(rows)
+        left = self.reader.edges_at(stale, "out", types, self.moment.known) if stale else ()
+        rows = (rows - stale) | self._seen({item.target for item in left})
         todo = set(rows)
         while todo and types:
             found = [
@@ -358,11 +364,18 @@ class Execution:
             ]
             seen = self._seen({item.source for item in found})
             summaries = {row for row in seen if self.nodes[row].type == SUMMARY}
+            summaries -= self._stale(summaries)
             used = [item for item in found if item.source in summaries]
             self._show(used)
             rows = (rows - {item.target for item in used}) | summaries
             todo = summaries
         return rows
+
+    def _stale(self, rows: set[int]) -> set[int]:
+        """Return the summaries that tell what has ended, unless that is what is asked for."""
+        if self.query.include_superseded:
+            return set()
+        return stale_summaries(self.reader, self._read(rows), self.moment)
 
 
 _TURNED: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}

@@ -15,6 +15,7 @@ from worlddb.model.inputs import to_micros
 from worlddb.model.records import Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import InsideRow
+from worlddb.view.stale_summaries import stale_summaries
 from worlddb.view.visibility import Moment
 
 SUMMARY = "Summary"
@@ -50,14 +51,17 @@ def _stands(reader: Reader, row: int, depth: int, now: int) -> bool:
     return True
 
 
-def summary_view(reader: Reader, world: int, now: int) -> set[int] | None:
+def summary_view(reader: Reader, world: int, moment: Moment) -> set[int] | None:
     """Return what is inside a world now that no summary there was derived from.
+
+    A summary that tells what has ended stands for nothing and is not part of it.
 
     Worlds that one summary stands for are not entered; that summary covers nothing outside them.
     None if there are members: one may be covered where it lives, in a world that was not entered.
     What has ended may be among the rows.
     """
-    whole = whole_summaries(reader, [world], now)
+    now = to_micros(moment.now, "now")
+    whole = _fresh(reader, whole_summaries(reader, [world], now), moment)
     if whole:
         return {whole[world][0]}
     seen: set[int] = set()
@@ -77,13 +81,23 @@ def summary_view(reader: Reader, world: int, now: int) -> set[int] | None:
             if item.type == SUMMARY and (item.valid_to is None or item.valid_to > now)
         }
         worlds = [item.row for item in entered.values() if item.has_interior]
-        whole = whole_summaries(reader, worlds, now) if worlds else {}
+        whole = _fresh(reader, whole_summaries(reader, worlds, now), moment) if worlds else {}
         stand_ins |= {row for row, _ in whole.values()}
         frontier = entered.keys() - whole.keys()
     seen |= stand_ins
-    covers = reader.sweep.covers(summaries - stand_ins, (DERIVED,))
+    covering = summaries - stand_ins
+    stale = stale_summaries(reader, reader.nodes(covering), moment)
+    covers = reader.sweep.covers(covering - stale, (DERIVED,))
     covered = {item.target for item in covers if item.valid_to is None or item.valid_to > now}
-    return seen - covered
+    return seen - covered - stale
+
+
+def _fresh(
+    reader: Reader, whole: dict[int, tuple[int, int]], moment: Moment
+) -> dict[int, tuple[int, int]]:
+    """Return the whole summaries that tell nothing that has ended: an end changes no state."""
+    stale = stale_summaries(reader, reader.nodes([row for row, _ in whole.values()]), moment)
+    return {world: found for world, found in whole.items() if found[0] not in stale}
 
 
 def uncovered(
@@ -93,7 +107,7 @@ def uncovered(
     moment: Moment,
     read: Callable[[Iterable[int]], dict[int, Node]],
 ) -> set[int]:
-    """Return those of `rows` that no summary among them was derived from.
+    """Return those of `rows` that no summary among them was derived from, and no stale summary.
 
     `read` returns the nodes of rows as far as they can be seen at the moment.
     """
@@ -105,5 +119,6 @@ def uncovered(
         and (moment.valid is None or item.valid_from <= at)
     ]
     nodes = read({item.source for item in covers})
-    summaries = {row for row, node in nodes.items() if node.type == SUMMARY}
-    return rows - {item.target for item in covers if item.source in summaries}
+    stale = stale_summaries(reader, nodes, moment)
+    summaries = {row for row, node in nodes.items() if node.type == SUMMARY} - stale
+    return rows - stale - {item.target for item in covers if item.source in summaries}

@@ -38,6 +38,7 @@ BEARERS_MAX = 100
 """A name that more nodes bear than this names nobody in particular."""
 SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may name something
 LETTERS_PER_SLIP = 5  # "Anna" and "Hanna" are two names; "Sara Chen" is Sarah Chen misspelled
+NAME_LETTERS_MIN = 3  # "Lee"; two letters are mostly initials
 UNKNOWN_NAMES_MAX = 3  # of a question: each is compared with all names of a world
 UNFILED_MAX = 1_000  # as many nodes are compared one by one where the name index is behind
 SEARCHED_KEYS_MAX = 400  # a question has fewer stretches of words; each costs a search by words
@@ -143,13 +144,28 @@ def question_names(
             found += [SaidName(number, rows)] if rows else []
             taken |= {number} if rows else set()
     for number, key in unknown_names(question, taken):
-        # "Jordan" is not the Jordan River: one word of a longer name is no name.
         like = names.like(key)
         if " " not in key:
-            like = {name: rows for name, rows in like.items() if key not in name.split()}
+            like = _alone(like, key, reader, moment)
         if len(like) == 1:  # Of several, nobody knows which was meant.
             found += [SaidName(number, rows) for rows in like.values()]
     return sorted(found, key=lambda item: item.first)
+
+
+def _alone(
+    like: Mapping[str, set[int]], key: str, reader: Reader, moment: Moment
+) -> dict[str, set[int]]:
+    """Return which names one word may mean: one that it misspells, or the person of a last name.
+
+    "Jordan" is not the Jordan River: any other word of a longer name is no name.
+    """
+    found = {name: rows for name, rows in like.items() if key not in name.split()}
+    for name, rows in like.items():
+        if name.split()[1:] and name.split()[-1] == key:
+            bodies = reader.bodies(sorted(rows), moment.known)
+            if people := {body.row for body in bodies if first_name(body.type, body.name)}:
+                found[name] = people
+    return found
 
 
 def _is_capital(written: Sequence[str], span: NameSpan) -> bool:
@@ -206,7 +222,7 @@ def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
         else:
             found.append((at, plain))
         end = at + 1
-    names = [(at, key) for at, key in found if len(key) >= LETTERS_PER_SLIP and (at or " " in key)]
+    names = [(at, key) for at, key in found if len(key) >= NAME_LETTERS_MIN and (at or " " in key)]
     return names[:UNKNOWN_NAMES_MAX]
 
 

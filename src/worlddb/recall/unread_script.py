@@ -32,7 +32,8 @@ def without_vectors(
         return found
     lanes = {lane: scores for lane, scores in found.lanes.items() if lane != "vector"}
     alike: Scores | None = None
-    best = first_of_worlds(lanes, found.parents) if interior is not None else []
+    first = first_of_worlds(lanes, found.parents) if interior is not None else []
+    best = [at for at in first if by_words[at] > 0]
     if interior is not None and best:
         said = {*asked(question, interior.languages)}
         places = [interior.place[row] for row in rows]

@@ -58,9 +58,11 @@ def stale_summaries(
 ) -> set[int]:
     """Return the rows of those summaries among `nodes` that tell what has ended.
 
-    Without `deep`, summaries of summaries are not looked through.
+    Without `deep`, summaries of summaries are not looked through. With it, an inner summary that
+    has ended says nothing: what it was derived from does.
     """
     details: dict[int, set[int]] = {}
+    inner: set[int] = set()
     frontier = {row: {row} for row, node in nodes.items() if node.type == SUMMARY}
     while frontier:
         below: dict[int, set[int]] = {}
@@ -72,9 +74,10 @@ def stale_summaries(
             break  # Derivations have no circles: the walk ends.
         bodies = reader.bodies(sorted(below), moment.known)
         frontier = {body.row: below[body.row] for body in bodies if body.type == SUMMARY}
+        inner |= frontier.keys()
     if not details:
         return set()
-    told = {row for found in details.values() for row in found}
+    told = {row for found in details.values() for row in found} - inner
     ended = _ended(reader, told, moment)
     sentences = ended_sentences(reader, told - ended, moment)
     return {

@@ -23,6 +23,7 @@ GRAPH = {
     "memory_decide_merge",
     "memory_history",
     "memory_undo",
+    "memory_declare",
 }
 
 
@@ -47,6 +48,11 @@ async def test_graph_tools_come_with_the_option_alone(tmp_path: Path) -> None:
         history = await talk.call("memory_history", limit=1)
         undone = await talk.call("memory_undo", commit=history["commits"][0]["seq"])
         assert undone["unlinked"] == [edge["id"]]
+        declared = await talk.call("memory_declare", type="wets", inverse="wetted_by")
+        assert declared["inverse"] == "wetted_by"
+        await talk.call("memory_link", type="wets", source=rain["id"], target=flood["id"])
+        back = await talk.call("memory_query", query=f"seeds {flood['id']} | traverse wetted_by")
+        assert [node["content"] for node in back["nodes"]] == ["It rained all night."]
         assert (await talk.call("memory_proposals"))["proposals"] == []
         await talk.call("memory_write", text="I live in Rome.", user_id="ada")
         assert "confirm='ada'" in await talk.refused("memory_erase", user_id="ada")

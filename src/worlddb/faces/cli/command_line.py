@@ -24,6 +24,7 @@ COMMANDS = {
     "mcp": "mcp",
     "serve": "serve",
     "open": "serve",
+    "tokens": "tokens",
     "demo": "demo",
     "write": "write",
     "recall": "recall",

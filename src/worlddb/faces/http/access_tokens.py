@@ -8,10 +8,13 @@ Tokens are listed in a TOML file:
     user_id = "ada"                     # and agent_id, app_id, run_id; a text or a list
     writes_into = ["run_id"]            # optional: kinds of further scopes that a write may name
     expires = 2027-01-31T00:00:00Z      # optional
-    read_only = true                    # optional
+    role = "write"                      # optional: read, write or curate (all that a scope allows)
+    origin = "web"                      # optional: what it brings in is of this origin at best
+    per_minute = 60                     # optional: how many requests it may make
     tenant = "acme"                     # with `serve --stores DIR`: its store is DIR/acme.db
 
-A token names at least one scope, or has `admin = true` for everything.
+A token names at least one scope, or has `admin = true` for everything. `read_only = true` is the
+role read. `worlddb tokens` writes such files.
 """
 
 from __future__ import annotations
@@ -31,13 +34,21 @@ from urllib.parse import urlsplit
 from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.face_settings import Settings
 from worlddb.faces.user_paths import toml_in
+from worlddb.model.origin import Origin, check_origin
 from worlddb.model.records import KINDS, groups_of
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ANY_PORT = "*"
 SCOPES = tuple(f"{kind}_id" for kind in KINDS)
 OTHER_KEYS = ("writes_into", "expires", "read_only", "admin", "tenant")
-KEYS = ("name", "sha256", "value", *SCOPES, *OTHER_KEYS)
+KEYS = ("name", "sha256", "value", *SCOPES, *OTHER_KEYS, "role", "origin", "per_minute")
+ROLE_EFFECTS: dict[str, frozenset[str]] = {
+    "read": frozenset({"read", "search"}),
+    "write": frozenset({"read", "search", "add"}),
+    "curate": frozenset({"read", "search", "add", "change", "end"}),
+}
+"""The effects of the calls that each role allows; an administrator may do what a curator may."""
+PER_MINUTE_MAX = 1_000_000  # More than one server answers.
 FILE_BYTES_MAX = 4 << 20  # Some ten thousand tokens.
 SHORT_TOKEN_CHARS = 16  # Shorter ones can be guessed.
 _TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}", re.ASCII)
@@ -56,6 +67,21 @@ class AccessToken:
     read_only: bool = False
     admin: bool = False
     tenant: str | None = None
+    curates: bool = True
+    origin: Origin | None = None
+    per_minute: int | None = None
+
+    @property
+    def role(self) -> str:
+        """What it may do: read, write, curate or administer."""
+        if self.read_only:
+            return "read"
+        return "administer" if self.admin else "curate" if self.curates else "write"
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The effects of the calls that it may make."""
+        return ROLE_EFFECTS["curate" if self.role == "administer" else self.role]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +295,11 @@ def _token(held: dict[str, Any], number: int) -> AccessToken:
     bounds = {key: held[key] for key in SCOPES if key in held}
     groups = groups_of(bounds)
     admin, read_only = _flag(held, "admin"), _flag(held, "read_only")
+    role = held.get("role", "read" if read_only else "curate")
+    if not isinstance(role, str) or role not in ROLE_EFFECTS:
+        raise InvalidInputError("role: give read, write or curate; for all scopes, admin = true")
+    if read_only and role != "read":
+        raise InvalidInputError("read_only: is the role read; give one of the two")
     if admin == bool(groups):
         raise InvalidInputError(
             "give a scope, such as user_id, or admin = true for everything; not both"
@@ -282,8 +313,11 @@ def _token(held: dict[str, Any], number: int) -> AccessToken:
         bounds={f"{group[0].kind}_id": tuple(one.value for one in group) for group in groups},
         writes_into=_kinds(held.get("writes_into", [])),
         expires=_expiry(held.get("expires")),
-        read_only=read_only,
+        read_only=role == "read",
         admin=admin,
+        curates=role == "curate",
+        origin=None if "origin" not in held else check_origin(held["origin"]),
+        per_minute=_count(held.get("per_minute")),
         tenant=checked_tenant(held["tenant"]) if "tenant" in held else None,
     )
 
@@ -299,6 +333,14 @@ def checked_tenant(name: object) -> str:
             f"tenant {name!r:.80}: give up to 100 of a-z, 0-9, '-' and '_', a letter or digit first"
         )
     return name
+
+
+def _count(given: object) -> int | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= PER_MINUTE_MAX:
+        raise InvalidInputError(f"per_minute: give a whole number from 1 to {PER_MINUTE_MAX:,}")
+    return given
 
 
 def _digest(held: dict[str, Any]) -> bytes:

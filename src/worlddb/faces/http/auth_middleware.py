@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worlddb.errors import RejectedError
 from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
-from worlddb.faces.http.guess_limit import GuessLimit
+from worlddb.faces.http.guess_limit import GuessLimit, RateLimit
 from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
@@ -98,6 +98,7 @@ class AuthMiddleware:
         self.app = app
         self._gate = gate
         self._guesses = GuessLimit()
+        self._rates = RateLimit()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request."""
@@ -121,6 +122,16 @@ class AuthMiddleware:
         except HttpError as refused:
             await problem_of(refused)(scope, receive, send)
             return
+        if token is not None and token.per_minute is not None:
+            wait_s = self._rates.wait_s(token.digest, token.per_minute)
+            if wait_s:
+                busy = HttpError(
+                    429,
+                    "this token has made too many requests in this minute; wait a little",
+                    {"Retry-After": str(math.ceil(wait_s))},
+                )
+                await problem_of(busy)(scope, receive, send)
+                return
         scope["worlddb.token"] = token.name if token else ""
         scope["worlddb.admin"] = token is None or token.admin
         scope["worlddb.operator"] = token is None or (token.admin and token.tenant is None)

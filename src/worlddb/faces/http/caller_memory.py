@@ -32,24 +32,23 @@ def bound_memory(memory: Memory, token: AccessToken | None) -> Memory:
     """Return a memory as a token opens it: in its name, and within its scopes."""
     if token is None:
         return memory
-    actor = f"http {token.name}"
+    signed = memory.signed(f"http {token.name}", origin=token.origin)
     if token.bounds:
         scope: Any = token.bounds
-        return memory.bound(actor=actor, writes_into=token.writes_into, **scope)
-    return memory.signed(actor)
+        return signed.bound(writes_into=token.writes_into, **scope)
+    return signed
 
 
 class CallerMemory:
     """The declared calls of a Memory, and nothing else of it, as one token allows them.
 
-    Counts what is written and ended; refuses to write for a token that may only read.
+    Counts what is written and ended; refuses what the role of the token does not allow.
     """
 
     def __init__(self, memory: Memory, token: AccessToken | None, metrics: ServerMetrics) -> None:
         self._memory = memory
         self._token = token
         self._metrics = metrics
-        self._read_only = token is not None and token.read_only
 
     def signed(self, *, origin: Origin) -> CallerMemory:
         """Return the same calls for what an origin brings in at best."""
@@ -59,12 +58,14 @@ class CallerMemory:
         """Return a declared call."""
         refuse_undeclared(name)
         call: Callable[..., Any] = getattr(self._memory, name)
-        return call if _CALLS[name].reads else self._writing(call)
+        return call if _CALLS[name].reads else self._writing(call, _CALLS[name].effect)
 
-    def _writing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _writing(self, call: Callable[..., Any], effect: str) -> Callable[..., Any]:
         def write(*given: Any, **options: Any) -> Any:
-            if self._read_only:
+            if self._token is not None and self._token.read_only:
                 raise RejectedError("this token may only read; use one that may write")
+            if self._token is not None and effect not in self._token.effects:
+                raise RejectedError("this token may only read and write; use one that may curate")
             return self._counted(call(*given, **options))
 
         return write

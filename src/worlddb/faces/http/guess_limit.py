@@ -9,8 +9,10 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+MINUTE_S = 60
 GUESSES_MAX = 50  # More than anybody mistypes.
 GUESS_EVERY_S = 1.0  # Afterwards one more each second: 86,400 a day against 2**128 tokens.
 ADDRESSES_MAX = 10_000  # Bounds the memory; the address that was quiet longest is forgotten.
@@ -76,3 +78,20 @@ def network_of(address: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(ipaddress.ip_network((found, IPV6_NETWORK_BITS), strict=False))
+
+
+class RateLimit:
+    """Counts the requests of tokens: each may save up a minute's worth, and no more."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left: dict[bytes, tuple[float, float]] = {}
+
+    def wait_s(self, digest: bytes, per_minute: int) -> float:
+        """Count a request; return how long its token has to wait first; 0 if not at all."""
+        now = self._clock()
+        left, at = self._left.get(digest, (float(per_minute), now))
+        left = min(per_minute, left + (now - at) * per_minute / MINUTE_S)
+        allowed = left >= 1
+        self._left[digest] = (left - 1 if allowed else left, now)
+        return 0.0 if allowed else (1 - left) * MINUTE_S / per_minute

@@ -1,0 +1,151 @@
+"""Trust settings: how far a scope trusts origins, what it does with secrets, and its quarantine.
+
+What comes from an origin with the trust `quarantine` is written as a text that never held: no
+question finds it, and nothing is read out of it. It waits until somebody who is trusted in full
+releases it, as a successor that holds from then on, or rejects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from worlddb.errors import ConflictError, InvalidInputError, RejectedError
+from worlddb.ingest.text_origins import PENDING, QUARANTINE
+from worlddb.memory.reads import MemoryReader
+from worlddb.memory.results import MemoryPage, Remembered
+from worlddb.memory.scope_view import find_memory, generations
+from worlddb.memory.writes import MemoryWriter
+from worlddb.model.address import ROOT_ID, Id
+from worlddb.model.origin import FULL, SECRETS, SETTINGS, USUAL_TRUST, check_trust, level_of
+from worlddb.model.records import SCOPE, Plain, ScopeName, born
+from worlddb.store.interface import Reader
+from worlddb.view.trust_levels import TrustLevels
+
+SecretRule: TypeAlias = Literal["keep", "warn", "mask", "leave_out", "refuse"]
+SECRET_RULES: tuple[SecretRule, ...] = get_args(SecretRule)
+USUAL_SECRETS: SecretRule = "warn"
+"""What somebody asks to be remembered is kept as it was said, and the answer says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustSettings(Plain):
+    """How far each origin is trusted in a scope, and what is done with secrets in texts."""
+
+    trust: Mapping[str, str] = field(default_factory=dict, hash=False)
+    secrets: str = USUAL_SECRETS
+
+
+def settings_of(held: Mapping[str, Any]) -> TrustSettings:
+    """Return settings with the usual ones where nothing is said."""
+    trust = {origin: str(held.get(origin, usual)) for origin, usual in USUAL_TRUST.items()}
+    return TrustSettings(trust=trust, secrets=str(held.get(SECRETS, USUAL_SECRETS)))
+
+
+def check_secret_rule(given: str) -> str:
+    """Return what is to be done with secrets, if it is a rule.
+
+    Raises:
+        InvalidInputError: there is no such rule.
+    """
+    if given not in SECRET_RULES:
+        raise InvalidInputError(f"secrets {given!r:.40}: use one of {', '.join(SECRET_RULES)}")
+    return given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustKeeper:
+    """Reads and changes the trust settings of scopes, and decides on what is in quarantine."""
+
+    writer: MemoryWriter
+    reader: MemoryReader
+
+    def settings(self, scope: Mapping[str, Any]) -> TrustSettings:
+        """Return the settings of a scope; see `Memory.trust`."""
+        return settings_in(self.writer, scope)
+
+    def change(
+        self,
+        trust: Mapping[str, str] | None,
+        secrets: str | None,
+        everywhere: bool,
+        scope: Mapping[str, Any],
+    ) -> TrustSettings:
+        """Change the settings of a scope, or of all scopes; see `Memory.set_trust`."""
+        more: dict[str, str] = dict(check_trust(trust or {}))
+        if secrets is not None:
+            more[SECRETS] = check_secret_rule(secrets)
+        if not more:
+            raise InvalidInputError("set_trust: give trust, such as {'web': 'low'}, or secrets")
+        if self.writer.scopes.bounds or self.writer.origin is not None:
+            raise RejectedError("trust is a matter of administrators; a bound caller may not")
+        named = _named(self.writer, scope)
+        with self.writer.engine.ingestion.transact(self.writer.actor) as tx:
+            rows = generations(tx.reader, named)
+            if everywhere:
+                ident, own = ROOT_ID, tx.reader.nodes([1])[1].metadata.get(SETTINGS)
+            elif rows and not tx.reader.closed_by(rows[-1:]):
+                node = tx.reader.nodes(rows[-1:])[rows[-1]]
+                ident, own = node.id, node.metadata.get(SETTINGS)
+            else:
+                made = tx.create_node(type=SCOPE, name=str(named), created_at=born(len(rows)))
+                ident, own = made.id, None
+            held = {**(own if isinstance(own, Mapping) else {}), **more}
+            tx.add_metadata(ident, {SETTINGS: held})
+            return settings_of({**_held(tx.reader, named), **held})
+
+    def quarantined(self, limit: int, cursor: str | None, scope: Mapping[str, Any]) -> MemoryPage:
+        """Return what waits in quarantine; see `Memory.quarantine`."""
+        return self.reader.list(
+            limit=limit,
+            cursor=cursor,
+            include_retired=True,
+            as_of=None,
+            known_at=None,
+            types=None,
+            where={QUARANTINE: PENDING},
+            scope=scope,
+        )
+
+    def decide(self, id: bytes | str, decision: str, scope: Mapping[str, Any]) -> Remembered:
+        """Release or reject what waits in quarantine; see `Memory.decide_quarantined`."""
+        if decision not in ("release", "reject"):
+            raise InvalidInputError(f"decision {decision!r:.40}: use 'release' or 'reject'")
+        writer, reach = self.writer, self.writer.scopes.reach(scope)
+        with writer.scopes.viewing(reach, ended=True) as view:
+            node = find_memory(view, id)[1]
+            own = () if writer.origin is None else (writer.origin,)
+            if level_of(own, TrustLevels(view.reader).settings(node.parent)) < FULL:
+                raise RejectedError("only a caller who is trusted in full may decide that")
+            if node.metadata.get(QUARANTINE) != PENDING:
+                raise ConflictError(f"memory {node.id.short} does not wait in quarantine")
+            if decision == "release" and not node.content:
+                raise ConflictError(
+                    f"{node.id.short} is a whole session; write again what is right in it"
+                )
+        if decision == "reject":
+            with writer.engine.ingestion.transact(writer.actor) as tx:
+                tx.add_metadata(node.id, {QUARANTINE: "rejected"})
+            return self._read(node.id, scope)
+        done = writer.release(node, reach)
+        return self._read(done.id, scope)
+
+    def _read(self, ident: Id, scope: Mapping[str, Any]) -> Remembered:
+        return self.reader.read(ident, as_of=None, known_at=None, scope=scope)
+
+
+def settings_in(writer: MemoryWriter, scope: Mapping[str, Any]) -> TrustSettings:
+    """Return the settings that hold where a write goes."""
+    with writer.engine.store.read() as reader:
+        return settings_of(_held(reader, _named(writer, scope)))
+
+
+def _named(writer: MemoryWriter, scope: Mapping[str, Any]) -> ScopeName:
+    return writer.scopes.groups(scope)[0][0]
+
+
+def _held(reader: Reader, named: ScopeName) -> Mapping[str, Any]:
+    rows = generations(reader, named)
+    world = Id(reader.world(rows[-1]).id) if rows else ROOT_ID
+    return TrustLevels(reader).settings(world)
