@@ -136,13 +136,15 @@ import sys
 import worlddb
 from worlddb.faces.mcp.stdio_transport import serve_stdio
 
-class Slow(worlddb.Memory):
-    def write(self, *given, **options):
-        print("begun", file=sys.stderr, flush=True)
-        open(f"{sys.argv[1]}.fifo").read()
-        return super().write(*given, **options)
+write = worlddb.Memory.write
 
-with Slow(sys.argv[1]) as memory:
+def slow(self, *given, **options):
+    print("begun", file=sys.stderr, flush=True)
+    open(f"{sys.argv[1]}.fifo").read()
+    return write(self, *given, **options)
+
+worlddb.Memory.write = slow
+with worlddb.Memory(sys.argv[1]) as memory:
     serve_stdio(memory)
 """
 
@@ -240,15 +242,17 @@ import os, subprocess, sys
 import worlddb
 from worlddb.faces.mcp.stdio_transport import serve_stdio
 
-class Loud(worlddb.Memory):
-    def list(self, **options):
-        print("printed")
-        os.write(1, b"written\\n")
-        subprocess.run(["echo", "said by a child"])
-        assert sys.stdin.read() == ""
-        return super().list(**options)
+listed = worlddb.Memory.list
 
-with Loud(sys.argv[1]) as memory:
+def loud(self, **options):
+    print("printed")
+    os.write(1, b"written\\n")
+    subprocess.run(["echo", "said by a child"])
+    assert sys.stdin.read() == ""
+    return listed(self, **options)
+
+worlddb.Memory.list = loud
+with worlddb.Memory(sys.argv[1]) as memory:
     serve_stdio(memory)
 """
 
