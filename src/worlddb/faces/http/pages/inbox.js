@@ -36,6 +36,16 @@ function Conflict({ one, canWrite }) {
   </article>`;
 }
 
+function Held({ one, canWrite, scope }) {
+  const settle = (decision) => attempt(async () => {
+    await post(`/v1/quarantine/${one.id}/decide`, { decision, ...scope });
+    notify({ release: "Released: it can be recalled now.", reject: "Rejected: it has ended." }[decision]);
+    changed();
+  });
+  return html`<article class="card"><p><a href=${link("memory", one.id)}>${textOf(one)}</a></p><div><${Chip}>from ${one.origin}</${Chip}></div>
+    ${canWrite && html`<div class="bar"><button class="main" onClick=${() => settle("release")}>Release</button><button onClick=${() => settle("reject")}>Reject</button></div>`}</article>`;
+}
+
 function Expiring({ one, canWrite }) {
   return html`<article class="card"><p><a href=${link("memory", one.id)}>${textOf(one)}</a></p>
     <div class="bar"><span class="small soft">ends <${Time} at=${one.valid_to} /></span>${canWrite && html`<button onClick=${() => retire([one])}>End it now</button>`}</div></article>`;
@@ -47,9 +57,10 @@ export function Inbox({ where, access, scope, stamp }) {
   const [at, setAt] = useState(0);
   const page = useLoaded(async (signal) => {
     const soon = new Date(Date.now() + SOON_DAYS * 86400e3).toISOString();
-    const [merges, conflicts, ending] = await Promise.all([get("/v1/proposals", { limit: PAGE, ...scope }, signal), get("/v1/conflicts", { limit: PAGE, ...scope }, signal),
-      get("/v1/memories", { limit: PAGE, where: JSON.stringify({ expires_at: { $lte: soon } }), ...scope }, signal)]);
-    return { proposals: merges.proposals, conflicts: conflicts.conflicts, expiring: ending.memories, left: merges.left + conflicts.left };
+    const [merges, conflicts, ending, held] = await Promise.all([get("/v1/proposals", { limit: PAGE, ...scope }, signal), get("/v1/conflicts", { limit: PAGE, ...scope }, signal),
+      get("/v1/memories", { limit: PAGE, where: JSON.stringify({ expires_at: { $lte: soon } }), ...scope }, signal),
+      get("/v1/quarantine", { limit: PAGE, ...scope }, signal)]);
+    return { held: held.memories, proposals: merges.proposals, conflicts: conflicts.conflicts, expiring: ending.memories, left: merges.left + conflicts.left };
   }, [params.scope, stamp]);
   const proposals = (page.data && page.data.proposals) || [];
   useEffect(() => {
@@ -64,13 +75,15 @@ export function Inbox({ where, access, scope, stamp }) {
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, [proposals, at, canWrite]);
-  return html`<h1>Inbox</h1><${Loaded} of=${page}>${(data) => data.proposals.length + data.conflicts.length + data.expiring.length === 0
-    ? html`<${Empty} title="Nothing waits for a decision">Names that may be the same, memories that cannot both be right, and memories that expire soon are shown here.</${Empty}>`
+  return html`<h1>Inbox</h1><${Loaded} of=${page}>${(data) => data.proposals.length + data.conflicts.length + data.expiring.length + data.held.length === 0
+    ? html`<${Empty} title="Nothing waits for a decision">Names that may be the same, memories that cannot both be right, that are held back, or that expire soon are shown here.</${Empty}>`
     : html`
       ${data.proposals.length > 0 && html`<h2>The same, or not? (${data.proposals.length})</h2><p class="small soft">Keys: j and k choose, a accepts, r rejects.</p>
         ${data.proposals.map((one, place) => html`<${Proposal} key=${one.edge} one=${one} chosen=${place === Math.min(at, data.proposals.length - 1)} scope=${scope} canWrite=${canWrite} />`)}`}
       ${data.conflicts.length > 0 && html`<h2>Both cannot be right (${data.conflicts.length})</h2>
         ${data.conflicts.map((one) => html`<${Conflict} key=${one.edge} one=${one} canWrite=${canWrite} />`)}`}
+      ${data.held.length > 0 && html`<h2>Held back (${data.held.length})</h2><p class="small soft">Written, and not recalled until released.</p>
+        ${data.held.map((one) => html`<${Held} key=${one.id} one=${one} canWrite=${canWrite} scope=${scope} />`)}`}
       ${data.expiring.length > 0 && html`<h2>Expiring soon (${data.expiring.length})</h2>
         ${data.expiring.map((one) => html`<${Expiring} key=${one.id} one=${one} canWrite=${canWrite} />`)}`}
       ${data.left > 0 && html`<p class="soft">${data.left} more wait.</p>`}`}</${Loaded}>`;
