@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -60,6 +60,8 @@ from worlddb.write.transaction import Transaction, transact
 EXTRACT_ACTOR = "extract"
 FAILURES_IN_A_ROW_MAX = 3
 """After so many the endpoint is taken to be down, and the rest is left for another run."""
+CALM_WRITES = 8
+"""After so many writes in a row that nobody overtook, the crowd is taken to be gone."""
 
 When: TypeAlias = Literal["later", "now", "off"]
 
@@ -172,6 +174,24 @@ def _too_long(extractor: Extractor, messages: Sequence[Message]) -> str | None:
     )
 
 
+class WriteCrowd:
+    """Whether other writers overtake the plans that are made before a transaction; a hint."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = 0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether one of the last writes came after the commit of another writer."""
+        return self._left > 0
+
+    def saw(self, *, overtaken: bool) -> None:
+        """Count a write: whether another commit came since it was prepared."""
+        self._left = CALM_WRITES if overtaken else max(0, self._left - 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingestion:
     """Takes text into one open store."""
@@ -182,6 +202,7 @@ class Ingestion:
     limits: Limits
     clock: Callable[[], int]
     background: BackgroundQueue
+    crowd: WriteCrowd = field(default_factory=WriteCrowd)
 
     @property
     def names(self) -> NameIndex:
@@ -260,18 +281,23 @@ class Ingestion:
         spelled = there[0] if there and text not in there else text
         return [replace(messages[0], text=spelled)]
 
-    def plan(self, request: WriteRequest, reader: Reader | None = None) -> WritePlan:
+    def plan(self, request: WriteRequest, reader: Reader | None = None) -> WritePlan | WriteRequest:
         """Return the plan of a write, before anything is locked: on a `reader`, or a new snapshot.
+
+        In a crowd of writers the commit of another would overtake the plan. Then the request is
+        returned, and its plan is made once, inside the transaction.
 
         Raises:
             NotFoundError, ConflictError: the destination has ended.
         """
+        if request.tiebreaker is None and self.crowd.is_there:
+            return request
         if reader is not None:
             return prepare(reader, request, self.clock())
         with self.snapshot() as reader:
             return prepare(reader, request, self.clock())
 
-    def commit(self, plan: WritePlan) -> tuple[Outcome, Commit | None, Target]:
+    def commit(self, work: WritePlan | WriteRequest) -> tuple[Outcome, Commit | None, Target]:
         """Write a plan as one commit; return what became of it, and where it went.
 
         If another writer has committed since the plan was made, it is made again inside the
@@ -283,14 +309,17 @@ class Ingestion:
             RejectedError: an edge handler refused.
             StorageError: the store cannot be written.
         """
-        request = plan.asked
-        if plan.target.written is not None:
-            return Outcome(), None, plan.target
+        plan = work if isinstance(work, WritePlan) else None
+        request = work.asked if isinstance(work, WritePlan) else work
+        if work.target.written is not None:
+            return Outcome(), None, work.target
         refused: dict[Relation, str] = {}
         while True:
             try:
                 with self.transact(request.actor, request.caller, together=True) as tx:
-                    if tx.follows != plan.commit:
+                    overtaken = tx.follows != (plan or request.target).commit
+                    self.crowd.saw(overtaken=overtaken)
+                    if plan is None or overtaken:
                         # By the transaction: commits before it may still be on their way.
                         plan = prepare(tx.reader, request, self.clock(), before=plan)
                     outcome = apply(tx, plan, self.names, refused)

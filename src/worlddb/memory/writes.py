@@ -385,9 +385,10 @@ class MemoryWriter:
                 tx.retire(old.id, at=from_micros(given.expires))
         return self._written(old.id, names, commit=tx.commit)
 
-    def commit(self, plan: WritePlan, names: Sequence[ScopeName]) -> Written:
+    def commit(self, plan: WritePlan | WriteRequest, names: Sequence[ScopeName]) -> Written:
         """Carry out a plan and tell what that did."""
-        ingestion, request = self.engine.ingestion, plan.asked
+        ingestion = self.engine.ingestion
+        request = plan.asked if isinstance(plan, WritePlan) else plan
         outcome, commit, target = ingestion.commit(plan)
         if target.written is not None:
             return self.known(target.written)
