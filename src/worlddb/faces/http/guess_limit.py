@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-MINUTE_S = 60
+MINUTE_S = 60  # Limits are given for a minute.
 GUESSES_MAX = 50  # More than anybody mistypes.
 GUESS_EVERY_S = 1.0  # Afterwards one more each second: 86,400 a day against 2**128 tokens.
 ADDRESSES_MAX = 10_000  # Bounds the memory; the address that was quiet longest is forgotten.
