@@ -329,6 +329,24 @@ class Gate:
             raise InvalidInputError(f"{self._path}: is closed; open it again")
 
 
+def close_connection(con: apsw.Connection, path: str) -> None:
+    """Close a connection, after the call of another thread that is still inside it has ended.
+
+    Raises:
+        ConflictError: that call has not ended after a long time.
+    """
+    deadline = time.monotonic() + CLOSING_S_MAX
+    while True:
+        try:
+            return con.close()
+        except apsw.ThreadingViolationError:
+            if time.monotonic() > deadline:
+                raise ConflictError(
+                    f"{path}: another thread is still inside a call; close the store again later"
+                ) from None
+        time.sleep(CLOSE_PAUSE_S)
+
+
 class LostLogError(StorageError):
     """The log beside a store was deleted, moved or replaced while the store was open."""
 

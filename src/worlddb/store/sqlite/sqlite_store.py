@@ -47,6 +47,7 @@ from worlddb.store.sqlite.gate import (
     FileWatch,
     Gate,
     LostLogError,
+    close_connection,
     function_of,
     has_returned,
 )
@@ -445,15 +446,15 @@ class SqliteStore:
         goes on where this has ended.
         """
         for con in self._gate.close():
-            con.close()
+            close_connection(con, self.path)
             self._gate.drop(con)
         LOCKED_FILES.release(self._holder)
         while self._idle:
-            self._idle[-1].con.close()
+            close_connection(self._idle[-1].con, self.path)
             self._idle.pop()
         if self._checkpointer is not None:
             self._checkpointer.stop()
-        self._writer.close()
+        close_connection(self._writer, self.path)
         PAGE_BUDGET.leave(self._writer)
         if self._view is not None:
             self._view.close()
