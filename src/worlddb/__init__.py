@@ -117,7 +117,7 @@ if TYPE_CHECKING:
         ScopeName,
         TextMatch,
     )
-    from worlddb.model.retention import RetentionSettings
+    from worlddb.model.retention_curve import RetentionSettings
     from worlddb.models.chat_client import Chat, ChatSettings, Usage, chat_from
     from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
     from worlddb.ontology.declared_types import EdgeDeclaration
@@ -312,7 +312,7 @@ _NAMES_OF = {
         "AsOf Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node NodeDraft "
         "Problem Proposal Query ScopeName TextMatch"
     ),
-    "worlddb.model.retention": "RetentionSettings",
+    "worlddb.model.retention_curve": "RetentionSettings",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",
     "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
     "worlddb.ontology.declared_types": "EdgeDeclaration",

@@ -37,7 +37,7 @@ from worlddb.model.records import (
     Proposal,
     ProposalStatus,
 )
-from worlddb.model.retention import RetentionSettings
+from worlddb.model.retention_curve import RetentionSettings
 from worlddb.query.query_builder import QueryBuilder
 from worlddb.query.query_spec import QuerySpec
 from worlddb.query.subgraph import Subgraph

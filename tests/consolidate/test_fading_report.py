@@ -13,7 +13,7 @@ from consolidate.stage import DAY, Clock, fact, open_store, retire, world
 from patience import PATIENCE_S
 from worlddb import Id, InvalidInputError, NotFoundError, RecallSettings, Weights, WorldDB
 from worlddb.index.held_world import HeldWorlds
-from worlddb.model.retention import RetentionSettings, retention
+from worlddb.model.retention_curve import RetentionSettings, retention
 from worlddb.recall import recall_counter
 
 

@@ -9,7 +9,13 @@ from heapq import nsmallest
 from worlddb.errors import InvalidInputError
 from worlddb.model.inputs import check_whole, from_micros, to_micros
 from worlddb.model.records import Node, Plain
-from worlddb.model.retention import DAY_MICROS, RetentionSettings, idle_micros, retention, strength
+from worlddb.model.retention_curve import (
+    DAY_MICROS,
+    RetentionSettings,
+    idle_micros,
+    retention,
+    strength,
+)
 from worlddb.query.summary_view import SUMMARY
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, RecallRow

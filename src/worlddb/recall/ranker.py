@@ -37,7 +37,7 @@ from worlddb.language.ranking_features import (
 )
 from worlddb.language.year_spans import asked_years
 from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.retention import RetentionSettings, retention
+from worlddb.model.retention_curve import RetentionSettings, retention
 from worlddb.recall.activation import Way
 from worlddb.recall.hits import Ranking
 from worlddb.store.interface import Reader

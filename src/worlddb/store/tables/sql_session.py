@@ -15,6 +15,7 @@ What is a database's own (the text index, audits of tables, bulk loads) is made 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, Protocol
@@ -81,7 +82,7 @@ class TextTable(TextSearch, Protocol):
     def erase(self, rows: Sequence[int]) -> None: ...  # noqa: D102
 
 
-class SqlSession:
+class SqlSession(ABC):
     """One connection, from the beginning of a transaction to its end.
 
     It counts statements, remembers what cannot change during a snapshot, and knows whether a bulk
@@ -119,35 +120,35 @@ class SqlSession:
 
     # -- what each database does its own way -------------------------------------------------------
 
+    @abstractmethod
     def execute(self, sql: str, values: Any = None) -> Found:
         """Run one statement."""
-        raise NotImplementedError
 
+    @abstractmethod
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
         """Run one statement for many rows; it counts once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
         """Yield the rows of a whole table without having all of them in memory."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert(
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
         """Insert rows; `conflict` is what follows ON CONFLICT."""
-        raise NotImplementedError
 
+    @abstractmethod
     def among(self, rows: Sequence[int]) -> Any:
         """Return rows as the value that `IN` reads; 0 is no row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def texts(self) -> TextTable:
         """Return the full-text index."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scan(self) -> WholeTables:
         """Return the whole tables."""
-        raise NotImplementedError
 
     def bulk_load(self, head: Head) -> DeferredIndexes | None:
         """Put indexes off, if the database gains by it."""
