@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.scope_grants import Grant, Grants
     from worlddb.memory.trust_settings import TrustSettings
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
@@ -181,6 +182,8 @@ __all__ = [
     "FileVersion",
     "Files",
     "FormatError",
+    "Grant",
+    "Grants",
     "HistoryProof",
     "Hit",
     "Id",
@@ -300,6 +303,7 @@ _NAMES_OF = {
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
     ),
     "worlddb.memory.scope_export": "ScopeExport",
+    "worlddb.memory.scope_grants": "Grant Grants",
     "worlddb.memory.trust_settings": "TrustSettings",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
