@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_a_person_takes_everything_along_and_is_erased(site: Site) -> None:
 
 def test_a_token_opens_its_scope_to_another_and_closes_it_again(site: Site) -> None:
     ada, bob = site.as_("ada"), site.as_("bob")
-    asked = {"to": "user:ada", "right": "read"}
+    asked: dict[str, Any] = {"to": "user:ada", "right": "read"}
     assert site.as_("pen").post("/v1/grants", **asked).status == 403
     assert ada.post("/v1/recall", query="apples", user_id="bob").status == 403
     given = bob.post("/v1/grants", **asked)
