@@ -34,6 +34,7 @@ from worlddb.audit.signed_envelope import (
     signing_key,
 )
 from worlddb.errors import FormatError, InvalidInputError
+from worlddb.index.search import RecallCounter
 from worlddb.memory.own_history import OwnHistory
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.scope_view import CallerScopes, generations
@@ -41,7 +42,6 @@ from worlddb.model.address import BLIND_BYTES, EMPTY
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Groups, Plain, groups_of
 from worlddb.recall.hits import Recall
-from worlddb.recall.recall_counter import RecallCounter
 from worlddb.store.interface import Reader
 from worlddb.world_db import WorldDB
 
