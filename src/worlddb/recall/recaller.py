@@ -315,7 +315,8 @@ class Recaller:
 
     def _spread_ranks(self, ids: Sequence[bytes], found: Candidates) -> Candidates:
         """Return the candidates with what fused ranks pass on; the first rank counts as 1."""
-        fused = fuse(self._ranks(ids, found), self.question.settings)
+        settings = self.question.settings
+        fused = fuse(self._ranks(ids, found), settings.weights, settings.c)
         if found.graph is None or not fused:
             return found
         first = np.zeros(len(ids))
@@ -472,7 +473,8 @@ class Recaller:
             graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
             found["graph"] = dict(graph.gains)
             ranks = {lane: list(scored) for lane, scored in found.items()}
-            best = fuse({**ranks, "graph": self._best(graph.gains)}, settings)
+            ranks["graph"] = self._best(graph.gains)
+            best = fuse(ranks, settings.weights, settings.c)
             share = (settings.weighing or Weights()).spread
             found["graph"] |= dict.fromkeys(graph.reached(best, share) - graph.gains.keys(), 0.0)
         rows = sorted({row for lane in found.values() for row in lane})
