@@ -382,6 +382,12 @@ class RecallCounter:
         self._saver: threading.Thread | None = None
         self._is_off = store.read_only
 
+    def silent(self) -> RecallCounter:
+        """Return a counter of the same store that counts nothing."""
+        found = RecallCounter(self._store, self._clock)
+        found._is_off = True
+        return found
+
     def note(self, ids: Iterable[bytes]) -> None:
         """Count memories as recalled now. Never waits for the disk, and never raises."""
         if self._is_off:

@@ -34,7 +34,6 @@ from worlddb.audit.signed_envelope import (
     signing_key,
 )
 from worlddb.errors import FormatError, InvalidInputError
-from worlddb.index.search import RecallCounter
 from worlddb.memory.own_history import OwnHistory
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.scope_view import CallerScopes, generations
@@ -222,9 +221,7 @@ def _at_time(db: WorldDB, now: int) -> WorldDB:
 
 def _uncounted(db: WorldDB) -> WorldDB:
     """Return an open store that neither counts nor records recalls."""
-    silent = RecallCounter(db.engine.store, db.engine.clock)
-    silent.close()
-    twin = _with_engine(db, recalls=silent)
+    twin = _with_engine(db, recalls=db.engine.recalls.silent())
     twin.audits_reads = False
     return twin
 
