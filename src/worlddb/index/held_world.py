@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -361,6 +361,10 @@ class HeldWorld:
         """Return the values of a column at some places."""
         return np.frombuffer(column, dtype=np.int64)[places]
 
+    def chosen_ids(self, positions: NDArray[np.intp]) -> Sequence[bytes]:
+        """Return the ids of some places; of all places without a copy."""
+        return self.ids if len(positions) == len(self.ids) else ChosenIds(self.ids, positions)
+
     def chosen_forms(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the forms at some places, one row each."""
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
@@ -522,6 +526,20 @@ def coverage_among(bodies: Iterable[BodyRow], question: str, languages: Iterable
     for body in bodies:
         index.add(node_words(body.name, body.content))
     return index.coverage(weighed_words(question, languages))
+
+
+class ChosenIds(Sequence[bytes]):
+    """The ids at some places. Of thousands of candidates, those of a few are looked at."""
+
+    def __init__(self, ids: Sequence[bytes], places: NDArray[np.intp]) -> None:
+        self._ids = ids
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._ids[self._places[at]]
 
 
 class VectorRows:

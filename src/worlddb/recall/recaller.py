@@ -384,7 +384,7 @@ class Recaller:
         interior: HeldWorld,
         vector: Vector | None,
         rows_within: Sequence[NDArray[np.int64] | None],
-    ) -> tuple[list[int], list[bytes], Candidates]:
+    ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
         weights = settings.weights
@@ -413,8 +413,7 @@ class Recaller:
         if vector is not None:
             cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
             lanes["vector"] = cosines.of(vector)
-        chosen = positions.tolist()
-        rows = [interior.rows[at] for at in chosen]
+        rows = np.frombuffer(interior.rows, dtype=np.int64)[positions].tolist()
         graph = None
         if weights.get("graph"):
             graph = self._graph(HeldNames(interior, seen, within if view.within else None))
@@ -436,9 +435,11 @@ class Recaller:
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )
-        return rows, [interior.ids[at] for at in chosen], found
+        return rows, interior.chosen_ids(positions), found
 
-    def _wide_candidates(self, vector: Vector | None) -> tuple[list[int], list[bytes], Candidates]:
+    def _wide_candidates(
+        self, vector: Vector | None
+    ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
