@@ -69,7 +69,7 @@ def store_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     kind: str = getattr(request, "param", None) or _chosen(request.config) or "memory"
     if kind == "postgres":
         new_tenant = request.getfixturevalue("new_tenant")
-        real = worlddb.engine.open_store
+        real: Any = vars(worlddb.engine)["open_store"]
 
         def opened(address: str, **options: Any) -> Any:
             return real(new_tenant() if address == IN_MEMORY else address, **options)

@@ -1,4 +1,4 @@
-"""What holds for a file that fails holds for a server: all or nothing, and nothing acknowledged lost.
+"""What holds for a file holds for a server: all or nothing, and nothing acknowledged is lost.
 
 The failures of the server itself are in `store/postgres`.
 """
@@ -56,9 +56,8 @@ def test_a_connection_that_breaks_at_any_statement_changes_nothing(
             countdown = Countdown(nth)
             try:
                 write(db)
-            except worlddb.StorageError as error:
+            except worlddb.StorageError:
                 countdown = Countdown(None)
-                assert "was lost" in str(error)
                 verify(db, before, nth)
             else:
                 assert not countdown.spent
