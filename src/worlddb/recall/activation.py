@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.claims.claim_lookup import stated
-from worlddb.index.name_index import name_key, said_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
+from worlddb.language.proper_names import name_key, said_words
 from worlddb.language.statement import is_rival, may_be_rival, statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
 from worlddb.model.records import Plain
-from worlddb.recall.known_names import (
+from worlddb.recall.question import (
     KnownNames,
     SaidName,
     longest,
