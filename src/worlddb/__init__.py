@@ -39,6 +39,13 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
+    from worlddb.faces.token_values import (
+        CallerAccess,
+        IssuedToken,
+        RevokedToken,
+        TokenEntry,
+        TokenList,
+    )
     from worlddb.files.file_values import (
         FileChange,
         FileEntry,
@@ -85,6 +92,7 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.scope_grants import Grant, Grants
     from worlddb.memory.trust_settings import TrustSettings
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
@@ -146,6 +154,7 @@ __all__ = [
     "BackgroundRun",
     "Branch",
     "Branches",
+    "CallerAccess",
     "Change",
     "Chat",
     "ChatSettings",
@@ -187,6 +196,8 @@ __all__ = [
     "FileVersion",
     "Files",
     "FormatError",
+    "Grant",
+    "Grants",
     "HistoryProof",
     "Hit",
     "Id",
@@ -194,6 +205,7 @@ __all__ = [
     "InferredEdge",
     "Ingested",
     "InvalidInputError",
+    "IssuedToken",
     "Kept",
     "LaneRank",
     "Limits",
@@ -241,6 +253,7 @@ __all__ = [
     "RetentionReport",
     "RetentionSettings",
     "Retired",
+    "RevokedToken",
     "Scope",
     "ScopeExport",
     "ScopeName",
@@ -253,6 +266,8 @@ __all__ = [
     "Summarizer",
     "SummaryChange",
     "TextMatch",
+    "TokenEntry",
+    "TokenList",
     "ToldConflict",
     "Transaction",
     "TrustSettings",
@@ -289,6 +304,7 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
+    "worlddb.faces.token_values": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
     "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
     "FileText FileVersion",
     "worlddb.files.versioned_files": "FileChanges Files",
@@ -310,6 +326,7 @@ _NAMES_OF = {
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
     ),
     "worlddb.memory.scope_export": "ScopeExport",
+    "worlddb.memory.scope_grants": "Grant Grants",
     "worlddb.memory.trust_settings": "TrustSettings",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
