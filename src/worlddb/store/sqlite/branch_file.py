@@ -1,7 +1,7 @@
 """Branch file: a store that lies over the file of another one, its trunk, and holds what differs.
 
     memory.db-branches/NAME/   branch.json       which commit of the trunk it was forked from
-                               store.db (-wal)   what SQLite locks and logs by; it is empty
+                               store.db (-wal)   what SQLite locks and logs by; no page is in it
                                own (-numbers)    pages that the branch has changed
                                kept (-numbers)   pages as forked, which the trunk has changed since
 
@@ -42,6 +42,7 @@ from worlddb.model.inputs import from_micros
 from worlddb.model.records import Branch
 
 FOLDER_END, STORE, ABOUT = "-branches", "store.db", "branch.json"
+MARK = "A branch of a WorldDB store; its pages lie beside this file.\n"
 VFS = "worlddb-branch"  # The name under which SQLite knows how branches are read.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # A folder's name on every system.
 SIZE = struct.Struct(
@@ -412,6 +413,7 @@ def _lay_out(file: str, writer: apsw.Connection, folder: str, about: dict[str, A
     size = int(str(writer.pragma("page_size")))
     for name in (STORE, "own", "kept", "own-numbers", "kept-numbers", ABOUT):
         Path(folder, name).touch(mode=0o600)
+    Path(folder, STORE).write_text(MARK, encoding="utf-8")
     for name in ("own", "kept"):
         Path(f"{folder}/{name}-numbers").write_bytes(SIZE.pack(0))
     frames = _moved(file)
