@@ -386,3 +386,36 @@ def test_an_administrator_adds_rotates_and_revokes_tokens(
         assert [one.name for one in read_tokens(path)] == ["root"]
         assert shown.complaints == []
         page.close()
+
+
+def test_a_branch_is_made_looked_at_merged_and_dropped(browser: Any, tmp_path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    with (
+        Memory(tmp_path / "memory.db", embedder="none", user_id="ada") as memory,
+        serving(memory) as site,
+    ):
+        memory.write("I live in London.")
+        shown = watched(browser, site.url, memory)
+        page = shown.page
+        shown.open("branches", "text=No branches")
+        page.fill("input[name=name]", "try")
+        page.click("button:text-is('Make it')")
+        page.wait_for_selector("td >> text=try")
+        with memory.branch("try", create=False) as trial:
+            trial.write("I moved to Paris.")
+        memory.write("I moved to Rome.")
+        page.click("td button:text-is('Show')")
+        page.wait_for_selector("li >> text=I moved to Paris.")
+        page.click("button[aria-label='Merge try']")
+        page.wait_for_selector("dialog li >> text=both sides have ended")
+        found = axe.run(page)
+        assert found.violations_count == 0, found.generate_report()
+        page.click("button:text-is('Merge it')")
+        page.wait_for_selector(".toast >> text=Merged by commit 3.")
+        assert len(memory.conflicts().conflicts) == 1
+        page.click("button[aria-label='Drop try']")
+        page.click("button:text-is('Drop it')")
+        page.wait_for_selector("text=No branches")
+        assert list(memory.branches()) == []
+        assert shown.complaints == []
+        page.close()
