@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worlddb.errors import RejectedError
 from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
-from worlddb.faces.http.guess_limit import GuessLimit, RateLimit
+from worlddb.faces.http.guess_limit import GuessLimit
 from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
@@ -69,6 +69,13 @@ class CallerSource(Protocol):
         """Follow a change of the tokens."""
 
 
+class RateSource(Protocol):
+    """Counts the requests of tokens."""
+
+    async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
+        """Count a request; return how long its token has to wait first; 0 if not at all."""
+
+
 class CallerGate:
     """Whom a server lets in, and as what. It can change while the server runs."""
 
@@ -94,11 +101,11 @@ class CallerGate:
 class AuthMiddleware:
     """Lets a request in, with its `CALLER`, or answers why not."""
 
-    def __init__(self, app: ASGIApp, *, gate: CallerGate) -> None:
+    def __init__(self, app: ASGIApp, *, gate: CallerGate, rates: RateSource) -> None:
         self.app = app
         self._gate = gate
         self._guesses = GuessLimit()
-        self._rates = RateLimit()
+        self._rates = rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request."""
@@ -123,7 +130,7 @@ class AuthMiddleware:
             await problem_of(refused)(scope, receive, send)
             return
         if token is not None and token.per_minute is not None:
-            wait_s = self._rates.wait_s(token.digest, token.per_minute)
+            wait_s = await self._rates.rate_wait_s(token.digest, token.per_minute)
             if wait_s:
                 busy = HttpError(
                     429,

@@ -21,8 +21,15 @@ from worlddb import __version__
 from worlddb.errors import WorldDBError
 from worlddb.faces.calls import Effect
 from worlddb.faces.http.access_tokens import Access
-from worlddb.faces.http.auth_middleware import AuthMiddleware, CallerGate, caller_key, memory_for
+from worlddb.faces.http.auth_middleware import (
+    AuthMiddleware,
+    CallerGate,
+    RateSource,
+    caller_key,
+    memory_for,
+)
 from worlddb.faces.http.explorer import explorer_routes
+from worlddb.faces.http.guess_limit import RateLimit
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.mcp_sessions import McpSessions
 from worlddb.faces.http.openapi_schema import openapi
@@ -31,6 +38,7 @@ from worlddb.faces.http.rest_routes import rest_routes
 from worlddb.faces.http.served_stores import OneStore, TenantStores
 from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.thread_limits import PATIENCE_S, Threads, work_of
+from worlddb.faces.http.write_link import WorkerStores
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.memory.memory import Memory
@@ -43,24 +51,29 @@ T = TypeVar("T")
 
 
 def make_app(
-    memory: Memory | TenantStores,
+    memory: Memory | TenantStores | WorkerStores,
     *,
     access: Access,
     body_bytes_max: int = BODY_BYTES_MAX,
     body_s_max: float = BODY_S_MAX,
     patience_s: float = PATIENCE_S,
     tools: str = "memory",
+    state_key: bytes | None = None,
 ) -> Starlette:
     """Return the application that serves a memory, or those of tenants; the caller closes them.
 
-    Authentication is part of the application, whatever ASGI server runs it.
+    Authentication is part of the application, whatever ASGI server runs it. Processes that share
+    their callers need the same `state_key`.
     """
     metrics = ServerMetrics()
-    served = memory if isinstance(memory, TenantStores) else OneStore(memory)
+    served = OneStore(memory) if isinstance(memory, Memory) else memory
+    rates: RateSource = served if isinstance(served, WorkerStores) else RateLimit()
     gate = CallerGate(access, served, metrics)
     threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
-    server = make_server(memory_for, runner=ToolThreads(threads), tools=tools)
-    mcp = McpSessions(server, body_bytes_max=body_bytes_max)
+    server = make_server(memory_for, runner=ToolThreads(threads), tools=tools, state_key=state_key)
+    mcp = McpSessions(
+        server, body_bytes_max=body_bytes_max, keeps=not isinstance(served, WorkerStores)
+    )
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -78,7 +91,7 @@ def make_app(
         ],
         middleware=[
             Middleware(RequestLog, metrics=metrics),
-            Middleware(AuthMiddleware, gate=gate),
+            Middleware(AuthMiddleware, gate=gate, rates=rates),
             Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
         ],
         exception_handlers=_handlers(served.path),
@@ -89,6 +102,7 @@ def make_app(
     app.state.end_subscriptions = _end(server.open_subscriptions, mcp)
     app.state.let_in = _let_in(gate, app.state.end_subscriptions)
     app.state.mcp_server = server
+    app.state.metrics = metrics
     return app
 
 
@@ -147,12 +161,18 @@ def _health(check: Callable[[], None]) -> Endpoint:
     return health
 
 
-def _metrics(served: OneStore | TenantStores, threads: Threads, metrics: ServerMetrics) -> Endpoint:
+def _metrics(
+    served: OneStore | TenantStores | WorkerStores, threads: Threads, metrics: ServerMetrics
+) -> Endpoint:
+    def text() -> str:
+        shown = served.metrics_of_all(metrics) if isinstance(served, WorkerStores) else metrics
+        return shown.text(served.gauges())
+
     async def answer(request: Request) -> Response:
         if not request.scope["worlddb.operator"]:
             raise HttpError(403, "this needs an admin token")
-        text = await threads.run(lambda: metrics.text(served.gauges()), caller=caller_key())
-        return Response(text, headers={"Content-Type": CONTENT_TYPE})
+        shown = await threads.run(text, caller=caller_key())
+        return Response(shown, headers={"Content-Type": CONTENT_TYPE})
 
     return answer
 

@@ -26,7 +26,7 @@ from worlddb.errors import (
 from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
 from worlddb.faces.http.access_tokens import Access, AccessToken, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
-from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, refuse_undeclared
+from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, declared_call
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.user_paths import VECTORS_END
 from worlddb.memory.memory import Memory
@@ -238,7 +238,7 @@ class TenantCaller:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call; the store is opened when the call is made."""
-        refuse_undeclared(name)
+        declared_call(name)
 
         def run(*given: Any, **options: Any) -> Any:
             with self._stores.lease(self._tenant()) as memory:
