@@ -29,6 +29,7 @@ GROUPS = {
         *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
         *("Client", "AsyncMemory", "AsyncClient"),
+        *("CallerAccess", "TokenList", "TokenEntry", "IssuedToken", "RevokedToken"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof", "verify_history"],
     "Asking": [

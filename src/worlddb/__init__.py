@@ -39,6 +39,13 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
+    from worlddb.faces.token_values import (
+        CallerAccess,
+        IssuedToken,
+        RevokedToken,
+        TokenEntry,
+        TokenList,
+    )
     from worlddb.files.file_values import (
         FileChange,
         FileEntry,
@@ -140,6 +147,7 @@ __all__ = [
     "AsyncMemory",
     "Background",
     "BackgroundRun",
+    "CallerAccess",
     "Change",
     "Chat",
     "ChatSettings",
@@ -188,6 +196,7 @@ __all__ = [
     "InferredEdge",
     "Ingested",
     "InvalidInputError",
+    "IssuedToken",
     "Kept",
     "LaneRank",
     "Limits",
@@ -233,6 +242,7 @@ __all__ = [
     "RetentionReport",
     "RetentionSettings",
     "Retired",
+    "RevokedToken",
     "Scope",
     "ScopeExport",
     "ScopeName",
@@ -245,6 +255,8 @@ __all__ = [
     "Summarizer",
     "SummaryChange",
     "TextMatch",
+    "TokenEntry",
+    "TokenList",
     "ToldConflict",
     "Transaction",
     "TrustSettings",
@@ -281,6 +293,7 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
+    "worlddb.faces.token_values": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
     "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
     "FileText FileVersion",
     "worlddb.files.versioned_files": "FileChanges Files",

@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.consolidate.consolidation_run import ConsolidationReport
+from worlddb.faces.token_values import CallerAccess, IssuedToken, RevokedToken, TokenList
 from worlddb.files.file_values import FileChange, FileList, FileMatches, FilePaths, FileText
 from worlddb.ingest.document_text import DocumentInput
 from worlddb.ingest.extractors import Chat, Input
@@ -318,6 +319,23 @@ class Client:
     def delete_file(
         self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
     ) -> FileChange: ...
+    def access(self) -> CallerAccess: ...
+    def tokens(self) -> TokenList: ...
+    def add_token(
+        self,
+        name: str,
+        *,
+        role: str = "curate",
+        expires: Instant | None = None,
+        origin: str | None = None,
+        per_minute: int | None = None,
+        memories_per_day: int | None = None,
+        writes_into: Sequence[str] | None = None,
+        tenant: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> IssuedToken: ...
+    def rotate_token(self, name: str) -> IssuedToken: ...
+    def revoke_token(self, name: str) -> RevokedToken: ...
 
 class AsyncMemory:
     calls: Memory
@@ -889,3 +907,20 @@ class AsyncClient:
     async def delete_file(
         self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
     ) -> FileChange: ...
+    async def access(self) -> CallerAccess: ...
+    async def tokens(self) -> TokenList: ...
+    async def add_token(
+        self,
+        name: str,
+        *,
+        role: str = "curate",
+        expires: Instant | None = None,
+        origin: str | None = None,
+        per_minute: int | None = None,
+        memories_per_day: int | None = None,
+        writes_into: Sequence[str] | None = None,
+        tenant: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> IssuedToken: ...
+    async def rotate_token(self, name: str) -> IssuedToken: ...
+    async def revoke_token(self, name: str) -> RevokedToken: ...

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from worlddb.engine import Engine
@@ -21,6 +22,7 @@ from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.records import (
     KINDS,
     SCOPE,
+    SCOPES_CACHED,
     WHOLES,
     AsOf,
     Commit,
@@ -28,6 +30,7 @@ from worlddb.model.records import (
     Node,
     ScopeName,
     groups_of,
+    scope_id,
     scope_named,
 )
 from worlddb.store.interface import Reader, Store
@@ -59,18 +62,9 @@ class CallerScopes:
             InvalidInputError: a scope is badly named.
             RejectedError: a scope is outside the bounds.
         """
-        named = _by_kind(groups_of(given))
-        chosen = _by_kind(self.usual) | _by_kind(self.bounds) | named
-        for kind, allowed in _by_kind(self.bounds).items():
-            for scope in set(chosen[kind]) - set(allowed):
-                raise RejectedError(f"{scope} is not yours; leave {kind}_id out")
-        if not chosen:
-            chosen = _by_kind(groups_of({"user_id": DEFAULT_USER}))
-        # The caller's own kinds first: in the first scope names are resolved and texts compared,
-        # and a caller may do neither in a scope that is not its own.
-        own = [kind for kind in KINDS if kind in _by_kind(self.bounds)]
-        order = [*own, *(kind for kind in KINDS if kind not in own)]
-        return tuple(chosen[kind] for kind in order if kind in chosen)
+        if all(value is None or isinstance(value, str) for value in given.values()):
+            return _chosen_groups(self.usual, self.bounds, tuple(given.items()))
+        return _inside_bounds(self.usual, self.bounds, groups_of(given))
 
     def written(self, given: Mapping[str, Any]) -> Groups:
         """Return the scopes that a write goes into, as `groups` does.
@@ -179,6 +173,27 @@ class CallerScopes:
         return view_of(reader, groups, moment, ended, present=bool(self.bounds))
 
 
+@lru_cache(maxsize=SCOPES_CACHED)
+def _chosen_groups(usual: Groups, bounds: Groups, given: tuple[tuple[str, Any], ...]) -> Groups:
+    """Return the scopes of a call that names each kind by one text; most calls do."""
+    return _inside_bounds(usual, bounds, groups_of(dict(given)))
+
+
+def _inside_bounds(usual: Groups, bounds: Groups, given: Groups) -> Groups:
+    """Return the scopes of a call, by kind, as `CallerScopes.groups` says."""
+    allowed = _by_kind(bounds)
+    chosen = _by_kind(usual) | allowed | _by_kind(given)
+    for kind, own in allowed.items():
+        for scope in set(chosen[kind]) - set(own):
+            raise RejectedError(f"{scope} is not yours; leave {kind}_id out")
+    if not chosen:
+        chosen = _by_kind(groups_of({"user_id": DEFAULT_USER}))
+    # The caller's own kinds first: in the first scope names are resolved and texts compared,
+    # and a caller may do neither in a scope that is not its own.
+    order = [*(kind for kind in KINDS if kind in allowed), *KINDS]
+    return tuple(chosen[kind] for kind in dict.fromkeys(order) if kind in chosen)
+
+
 def _by_kind(groups: Groups) -> dict[str, tuple[ScopeName, ...]]:
     return {group[0].kind: group for group in groups}
 
@@ -199,7 +214,7 @@ def is_memory(body: BodyRow) -> bool:
 def generations(reader: Reader, scope: ScopeName, known: int | None = None) -> list[int]:
     """Return the rows of a scope, the present one last."""
     rows: list[int] = []
-    while (row := reader.node_row(scope.id(len(rows)))) is not None:
+    while (row := reader.node_row(scope_id(scope, len(rows)))) is not None:
         rows.append(row)
     return rows if known is None else sorted(reader.parents(rows, known))
 

@@ -21,9 +21,9 @@ from patience import until
 from worlddb import Memory
 from worlddb.errors import InvalidInputError
 from worlddb.faces.face_settings import Settings
-from worlddb.faces.http.access_tokens import make_access
+from worlddb.faces.http.access_tokens import make_access, read_tokens
 from worlddb.faces.http.served_stores import OneStore, tenant_stores
-from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_uses import TokenUses, uses_beside
 from worlddb.faces.http.worker_pool import check_workers
 from worlddb.faces.http.write_link import WorkerStores, WriteLink, WriteServer
 
@@ -34,6 +34,7 @@ TOKENS = (
     token("ada-key", bounds={"user_id": ("ada",)}),
     token("read-key", bounds={"user_id": ("ada",)}, read_only=True),
     token("slow-key", bounds={"user_id": ("ada",)}, per_minute=3),
+    token("two-key", bounds={"user_id": ("two",)}, memories_per_day=2),
 )
 Sites = tuple[Site, Site]
 
@@ -55,7 +56,7 @@ def sites(writer: Memory) -> Iterator[Sites]:
     """Two workers, each with the store opened for itself, and a writer."""
     access = make_access(host="127.0.0.1", tokens=TOKENS)
     with ExitStack() as closing:
-        server = WriteServer(OneStore(writer), ServerMetrics())
+        server = WriteServer(OneStore(writer), TokenUses())
         closing.callback(server.close)
         made = []
         for number in (1, 2):
@@ -179,6 +180,16 @@ def test_the_rate_of_a_token_is_counted_over_all_workers(sites: Sites) -> None:
     assert answers == [200, 200, 200, 429]
 
 
+def test_the_memories_of_a_day_are_counted_over_all_workers(sites: Sites) -> None:
+    one, other = (site.as_("two-key") for site in sites)
+    assert one.post("/v1/memories", text="The first").status == 200
+    assert other.post("/v1/memories", text="The second").status == 200
+    assert one.post("/v1/memories", text="A third").error.startswith("429 too_many_requests: ")
+    assert one.tool("memory_write", text="A third")[1].startswith("this token may write 2 memories")
+    entries = {entry["name"]: entry for entry in sites[1].get("/v1/tokens").data["tokens"]}
+    assert entries["two-key"]["written_today"] == 2
+
+
 def test_metrics_are_those_of_all_workers(sites: Sites) -> None:
     def counted(site: Site) -> tuple[int, ...]:
         told = site.get("/metrics").body.decode()
@@ -216,7 +227,7 @@ def test_tenants_are_written_by_the_writer_and_read_by_the_workers(tmp_path: Pat
         stores = [tenant_stores(settings, folder) for _ in range(2)]
         for one in stores:
             closing.callback(one.close)
-        server = WriteServer(stores[0], ServerMetrics())
+        server = WriteServer(stores[0], TokenUses())
         closing.callback(server.close)
         link = WriteLink(server.address)
         closing.callback(link.close)
@@ -253,12 +264,17 @@ def test_the_command_restarts_a_worker_reads_tokens_again_and_ends_well(tmp_path
         until(lambda: all(f"{one} read again: 2" in process.log() for one in every))
         second = process.site.as_("second-token-of-some-length")
         assert len(second.get("/v1/memories").data["memories"]) == 2
+        made = site.post("/v1/tokens", name="third", user_id="ada").data["token"]
+        third = process.site.as_(made)
+        assert {third.get("/v1/memories").status for _ in range(8)} == {200}  # At every worker.
         process.signal(signal.SIGTERM)
         assert process.wait() == 0
     log = process.log()
     assert re.search(r"worker \d has ended \(signal 9\); it is started again in 0.2 s", log)
     assert "Traceback" not in log
     assert not (tmp_path / "m.db-wal").exists()
+    uses = {one.name: uses_beside(str(tokens))[one.digest] for one in read_tokens(str(tokens))}
+    assert all(use.last_used for use in uses.values())
 
 
 @pytest.mark.parametrize("given", ["-1", "many", "1.5"])

@@ -34,10 +34,12 @@ from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.mcp_sessions import McpSessions
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
-from worlddb.faces.http.rest_routes import rest_routes
+from worlddb.faces.http.rest_routes import rest_routes, server_routes
 from worlddb.faces.http.served_stores import OneStore, TenantStores
 from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.thread_limits import PATIENCE_S, Threads, work_of
+from worlddb.faces.http.token_desk import TokenDesk
+from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.http.write_link import WorkerStores
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
@@ -58,32 +60,47 @@ def make_app(
     body_s_max: float = BODY_S_MAX,
     patience_s: float = PATIENCE_S,
     tools: str = "memory",
+    tokens_file: str | None = None,
+    read_access: Callable[[], Access] | None = None,
     state_key: bytes | None = None,
 ) -> Starlette:
     """Return the application that serves a memory, or those of tenants; the caller closes them.
 
-    Authentication is part of the application, whatever ASGI server runs it. Processes that share
-    their callers need the same `state_key`.
+    Authentication is part of the application, whatever ASGI server runs it. Administrators can
+    change the tokens of `tokens_file`; `read_access` then returns what the changed file allows.
+    Processes that share their callers need the same `state_key`.
     """
     metrics = ServerMetrics()
     served = OneStore(memory) if isinstance(memory, Memory) else memory
+    is_worker = isinstance(served, WorkerStores)
     rates: RateSource = served if isinstance(served, WorkerStores) else RateLimit()
-    gate = CallerGate(access, served, metrics)
+    uses = TokenUses(None if is_worker else tokens_file)
+    gate = CallerGate(access, served, metrics, uses)
     threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads), tools=tools, state_key=state_key)
-    mcp = McpSessions(
-        server, body_bytes_max=body_bytes_max, keeps=not isinstance(served, WorkerStores)
+    mcp = McpSessions(server, body_bytes_max=body_bytes_max, keeps=not is_worker)
+    end_subscriptions = _end(server.open_subscriptions, mcp)
+    let_in = _let_in(gate, end_subscriptions)
+    desk = TokenDesk(
+        gate,
+        path=tokens_file,
+        of_tenants=served.of_tenants,
+        read_access=read_access,
+        let_in=let_in,
+        look_up=(lambda: served.look_up(uses)) if isinstance(served, WorkerStores) else None,
     )
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with mcp.run():
             yield
+        gate.save_uses()
 
     app = Starlette(
         routes=[
             Route("/mcp", mcp, methods=["POST", "GET", "DELETE"]),
             *rest_routes(threads),
+            *server_routes(threads, desk),
             *explorer_routes(),
             Route("/health", _health(served.check), methods=["GET"]),
             Route("/metrics", _metrics(served, threads, metrics), methods=["GET"]),
@@ -99,8 +116,9 @@ def make_app(
     )
     # A redirect would send a token to wherever the Host header says.
     app.router.redirect_slashes = False
-    app.state.end_subscriptions = _end(server.open_subscriptions, mcp)
-    app.state.let_in = _let_in(gate, app.state.end_subscriptions)
+    app.state.end_subscriptions = end_subscriptions
+    app.state.let_in = let_in
+    app.state.gate = gate
     app.state.mcp_server = server
     app.state.metrics = metrics
     return app

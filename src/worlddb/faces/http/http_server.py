@@ -37,7 +37,7 @@ from worlddb.faces.http.connection_guard import (
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.request_middleware import HEAD_BYTES_MAX
 from worlddb.faces.http.served_stores import TenantStores, tenant_stores
-from worlddb.faces.http.token_reload import TokenReload
+from worlddb.faces.http.token_reload import TokenReload, read_access
 from worlddb.faces.user_paths import is_file
 from worlddb.memory.memory import Memory
 
@@ -164,7 +164,13 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
             pool = WorkerPool(settings, access, listener, memory)
             dropped = pool.run(listening, grace_s=GRACE_S, closing_s=CLOSING_S_MAX)
         else:
-            app = make_app(memory, access=access, tools=settings.tools)
+            app = make_app(
+                memory,
+                access=access,
+                tools=settings.tools,
+                tokens_file=settings.tokens_file,
+                read_access=lambda: read_access(settings),
+            )
             dropped = run_app(app, settings, listener, listening)
         if dropped:
             log.warning("%s: open requests are dropped", dropped)
@@ -190,10 +196,17 @@ def run_app(
     reload = TokenReload(settings, app.state.let_in)
     if is_worker and settings.tokens_file is not None:
         reload.ask()  # The file may have changed since the parent has read it.
+        # What one worker has changed must hold in all of them.
+        app.state.gate.before_each = reload.if_changed
+
+    def every_second() -> None:
+        reload.if_changed()
+        app.state.gate.save_uses(if_due=True)
+
     server = HttpServer(
         app,
         listening,
-        every_second=reload.if_changed,
+        every_second=every_second,
         trusted_proxies=settings.trusted_proxies,
         accepts_at_once=1 if is_worker else BACKLOG,
         grace_s=grace_s,

@@ -14,6 +14,13 @@ from worlddb.faces.http.served_stores import check_tenants
 log = logging.getLogger("worlddb.http")
 
 
+def read_access(settings: Settings) -> Access:
+    """Return whom the settings and the tokens file let in now."""
+    access = access_of(settings)
+    check_tenants(settings, access)
+    return access
+
+
 class TokenReload:
     """Reads the tokens again when their file has changed, or on SIGHUP.
 
@@ -37,8 +44,7 @@ class TokenReload:
             return
         self._asked, self._seen = False, stamp
         try:
-            access = access_of(self._settings)
-            check_tenants(self._settings, access)
+            access = read_access(self._settings)
         except WorldDBError as error:
             log.error("the tokens are not read again, the old ones hold: %s", error)
             return

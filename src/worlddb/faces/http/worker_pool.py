@@ -28,8 +28,8 @@ from worlddb.errors import InvalidInputError, StorageError
 from worlddb.faces.face_settings import Settings
 from worlddb.faces.http.access_tokens import Access
 from worlddb.faces.http.served_stores import OneStore, TenantStores
-from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_reload import TokenReload
+from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.http.write_link import WriteServer
 from worlddb.memory.memory import Memory
 
@@ -133,6 +133,7 @@ class WorkerPool:
         self._served = memory if isinstance(memory, TenantStores) else OneStore(memory)
         self._reload = TokenReload(settings, self._let_in)
         self._workers = [_WorkerPlace(number + 1) for number in range(settings.workers)]
+        self._uses = TokenUses(settings.tokens_file)
         self._state_key = os.urandom(KEY_BYTES)
         self._signals = 0
 
@@ -142,7 +143,7 @@ class WorkerPool:
         Raises:
             StorageError: a worker cannot be started.
         """
-        writer = WriteServer(self._served, ServerMetrics())
+        writer = WriteServer(self._served, self._uses)
         try:
             with self._signalled():
                 try:
@@ -154,6 +155,8 @@ class WorkerPool:
                     dropped = self._end(grace_s + closing_s + SPARE_S)
         finally:
             writer.close()
+            self._reload.if_changed()  # A token that a worker has added just now is known, too.
+            self._uses.save(self._access.tokens)
         return dropped
 
     def _start(self, writer: WriteServer, grace_s: float, closing_s: float) -> None:
@@ -192,6 +195,7 @@ class WorkerPool:
             looks += 1
             if looks % LOOKS_PER_RELOAD == 0:
                 self._reload.if_changed()
+                self._uses.save(self._access.tokens, if_due=True)
             for worker in self._workers:
                 if worker.process is None and time.monotonic() >= worker.due_at:
                     worker.start(self._orders(worker, writer, grace_s, closing_s))

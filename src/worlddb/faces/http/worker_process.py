@@ -12,8 +12,9 @@ import pickle
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.face_settings import Settings, open_memory
@@ -21,11 +22,13 @@ from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.http_server import closing_timer, run_app, set_up_logs
 from worlddb.faces.http.served_stores import OneStore, TenantStores, tenant_stores
 from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_reload import read_access
+from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.http.worker_pool import READY, WorkerOrders
 from worlddb.faces.http.write_link import WorkerStores, WriteLink
 from worlddb.memory.memory import Memory
 
-METRICS_EVERY_S = 1.0  # As old may be what /metrics of another worker tells of this one.
+TELL_EVERY_S = 1.0  # As old may be what /metrics of another worker tells of this one.
 PIPE_BYTES = 4_096  # Nothing more comes on stdin, however much is asked for.
 WRITER_GONE = 1  # The exit code of a worker whose parent has ended.
 
@@ -40,14 +43,19 @@ def work(orders: WorkerOrders) -> int:
         own = _opened(settings, closing)
         served = WorkerStores(own, WriteLink(orders.writer), os.getpid())
         app = make_app(
-            served, access=orders.access, tools=settings.tools, state_key=orders.state_key
+            served,
+            access=orders.access,
+            tools=settings.tools,
+            tokens_file=settings.tokens_file,
+            read_access=lambda: read_access(settings),
+            state_key=orders.state_key,
         )
         listener = closing.enter_context(socket.socket(fileno=orders.listener))
 
         def listening() -> None:
             sys.stdout.buffer.write(READY)
             sys.stdout.buffer.flush()
-            _background(_tell, served, app.state.metrics)
+            _background(_tell, served, app.state.gate.uses, app.state.metrics)
             if isinstance(own, OneStore):
                 _background(_warm, own.memory)
 
@@ -65,6 +73,8 @@ def work(orders: WorkerOrders) -> int:
         )
         if dropped:
             log.warning("%s: open requests are dropped", dropped)
+        with suppress(WorldDBError):
+            served.tell(app.state.gate.uses, app.state.metrics)
         latest = closing_timer(orders.closing_s)
     latest.cancel()
     return WRITER_GONE if gone.is_set() else 0
@@ -93,14 +103,12 @@ def _end_with_parent(gone: threading.Event, stop: Callable[[], None]) -> None:
     stop()
 
 
-def _tell(served: WorkerStores, metrics: ServerMetrics) -> None:
-    """Tell the writer now and then what was counted here, for the metrics of all."""
-    pause = threading.Event()
-    while not pause.wait(METRICS_EVERY_S):
-        try:
-            served.metrics_of_all(metrics)
-        except WorldDBError:
-            return  # The writer is gone.
+def _tell(served: WorkerStores, uses: TokenUses, metrics: ServerMetrics) -> None:
+    """Tell the writer now and then what was counted here."""
+    with suppress(WorldDBError):  # The writer is gone.
+        while True:
+            time.sleep(TELL_EVERY_S)
+            served.tell(uses, metrics)
 
 
 def _warm(memory: Memory) -> None:

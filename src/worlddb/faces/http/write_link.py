@@ -28,12 +28,16 @@ from worlddb.faces.http.access_tokens import Access, AccessToken
 from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.caller_memory import CallerMemory, declared_call
 from worlddb.faces.http.guess_limit import RateLimit
+from worlddb.faces.http.http_problems import HttpError
 from worlddb.faces.http.served_stores import OneStore, TenantCaller, TenantStores
 from worlddb.faces.http.server_metrics import MetricsState, ServerMetrics
+from worlddb.faces.http.token_uses import TokenUse, TokenUses
 from worlddb.model.origin import Origin
 
 BACKLOG = 256  # Threads of all workers that connect at the same moment.
 CALLERS_MAX = 10_000  # Tokens whose calls are kept ready; they are cheap to make again.
+REFUSED = "refused"
+"""What stands for a refusal that only HTTP knows."""
 FAILED = "failed"
 """What stands for an error that is none of WorldDB's own; the writer has logged it."""
 
@@ -44,9 +48,10 @@ Caller = CallerMemory | TenantCaller
 class WriteServer:
     """The end of the process that writes: runs the writes of all workers, a thread for each."""
 
-    def __init__(self, served: OneStore | TenantStores, metrics: ServerMetrics) -> None:
+    def __init__(self, served: OneStore | TenantStores, uses: TokenUses) -> None:
         self._served = served
-        self._metrics = metrics
+        self._uses = uses
+        self._metrics = ServerMetrics()
         self._rates = RateLimit()
         self._lock = threading.Lock()
         self._callers: dict[tuple[AccessToken | None, Origin | None], Caller] = {}
@@ -91,6 +96,8 @@ class WriteServer:
                     answer = "", getattr(self, f"on_{name}")(*given)
                 except WorldDBError as error:
                     answer = error_name(error), str(error)
+                except HttpError as error:
+                    answer = REFUSED, (error.status, error.message, error.headers, error.type)
                 except Exception:
                     log.exception("a write failed")
                     answer = FAILED, ""
@@ -109,7 +116,7 @@ class WriteServer:
         TENANT.set(tenant)  # Each connection has a thread, and so a context, of its own.
         caller = self._callers.get((token, origin))
         if caller is None:
-            caller = self._served.caller(token, self._metrics)
+            caller = self._served.caller(token, self._metrics, self._uses)
             caller = caller if origin is None else caller.signed(origin=origin)
             if len(self._callers) >= CALLERS_MAX:
                 self._callers.clear()
@@ -120,6 +127,14 @@ class WriteServer:
         """Count a request of a token; return how long the token has to wait first."""
         with self._lock:
             return self._rates.wait_s(digest, per_minute)
+
+    def on_uses(self, noted: dict[bytes, TokenUse]) -> None:
+        """Note which tokens were used at a worker."""
+        self._uses.add(noted)
+
+    def on_all_uses(self) -> dict[bytes, TokenUse]:
+        """Return the uses of all tokens."""
+        return self._uses.all()
 
     def on_check(self) -> None:
         """Check that the store can be read."""
@@ -148,7 +163,7 @@ class WriteLink:
         """Ask the writer and wait for its answer.
 
         Raises:
-            WorldDBError: what the call itself raises.
+            WorldDBError, HttpError: what the call itself raises.
             StorageError: the writer is gone; the call was done or not.
         """
         question = pickle.dumps((name, given), pickle.HIGHEST_PROTOCOL)
@@ -166,6 +181,9 @@ class WriteLink:
                 "again with the same idempotency key"
             ) from None
         self._idle.append(connection)
+        if problem == REFUSED:
+            status, message, headers, kind = result
+            raise HttpError(status, message, headers, type=kind)
         if problem == FAILED:
             raise RuntimeError("the call failed in the process that writes; its log says why")
         if problem:
@@ -192,11 +210,14 @@ class WorkerStores:
         self._link = link
         self._worker = worker
         self.path = own.path
+        self.of_tenants = own.of_tenants
         self.asks_a_model = own.asks_a_model
 
-    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> WorkerCaller:
+    def caller(
+        self, token: AccessToken | None, metrics: ServerMetrics, uses: TokenUses
+    ) -> WorkerCaller:
         """Return the calls that a token allows."""
-        return WorkerCaller(self._own.caller(token, metrics), self._link, token)
+        return WorkerCaller(self._own.caller(token, metrics, uses), self._link, token)
 
     def keep(self, access: Access) -> None:
         """Follow a change of the tokens."""
@@ -219,6 +240,17 @@ class WorkerStores:
         """Count a request of a token among those of all workers."""
         wait_s: float = await asyncio.to_thread(self._link.ask, "rate", digest, per_minute)
         return wait_s
+
+    def tell(self, uses: TokenUses, metrics: ServerMetrics) -> None:
+        """Tell the writer what was counted here: requests, and uses of tokens."""
+        self.metrics_of_all(metrics)
+        if noted := uses.handed_over():
+            self._link.ask("uses", noted)
+
+    def look_up(self, uses: TokenUses) -> None:
+        """Make the uses of tokens known here that all workers have counted."""
+        self._link.ask("uses", uses.handed_over())
+        uses.replace(self._link.ask("all_uses"))
 
     def metrics_of_all(self, own: ServerMetrics) -> ServerMetrics:
         """Tell the writer what this worker has counted; return what all processes have."""
