@@ -33,6 +33,7 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
+from worlddb.store.commit_group import Mark, SharedCommit
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -142,6 +143,72 @@ def server_format(address: str) -> tuple[int, int]:
         return format_of_server(con, shown), len(MIGRATIONS)
 
 
+class ServerTransaction:
+    """The transaction of a server that a group of blocks shares, on a connection from the pool.
+
+    `beginning` is the statement that begins the next one.
+    """
+
+    def __init__(
+        self,
+        begun: Callable[[str], ServerSession],
+        give_back: Callable[[ServerSession], None],
+        has: Callable[[Mark], bool],
+    ) -> None:
+        self._begun = begun
+        self._give_back = give_back
+        self.has = has
+        self.beginning = ""
+        self._session: ServerSession | None = None
+
+    @property
+    def session(self) -> ServerSession:
+        """The session of the open transaction."""
+        assert self._session is not None
+        return self._session
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open: a connection that was lost has none."""
+        return self._session is not None and not self._session.con.broken
+
+    def begin(self) -> None:
+        """Begin a transaction, with the tenant's lock."""
+        self._session = self._begun(self.beginning)
+
+    def begin_block(self) -> None:
+        """Begin a block that can be undone alone."""
+        self.session.run("SAVEPOINT block")
+
+    def end_block(self, is_nested: bool) -> None:
+        """End a block: the server must have taken what was kept."""
+        if is_nested:
+            self.session.run("RELEASE block")
+        else:
+            self.session.flush()
+
+    def undo_block(self) -> None:
+        """Undo a block; if an interrupt came before its savepoint, `commit` will be refused."""
+        self.session.forget()
+        with suppress(psycopg.Error):
+            self.session.run("ROLLBACK TO block")
+            self.session.run("RELEASE block")
+
+    def commit(self) -> None:
+        """Commit, and free the connection."""
+        self.session.commit()
+        self._leave()
+
+    def rollback(self) -> None:
+        """Undo everything, and free the connection."""
+        if self._session is not None:
+            self._leave()
+
+    def _leave(self) -> None:
+        session, self._session = self.session, None
+        self._give_back(session)
+
+
 class PostgresStore:
     """A WorldDB store in a PostgreSQL database: the worlds of one tenant."""
 
@@ -169,6 +236,8 @@ class PostgresStore:
         self._context = SessionContext(verify_reads, random_bytes)
         self._pages = PageCache()
         self._gate = Gate(self.path, busy_timeout_s)
+        self._writing = ServerTransaction(self._begun, self._give_back, self._has)
+        self._shared = SharedCommit(self._gate, self._writing)
         self._tenant = 0
         with server_errors(self.path):
             self._tenant = self._open_tenant(tenant, create and not read_only)
@@ -195,7 +264,7 @@ class PostgresStore:
                     writer.insert_nodes([root_node()])
                     writer.insert_texts([ROOT_TEXT])
                     writer.insert_commit(first_commit())
-                session.run("COMMIT")
+                session.commit()
             self._idle.append(session)
         except BaseException:
             con.close()
@@ -273,6 +342,13 @@ class PostgresStore:
         else:
             con.close()
 
+    def _has(self, mark: Mark) -> bool:
+        session = self._begun(self._begin_read())
+        try:
+            return bool(session.run("SELECT 1 FROM commits WHERE seq = $1 AND hash = $2", mark))
+        finally:
+            self._give_back(session)
+
     @contextmanager
     def read(self) -> Iterator[TableReader]:
         """Yield one snapshot; nested calls of the same thread share it."""
@@ -318,12 +394,15 @@ class PostgresStore:
 
     @contextmanager
     def write(self, *, together: bool = False) -> Iterator[TableWriter]:
-        """Yield the write transaction; it commits when the block ends, or leaves nothing."""
-        with self._landing(self._busy_timeout_s) as session:
+        """Yield the write transaction; it commits when the block ends, or leaves nothing.
+
+        One that is written `together` with others shares their COMMIT (see `commit_group`).
+        """
+        with self._landing(self._busy_timeout_s, joins=together) as session:
             writer = TableWriter(session, self._pages)
             writer.begin(self._clock)
             yield writer
-        self._pages.landed()
+            self._pages.landed()
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:
@@ -333,17 +412,31 @@ class PostgresStore:
             yield TableReader(session)
 
     @contextmanager
-    def _landing(self, patience_s: float, *, is_derived: bool = False) -> Iterator[ServerSession]:
+    def _landing(
+        self, patience_s: float, *, is_derived: bool = False, joins: bool = False
+    ) -> Iterator[ServerSession]:
         """Yield a session whose transaction lands whole or not at all."""
         if self.read_only:
             raise StorageError(f"{self.path}: {self.why_read_only}")
-        with server_errors(self.path), self._gate.writing(patience_s):
-            session = self._begun(self._begin_write(patience_s, is_derived=is_derived))
+        turn, shared = self._gate.turn(joins), self._shared
+        with server_errors(self.path):
             try:
-                yield session
-                session.run("COMMIT")
+                self._gate.take(turn, patience_s)
+                if not (joins and shared.is_open):
+                    shared.land_open()
+                    self._writing.rollback()  # What an interrupt has left of the last turn.
+                    self._writing.beginning = self._begin_write(patience_s, is_derived=is_derived)
+                group = shared.begin()
+                yield self._writing.session
+                shared.hand_in(group, turn, self._pages.coming, stays=not is_derived)
+            except BaseException as error:
+                if self._gate.holds(turn):
+                    shared.take_back(turn, error)
+                raise
             finally:
-                self._give_back(session)
+                turn.leave()
+                self._gate.pass_on(turn)
+            shared.wait(group, turn)
 
     # -- the whole store ---------------------------------------------------------------------------
 
@@ -408,6 +501,7 @@ class PostgresStore:
         for con in self._gate.close():
             con.close()
             self._gate.drop(con)
+        self._writing.rollback()
         _close_all(self._idle)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from psycopg import Connection, RawCursor, RawServerCursor
 from psycopg.pq import Format
 
+from worlddb.errors import StorageError
 from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.store.postgres.server_schema import COLUMNS, KEYS
 from worlddb.store.postgres.sql_dialect import (
@@ -85,6 +86,23 @@ class ServerSession(SqlSession):
 
     def run(self, sql: str, values: Any = None) -> FoundRows:
         """Run a statement of PostgreSQL's own."""
+        cursor = self._sent(sql, values)
+        return FoundRows(cursor.fetchall() if cursor.description is not None else ())
+
+    def commit(self) -> None:
+        """Commit the transaction.
+
+        Raises:
+            StorageError: the server has rolled back, which it does without an error if a statement
+                had failed before.
+        """
+        done = self._sent("COMMIT").statusmessage
+        if done != "COMMIT":
+            raise StorageError(
+                f"the server did not commit ({done}); nothing was written, try again"
+            )
+
+    def _sent(self, sql: str, values: Any = None) -> RawCursor[Any]:
         self.context.statements += 1
         if not self._kept:
             cursor = self._cursor.execute(sql, values)
@@ -96,7 +114,7 @@ class ServerSession(SqlSession):
                 cursor = RawCursor(self.con)
                 cursor.format = Format.BINARY
                 cursor.execute(sql, values)
-        return FoundRows(cursor.fetchall() if cursor.description is not None else ())
+        return cursor
 
     def keep(self, sql: str, values: Any = None) -> None:
         """Run a statement without an answer, together with the next that has one."""
