@@ -302,7 +302,7 @@ class PostgresStore:
 
     # -- sessions ----------------------------------------------------------------------------------
 
-    def _begun(self, begin: str) -> ServerSession:
+    def _begun(self, begin: str, *, is_snapshot: bool = False) -> ServerSession:
         """Return a session in a transaction; connections that the server has ended are replaced."""
         while True:
             try:
@@ -310,9 +310,7 @@ class PostgresStore:
             except IndexError:
                 session, is_new = ServerSession(self._connect(), self._context), True
             try:
-                session.forget()
-                self._context.statements += 1
-                session.con.execute(begin)
+                session.begin(begin, is_snapshot=is_snapshot)
                 return session
             except BaseException as error:
                 session.con.close()
@@ -334,8 +332,7 @@ class PostgresStore:
     def _give_back(self, session: ServerSession) -> None:
         con = session.con
         with suppress(psycopg.Error):
-            if not con.closed:
-                con.execute("ROLLBACK")
+            session.end()
         is_clean = not con.closed and not con.broken
         if is_clean and len(self._idle) < IDLE_MAX:
             self._idle.append(session)
@@ -343,7 +340,7 @@ class PostgresStore:
             con.close()
 
     def _has(self, mark: Mark) -> bool:
-        session = self._begun(self._begin_read())
+        session = self._begun(self._begin_read(), is_snapshot=True)
         try:
             return bool(session.run("SELECT 1 FROM commits WHERE seq = $1 AND hash = $2", mark))
         finally:
@@ -357,7 +354,7 @@ class PostgresStore:
             yield shared[0]
             return
         with self._gate.reading(), server_errors(self.path):
-            session = self._begun(self._begin_read())
+            session = self._begun(self._begin_read(), is_snapshot=True)
             opened = TableReader(session), function_of(inspect.currentframe())
             try:
                 self._local.shared = opened
@@ -372,7 +369,7 @@ class PostgresStore:
     def snapshot(self) -> Iterator[TableReader]:
         """Yield a snapshot that may be read for long, by any thread, beside all other sessions."""
         with self.using():
-            session = self._begun(self._begin_read())
+            session = self._begun(self._begin_read(), is_snapshot=True)
             reader = TableReader(session)
             reader.head()  # Only the first read takes the snapshot.
         self._gate.adopt(session.con)
@@ -465,9 +462,8 @@ class PostgresStore:
     def clean(self) -> bool:
         """Remove deleted and overwritten texts from the tables; the server's log keeps them."""
         with self.using():
-            session = self._begun("SET search_path = worlddb")
+            session = self._begun("SELECT 1")  # VACUUM needs a connection outside a transaction.
             try:
-                session.con.execute("RESET search_path")
                 for table in ("nodes", "notes", "edges", "words", "proposals", "conflicts"):
                     session.con.execute(f"VACUUM worlddb.{table}")
             except errors.InsufficientPrivilege:
