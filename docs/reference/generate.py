@@ -59,7 +59,7 @@ GROUPS = {
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
         *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
         *("HistoryProof", "Checkpoint", "Verification", "ScopeExport", "ReadPage", "ReadEntry"),
-        "TrustSettings",
+        *("TrustSettings", "Grant", "Grants"),
         *("RetentionPolicies", "RetentionPolicy", "RetentionReport", "DueMemories"),
     ],
     "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],

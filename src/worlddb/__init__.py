@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.scope_grants import Grant, Grants
     from worlddb.memory.trust_settings import TrustSettings
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
@@ -189,6 +190,8 @@ __all__ = [
     "FileVersion",
     "Files",
     "FormatError",
+    "Grant",
+    "Grants",
     "HistoryProof",
     "Hit",
     "Id",
@@ -313,6 +316,7 @@ _NAMES_OF = {
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
     ),
     "worlddb.memory.scope_export": "ScopeExport",
+    "worlddb.memory.scope_grants": "Grant Grants",
     "worlddb.memory.trust_settings": "TrustSettings",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
