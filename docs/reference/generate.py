@@ -58,8 +58,9 @@ GROUPS = {
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
         *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
+        *("Branch", "Branches", "Merged", "MergeConflict"),
         *("HistoryProof", "Checkpoint", "Verification", "ScopeExport", "ReadPage", "ReadEntry"),
-        "TrustSettings",
+        *("TrustSettings", "Grant", "Grants"),
         *("RetentionPolicies", "RetentionPolicy", "RetentionReport", "DueMemories"),
     ],
     "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],

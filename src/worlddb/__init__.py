@@ -59,8 +59,10 @@ if TYPE_CHECKING:
     from worlddb.files.versioned_files import FileChanges, Files
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
+    from worlddb.ingest.branch_merge import Merged
     from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
+    from worlddb.ingest.merge_conflicts import MergeConflict
     from worlddb.memory.memory import Memory
     from worlddb.memory.read_page import ReadPage
     from worlddb.memory.recall_receipt import Verification
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.scope_grants import Grant, Grants
     from worlddb.memory.trust_settings import TrustSettings
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
@@ -109,6 +112,8 @@ if TYPE_CHECKING:
     from worlddb.model.records import (
         NOW,
         AsOf,
+        Branch,
+        Branches,
         Change,
         Commit,
         Conflict,
@@ -147,6 +152,8 @@ __all__ = [
     "AsyncMemory",
     "Background",
     "BackgroundRun",
+    "Branch",
+    "Branches",
     "CallerAccess",
     "Change",
     "Chat",
@@ -189,6 +196,8 @@ __all__ = [
     "FileVersion",
     "Files",
     "FormatError",
+    "Grant",
+    "Grants",
     "HistoryProof",
     "Hit",
     "Id",
@@ -207,7 +216,9 @@ __all__ = [
     "MaybeOutdated",
     "Memory",
     "MemoryPage",
+    "MergeConflict",
     "MergeProposal",
+    "Merged",
     "Message",
     "Node",
     "NodeDraft",
@@ -299,8 +310,10 @@ _NAMES_OF = {
     "worlddb.files.versioned_files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
+    "worlddb.ingest.branch_merge": "Merged",
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
+    "worlddb.ingest.merge_conflicts": "MergeConflict",
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.read_page": "ReadPage",
     "worlddb.memory.recall_receipt": "Verification",
@@ -313,6 +326,7 @@ _NAMES_OF = {
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
     ),
     "worlddb.memory.scope_export": "ScopeExport",
+    "worlddb.memory.scope_grants": "Grant Grants",
     "worlddb.memory.trust_settings": "TrustSettings",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
@@ -322,8 +336,8 @@ _NAMES_OF = {
     "worlddb.model.inputs": "Limits",
     "worlddb.model.proof": "Proof verify_proof",
     "worlddb.model.records": (
-        "AsOf Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node NodeDraft "
-        "Problem Proposal Query ScopeName TextMatch"
+        "AsOf Branch Branches Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node "
+        "NodeDraft Problem Proposal Query ScopeName TextMatch"
     ),
     "worlddb.model.retention_curve": "RetentionSettings",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",

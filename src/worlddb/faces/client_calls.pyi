@@ -34,6 +34,7 @@ from worlddb.memory.results import (
 )
 from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
 from worlddb.memory.scope_export import ScopeExport
+from worlddb.memory.scope_grants import Grant, Grants
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.memory.trust_settings import TrustSettings
 from worlddb.model.drafts import Extractor
@@ -184,6 +185,18 @@ class Client:
     def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants: ...
+    def grant(
+        self,
+        to: str,
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Grant: ...
+    def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant: ...
+    def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired: ...
     def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
     def set_trust(
         self,
@@ -489,6 +502,18 @@ class AsyncMemory:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants: ...
+    async def grant(
+        self,
+        to: str,
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Grant: ...
+    async def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant: ...
+    async def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired: ...
     async def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
     async def set_trust(
         self,
@@ -772,6 +797,18 @@ class AsyncClient:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants: ...
+    async def grant(
+        self,
+        to: str,
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Grant: ...
+    async def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant: ...
+    async def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired: ...
     async def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
     async def set_trust(
         self,

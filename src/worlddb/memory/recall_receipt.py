@@ -141,7 +141,8 @@ def verified(
         known_at=signed["known_at"],
         asked_at=signed["asked_at"],
     )
-    own.groups(asked.scope)  # A bound caller may verify only receipts of its own scope.
+    # A bound caller may verify only receipts of its own scope, or of one that it may read.
+    own.acting(asked.scope).groups(asked.scope)
     scopes = CallerScopes(store=own.store, clock=own.clock)
     _, made = _answer(_uncounted(db), scopes, asked)
     differences = tuple(key for key in sorted(signed | made) if signed.get(key) != made.get(key))

@@ -30,9 +30,11 @@ from worlddb.errors import (
     ConflictError,
     CorruptionError,
     InvalidInputError,
+    NotFoundError,
     StorageError,
     WorldDBError,
 )
+from worlddb.model.records import Branch
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -389,6 +391,24 @@ class PostgresStore:
             f"{self.path}: is backed up by the server's own tools; 'worlddb copy' writes a store "
             "to a file"
         )
+
+    def fork(self, name: str, actor: str) -> Branch:
+        """Refuse: a branch lies over a file."""
+        raise StorageError(
+            f"{self.path}: a store on a server has no branches; copy the store to a file by "
+            "'worlddb copy' and branch that"
+        )
+
+    def branches(self) -> list[Branch]:
+        """Return none: a store on a server has no branches."""
+        return []
+
+    def drop_branch(self, name: str) -> None:
+        """Refuse: there is no such branch."""
+        raise NotFoundError(f"there is no branch {name!r}; a store on a server has none")
+
+    def refuse_branches(self, what: str) -> None:
+        """Refuse nothing: there are no branches."""
 
     def side_file(self, suffix: str) -> str | None:
         """Return None: there is no folder beside the store."""
