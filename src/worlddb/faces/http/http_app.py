@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import ValidationError
@@ -32,6 +32,7 @@ from worlddb.faces.http.explorer import explorer_routes
 from worlddb.faces.http.guess_limit import RateLimit
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.mcp_sessions import McpSessions
+from worlddb.faces.http.oauth_rules import MCP_PATH, METADATA_PATH
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
 from worlddb.faces.http.rest_routes import rest_routes, server_routes
@@ -44,6 +45,9 @@ from worlddb.faces.http.write_link import WorkerStores
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from worlddb.faces.http.oauth_tokens import OAuthTokens
 
 HEALTH_S_MAX = 5.0  # A file that takes longer to look at is not in good health.
 
@@ -62,12 +66,14 @@ def make_app(
     tools: str = "memory",
     tokens_file: str | None = None,
     read_access: Callable[[], Access] | None = None,
+    url: str = "http://127.0.0.1:8765",
     state_key: bytes | None = None,
 ) -> Starlette:
     """Return the application that serves a memory, or those of tenants; the caller closes them.
 
     Authentication is part of the application, whatever ASGI server runs it. Administrators can
     change the tokens of `tokens_file`; `read_access` then returns what the changed file allows.
+    `url` is where clients find the server, unless the rules for signing in say so.
     Processes that share their callers need the same `state_key`.
     """
     metrics = ServerMetrics()
@@ -79,6 +85,7 @@ def make_app(
     threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads), tools=tools, state_key=state_key)
     mcp = McpSessions(server, body_bytes_max=body_bytes_max, keeps=not is_worker)
+    sign_in = _sign_in(access, url)
     end_subscriptions = _end(server.open_subscriptions, mcp)
     let_in = _let_in(gate, end_subscriptions)
     desk = TokenDesk(
@@ -90,29 +97,24 @@ def make_app(
         look_up=(lambda: served.look_up(uses)) if isinstance(served, WorkerStores) else None,
     )
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with mcp.run():
-            yield
-        gate.save_uses()
-
     app = Starlette(
         routes=[
-            Route("/mcp", mcp, methods=["POST", "GET", "DELETE"]),
+            Route(MCP_PATH, mcp, methods=["POST", "GET", "DELETE"]),
             *rest_routes(threads),
             *server_routes(threads, desk),
             *explorer_routes(),
             Route("/health", _health(served.check), methods=["GET"]),
             Route("/metrics", _metrics(served, threads, metrics), methods=["GET"]),
-            Route("/openapi.json", _description(bool(access.tokens)), methods=["GET"]),
+            Route("/openapi.json", _description(access.needs_token), methods=["GET"]),
+            *_metadata_routes(sign_in),
         ],
         middleware=[
             Middleware(RequestLog, metrics=metrics),
-            Middleware(AuthMiddleware, gate=gate, rates=rates),
+            Middleware(AuthMiddleware, gate=gate, rates=rates, sign_in=sign_in),
             Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
         ],
         exception_handlers=_handlers(served.path),
-        lifespan=lifespan,
+        lifespan=_lifespan(mcp, gate),
     )
     # A redirect would send a token to wherever the Host header says.
     app.router.redirect_slashes = False
@@ -122,6 +124,38 @@ def make_app(
     app.state.mcp_server = server
     app.state.metrics = metrics
     return app
+
+
+def _sign_in(access: Access, url: str) -> OAuthTokens | None:
+    if access.sign_in is None:
+        return None
+    from worlddb.faces.http.oauth_tokens import OAuthTokens  # Most servers need no JWT.
+
+    return OAuthTokens(access.sign_in, url)
+
+
+def _metadata_routes(sign_in: OAuthTokens | None) -> list[Route]:
+    """Return where clients find the authorisation server (RFC 9728), for REST and for MCP."""
+
+    def route(end: str, tokens: OAuthTokens) -> Route:
+        async def answer(_: Request) -> Response:
+            return _json(tokens.metadata(end))
+
+        return Route(METADATA_PATH + end, answer, methods=["GET"])
+
+    return [] if sign_in is None else [route(end, sign_in) for end in ("", MCP_PATH)]
+
+
+def _lifespan(
+    mcp: McpSessions, gate: CallerGate
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with mcp.run():
+            yield
+        gate.save_uses()
+
+    return lifespan
 
 
 def _end(subscriptions: OpenSubscriptions, mcp: McpSessions) -> Callable[[], None]:

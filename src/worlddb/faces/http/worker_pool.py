@@ -56,6 +56,7 @@ class WorkerOrders:
     access: Access
     writer: str
     listener: int
+    url: str
     state_key: bytes
     grace_s: float
     closing_s: float
@@ -126,10 +127,13 @@ class WorkerPool:
         access: Access,
         listener: socket.socket,
         memory: Memory | TenantStores,
+        *,
+        url: str,
     ) -> None:
         self._settings = settings
         self._access = access
         self._listener = listener
+        self._url = url
         self._served = memory if isinstance(memory, TenantStores) else OneStore(memory)
         self._reload = TokenReload(settings, self._let_in)
         self._workers = [_WorkerPlace(number + 1) for number in range(settings.workers)]
@@ -182,6 +186,7 @@ class WorkerPool:
             access=self._access,
             writer=writer.address,
             listener=self._listener.fileno(),
+            url=self._url,
             state_key=self._state_key,
             grace_s=grace_s,
             closing_s=closing_s,

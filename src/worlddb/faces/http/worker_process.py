@@ -48,6 +48,7 @@ def work(orders: WorkerOrders) -> int:
             tools=settings.tools,
             tokens_file=settings.tokens_file,
             read_access=lambda: read_access(settings),
+            url=orders.url,
             state_key=orders.state_key,
         )
         listener = closing.enter_context(socket.socket(fileno=orders.listener))
