@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from worlddb import Memory, Recall
+from worlddb.language.answer_change import answers_anew
 from worlddb.language.statement import is_rival, statement_of
-from worlddb.recall.recency import answers_anew
 
 # An older text, a later text, and a question. In `updates` the later text answers the question; in
 # `decoys` it is about something else.
 PAIRS = json.loads(Path(__file__).with_name("everyday_updates.json").read_text(encoding="utf-8"))
-# The last forty of each were written last, when the reading of statements had been finished but for details.
+# The last forty of each were written last, when only details of the reading were left to do.
 FURTHER = json.loads(Path(__file__).with_name("further_updates.json").read_text(encoding="utf-8"))
 FRESH = 40
 EARLY, LATE = "2026-03-01T10:00:00Z", "2026-03-20T10:00:00Z"

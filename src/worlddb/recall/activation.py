@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.claims.claim_lookup import stated
-from worlddb.index.name_index import name_key, said_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
+from worlddb.language.proper_names import name_key, said_words
 from worlddb.language.statement import is_rival, may_be_rival, statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
 from worlddb.model.records import Plain
-from worlddb.recall.known_names import (
+from worlddb.recall.question import (
     KnownNames,
     SaidName,
     longest,
@@ -179,7 +179,7 @@ class Spreading:
         return found
 
     def _current(self, rows: Iterable[int]) -> list[int]:
-        """Return texts without those that a later one of them may have replaced: see `recency`."""
+        """Return texts without those that a later one of them may have replaced: see `hit_order`."""
         bodies = {body.row: body for body in self._reader.bodies(sorted(rows), self._moment.known)}
         said = {row: statement_of(body.content) for row, body in bodies.items()}
         current = []

@@ -32,14 +32,14 @@ from worlddb.language.ranking_features import (
     CHARS,
     DONE,
     TELLING,
+    asked_years,
     spans_of,
     speakers_of,
 )
-from worlddb.language.year_spans import asked_years
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention_curve import RetentionSettings, retention
 from worlddb.recall.activation import Way
-from worlddb.recall.hits import Ranking
+from worlddb.recall.hit_order import Ranking
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
@@ -288,6 +288,17 @@ def weigh(
         gained = spread(above, found.graph, weights.spread, scalars)
         weighed = weighed.with_spread(gained, weights.graph)
     return _lifted(weighed, found.claims, weights.claim)
+
+
+def fuse(
+    ranks: Mapping[str, Sequence[int]], weights: Mapping[str, float], c: int
+) -> dict[int, float]:
+    """Return the reciprocal rank fusion of ranked lists; of each list, by its weight."""
+    fused: dict[int, float] = {}
+    for lane, positions in ranks.items():
+        for rank, at in enumerate(positions, 1):
+            fused[at] = fused.get(at, 0.0) + weights[lane] / (c + rank)
+    return fused
 
 
 def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScalars) -> Scores:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
@@ -29,9 +30,11 @@ from worlddb.errors import (
     ConflictError,
     CorruptionError,
     InvalidInputError,
+    NotFoundError,
     StorageError,
     WorldDBError,
 )
+from worlddb.model.records import Branch
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -164,6 +167,7 @@ class PostgresStore:
         self._busy_timeout_s = busy_timeout_s
         self._local = threading.local()
         self._idle: list[ServerSession] = []
+        weakref.finalize(self, _close_all, self._idle)  # Also when the store is never closed.
         self._context = SessionContext(verify_reads, random_bytes)
         self._pages = PageCache()
         self._gate = Gate(self.path, busy_timeout_s)
@@ -388,6 +392,24 @@ class PostgresStore:
             "to a file"
         )
 
+    def fork(self, name: str, actor: str) -> Branch:
+        """Refuse: a branch lies over a file."""
+        raise StorageError(
+            f"{self.path}: a store on a server has no branches; copy the store to a file by "
+            "'worlddb copy' and branch that"
+        )
+
+    def branches(self) -> list[Branch]:
+        """Return none: a store on a server has no branches."""
+        return []
+
+    def drop_branch(self, name: str) -> None:
+        """Refuse: there is no such branch."""
+        raise NotFoundError(f"there is no branch {name!r}; a store on a server has none")
+
+    def refuse_branches(self, what: str) -> None:
+        """Refuse nothing: there are no branches."""
+
     def side_file(self, suffix: str) -> str | None:
         """Return None: there is no folder beside the store."""
         return None
@@ -406,8 +428,12 @@ class PostgresStore:
         for con in self._gate.close():
             con.close()
             self._gate.drop(con)
-        while self._idle:
-            self._idle.pop().con.close()
+        _close_all(self._idle)
+
+
+def _close_all(sessions: list[ServerSession]) -> None:
+    while sessions:
+        sessions.pop().con.close()
 
 
 def _is_refusal(error: Exception) -> bool:

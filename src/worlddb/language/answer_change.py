@@ -1,27 +1,22 @@
-"""Recency: of two hits that answer the question alike, the later one comes first.
+"""Answer change: whether a later statement answers a question anew that an older one answers.
 
-    hits in their order ──▶ pairs of an older and a newer answer ──▶ newer before older, and told so
+    "How much is the rent?"
+    "The rent is 950 euros."      the *key*, what the question and the statement share: the rent
+    "They raised the rent."       it is said of the same thing, and it tells of a change
 
-    "The code is 2204."          one frame with two values (`language/statement.py`)
-    "The code is 7719 now."
+What counts is what the statement is about, not what is done with it: so verbs are no keys. Neither
+grammar nor vocabulary is known but by closed classes of words (`statement_words.txt`) and by place:
+a word after "I" is a verb, one after "the" a noun, one in the place of another stands for it.
 
-    "The rent is 950 euros."     other words, but it is said of the same thing, and it tells of a
-    "They raised the rent."      change or of a value of the same kind (`answers_anew`)
-
-Both hits stay. The older hit says which hit may have replaced it.
-
-N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
-N2  A question for an earlier time ("What was my old code?") is answered in the order of the ranker.
-N3  What is more trusted comes before what is less trusted, however late that was said.
-N4  No grammar is known but by closed classes of words (`statement_words.txt`) and by place: a word
-    after "I" is a verb, one after "the" a noun, one in the place of another stands for it.
+A1  What is said of another person or another thing is no answer: "The deposit is 950 euros."
+A2  Of what is asked for in the past ("Where did I grow up?") nothing later is news.
+A3  A doubt, a wish or a plan is no answer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -34,21 +29,12 @@ from worlddb.language.statement import (
     RELATIVE,
     SELF,
     Statement,
-    asked_of,
-    is_rival,
-    may_be_rival,
     read_statement,
-    statement_of,
     topical,
 )
 from worlddb.language.word_forms import fold
-from worlddb.model.origin import FULL
-from worlddb.model.records import Node
 
-HITS_COMPARED_MAX = 20  # Every pair is compared; what ranks lower than this is hardly read.
 READINGS_KEPT = 4_096  # Texts read lately: a question compares the same few hits again.
-SAID = frozenset({"Memory", "Turn", "Fact"})
-"""Types of nodes that state something."""
 
 _SENTENCE = re.compile(r"[,;:.!?](?=\s|$)|[。！？；，、\n]")
 _CHUNK = re.compile(r"\b[jldnmtsc]['’](?=\w)|\S+", re.IGNORECASE)  # l'heure, j'habite
@@ -61,83 +47,6 @@ _SELF_SIGNS = re.compile(r"我们?(?=\s)|[私僕俺]は")
 _NOT_OWNED = re.compile(r"我们?(?!的)|[私僕俺](?!の)")
 _PAST_FORMS = frozenset({"did", "was", "were"})  # What is asked for has been, and stays so.
 _NOT = frozenset({"not", "never", "no", "nicht", "kein", "keine", "nunca", "pas", "non", "niet"})
-
-
-class _Answer(NamedTuple):
-    """A hit that states something: where in the order, since when, who says it where, and what.
-
-    `trust` is the level of the node.
-    """
-
-    at: int
-    since: tuple[datetime, int]
-    speaker: tuple[object, ...]
-    text: str
-    said: Statement
-    trust: int
-
-
-def newer_first(
-    order: Sequence[int],
-    rows: Sequence[int],
-    nodes: Mapping[int, Node],
-    question: str,
-    trust: Mapping[int, int],
-) -> tuple[list[int], dict[int, int]]:
-    """Return positions with newer answers before older ones, and the newest rival of each older.
-
-    `order` are positions in `rows`, best first. The second value is by row; so is `trust`, without
-    the rows that are trusted in full.
-    """
-    found = list(order)
-    if asked_of(question) is None or len(found) < 2:
-        return found, {}
-    answers = sorted(
-        _answers(found[:HITS_COMPARED_MAX], rows, nodes, trust),
-        key=lambda it: (it.trust, it.since),
-    )
-    outdated: dict[int, int] = {}
-    for number, new in enumerate(answers):
-        older = [old for old in answers[:number] if _replaces(new, old, question)]
-        if not older:
-            continue
-        outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
-        first = min(found.index(old.at) for old in older)
-        if found.index(new.at) > first:
-            found.remove(new.at)
-            found.insert(first, new.at)
-    return found, outdated
-
-
-def _answers(
-    positions: Sequence[int],
-    rows: Sequence[int],
-    nodes: Mapping[int, Node],
-    trust: Mapping[int, int],
-) -> list[_Answer]:
-    answers = []
-    for at in positions:
-        node = nodes.get(rows[at])
-        said = statement_of(node.content) if node is not None and node.type in SAID else None
-        if node is not None and said is not None:
-            # Turns of several chats are compared if one person says them.
-            speaker = ("Turn", node.name) if node.type == "Turn" else (node.parent,)
-            since = node.valid_from, rows[at]
-            level = trust.get(rows[at], FULL)
-            answers.append(_Answer(at, since, speaker, node.content, said, level))
-    return answers
-
-
-def _replaces(new: _Answer, old: _Answer, question: str) -> bool:
-    """Return whether a later answer may have replaced an older one."""
-    if new.speaker != old.speaker:
-        return False
-    if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
-        return True
-    return answers_anew(old.text, new.text, question)
-
-
-# -- another answer to the same question -----------------------------------------------------------
 
 
 class _Word(NamedTuple):
