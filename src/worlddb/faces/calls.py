@@ -29,7 +29,7 @@ from worlddb.faces.file_calls import file_calls
 from worlddb.faces.grant_calls import grant_calls
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
-from worlddb.faces.retention_calls import read_audit_call, retention_calls
+from worlddb.faces.retention_calls import read_audit_call, retention_calls, waiting_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
 from worlddb.faces.trust_calls import trust_calls
 
@@ -510,6 +510,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *retention_calls(SCOPES),
     *grant_calls(ID, SCOPES, CONFIRM),
     *trust_calls(ID, SCOPES, _limit(50, 20), CURSOR),
+    *waiting_calls(SCOPES, _limit(50, 20)),
     read_audit_call(SCOPES, _limit(100, 100)),
     Call(
         name="list_scopes",
