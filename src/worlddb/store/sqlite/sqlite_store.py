@@ -19,6 +19,7 @@ import apsw
 
 from worlddb.errors import ConflictError, StorageError
 from worlddb.model.records import Branch
+from worlddb.store.commit_group import Mark, SharedCommit
 from worlddb.store.interface import Migration
 from worlddb.store.sqlite.branch_file import (
     branches_of,
@@ -30,7 +31,6 @@ from worlddb.store.sqlite.branch_file import (
     refuse_lost_base,
     trunk_of,
 )
-from worlddb.store.sqlite.commit_group import SharedCommit
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     PAGE_BUDGET,
@@ -73,6 +73,52 @@ IDLE_READERS_MAX = 8
 """How many connections wait for the next reader; each has a page cache of its own."""
 
 
+class FileTransaction:
+    """The transaction of a file that a group of blocks shares."""
+
+    def __init__(self, writer: Callable[[], apsw.Connection], check: Callable[[], None]) -> None:
+        self._writer = writer
+        self._check = check
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open."""
+        return self._writer().in_transaction
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._writer().execute("BEGIN IMMEDIATE")
+
+    def begin_block(self) -> None:
+        """Begin a block that can be undone alone."""
+        self._writer().execute("SAVEPOINT block")
+
+    def end_block(self, is_nested: bool) -> None:
+        """End a block; the first has no savepoint."""
+        if is_nested:
+            self._writer().execute("RELEASE block")
+
+    def undo_block(self) -> None:
+        """Undo a block; an interrupt may have come before its savepoint, or after it."""
+        with suppress(apsw.SQLError):
+            self._writer().execute("ROLLBACK TO block; RELEASE block")
+
+    def commit(self) -> None:
+        """Commit; what nobody would find is not acknowledged."""
+        self._writer().execute("COMMIT")
+        self._check()
+
+    def rollback(self) -> None:
+        """Undo everything."""
+        with suppress(apsw.Error):
+            self._writer().execute("ROLLBACK")
+
+    def has(self, mark: Mark) -> bool:
+        """Return whether a commit is in the journal."""
+        sql = "SELECT 1 FROM commits WHERE seq = ? AND hash = ?"
+        return self._writer().execute(sql, mark).get is not None
+
+
 class SqliteStore:
     """A WorldDB store in a SQLite file, or in memory."""
 
@@ -103,7 +149,8 @@ class SqliteStore:
         self._pages = PageCache()
         self._sums = TableSums()
         self._gate = Gate(path, busy_timeout_s)
-        self._shared = SharedCommit(self._gate, lambda: self._writer, self._refuse_lost_log)
+        transaction = FileTransaction(lambda: self._writer, self._refuse_lost_log)
+        self._shared = SharedCommit(self._gate, transaction)
         refuse_bad_path(path)
         # The process may change its folder while the store is open.
         self._file = MEMORY if path == MEMORY else os.path.abspath(path)
