@@ -70,6 +70,7 @@ def test_the_declared_calls_load_next_to_nothing() -> None:
         "calls",
         "call_parts",
         "file_calls",
+        "grant_calls",
         "graph_calls",
         "pin_calls",
         "retention_calls",
