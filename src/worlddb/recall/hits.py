@@ -23,7 +23,14 @@ from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
 from worlddb.recall.activation import PathStep, paths_of
-from worlddb.recall.confidence import HITS_READ, AskedWords, HitSignals, confidences, signals_of
+from worlddb.recall.confidence import (
+    HITS_READ,
+    AskedWords,
+    HitSignals,
+    Likeness,
+    confidences,
+    signals_of,
+)
 from worlddb.recall.recency import newer_first
 from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import FACT, SUMMARY, stale_summaries, world_summaries
@@ -225,6 +232,7 @@ class Ranking:
     `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
     positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
     the graph lane came to a node, by row. `stated` marks what states exactly what is asked for.
+    `lead` is that of `Weighed`, `likeness` that of the embedder.
     """
 
     order: Sequence[int]
@@ -236,6 +244,8 @@ class Ranking:
     parts: Mapping[str, Scores]
     ways: Mapping[int, Way] = field(default_factory=dict)
     stated: NDArray[np.bool_] | None = None
+    lead: float | None = None
+    likeness: Likeness | None = None
 
 
 def hits_of(
@@ -323,7 +333,8 @@ def _signals(
     """Return what speaks for the hits at some places."""
     rows = [ranking.rows[at] for at in places]
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
-    return signals_of(asked, rows, texts, places, ranking.lanes, ranking.stated)
+    noted = ranking.lanes, ranking.stated, ranking.lead, ranking.likeness
+    return signals_of(asked, rows, texts, places, *noted)
 
 
 def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:
