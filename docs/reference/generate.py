@@ -29,6 +29,7 @@ GROUPS = {
         *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
         *("Client", "AsyncMemory", "AsyncClient"),
+        *("CallerAccess", "TokenList", "TokenEntry", "IssuedToken", "RevokedToken"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof", "verify_history"],
     "Asking": [
@@ -57,8 +58,9 @@ GROUPS = {
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
         *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
+        *("Branch", "Branches", "Merged", "MergeConflict"),
         *("HistoryProof", "Checkpoint", "Verification", "ScopeExport", "ReadPage", "ReadEntry"),
-        "TrustSettings",
+        *("TrustSettings", "Grant", "Grants"),
         *("RetentionPolicies", "RetentionPolicy", "RetentionReport", "DueMemories"),
     ],
     "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],

@@ -39,6 +39,13 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
+    from worlddb.faces.token_values import (
+        CallerAccess,
+        IssuedToken,
+        RevokedToken,
+        TokenEntry,
+        TokenList,
+    )
     from worlddb.files.file_values import (
         FileChange,
         FileEntry,
@@ -52,8 +59,10 @@ if TYPE_CHECKING:
     from worlddb.files.versioned_files import FileChanges, Files
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
+    from worlddb.ingest.branch_merge import Merged
     from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
+    from worlddb.ingest.merge_conflicts import MergeConflict
     from worlddb.memory.memory import Memory
     from worlddb.memory.read_page import ReadPage
     from worlddb.memory.recall_receipt import Verification
@@ -83,6 +92,7 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.scope_grants import Grant, Grants
     from worlddb.memory.trust_settings import TrustSettings
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
@@ -102,6 +112,8 @@ if TYPE_CHECKING:
     from worlddb.model.records import (
         NOW,
         AsOf,
+        Branch,
+        Branches,
         Change,
         Commit,
         Conflict,
@@ -140,6 +152,9 @@ __all__ = [
     "AsyncMemory",
     "Background",
     "BackgroundRun",
+    "Branch",
+    "Branches",
+    "CallerAccess",
     "Change",
     "Chat",
     "ChatSettings",
@@ -181,6 +196,8 @@ __all__ = [
     "FileVersion",
     "Files",
     "FormatError",
+    "Grant",
+    "Grants",
     "HistoryProof",
     "Hit",
     "Id",
@@ -188,6 +205,7 @@ __all__ = [
     "InferredEdge",
     "Ingested",
     "InvalidInputError",
+    "IssuedToken",
     "Kept",
     "LaneRank",
     "Limits",
@@ -198,7 +216,9 @@ __all__ = [
     "MaybeOutdated",
     "Memory",
     "MemoryPage",
+    "MergeConflict",
     "MergeProposal",
+    "Merged",
     "Message",
     "Node",
     "NodeDraft",
@@ -233,6 +253,7 @@ __all__ = [
     "RetentionReport",
     "RetentionSettings",
     "Retired",
+    "RevokedToken",
     "Scope",
     "ScopeExport",
     "ScopeName",
@@ -245,6 +266,8 @@ __all__ = [
     "Summarizer",
     "SummaryChange",
     "TextMatch",
+    "TokenEntry",
+    "TokenList",
     "ToldConflict",
     "Transaction",
     "TrustSettings",
@@ -281,13 +304,16 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
+    "worlddb.faces.token_values": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
     "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
     "FileText FileVersion",
     "worlddb.files.versioned_files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
+    "worlddb.ingest.branch_merge": "Merged",
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
+    "worlddb.ingest.merge_conflicts": "MergeConflict",
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.read_page": "ReadPage",
     "worlddb.memory.recall_receipt": "Verification",
@@ -300,6 +326,7 @@ _NAMES_OF = {
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
     ),
     "worlddb.memory.scope_export": "ScopeExport",
+    "worlddb.memory.scope_grants": "Grant Grants",
     "worlddb.memory.trust_settings": "TrustSettings",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
@@ -309,8 +336,8 @@ _NAMES_OF = {
     "worlddb.model.inputs": "Limits",
     "worlddb.model.proof": "Proof verify_proof",
     "worlddb.model.records": (
-        "AsOf Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node NodeDraft "
-        "Problem Proposal Query ScopeName TextMatch"
+        "AsOf Branch Branches Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node "
+        "NodeDraft Problem Proposal Query ScopeName TextMatch"
     ),
     "worlddb.model.retention_curve": "RetentionSettings",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",

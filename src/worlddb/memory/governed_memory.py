@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.errors import RejectedError
@@ -13,10 +14,12 @@ from worlddb.model.records import ScopeIds
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
+    from worlddb.ingest.branch_merge import Merged
+    from worlddb.memory.memory import Memory
     from worlddb.memory.read_page import ReadPage
     from worlddb.memory.reads import MemoryReader
     from worlddb.memory.recall_receipt import Verification
-    from worlddb.memory.results import MemoryPage, Remembered
+    from worlddb.memory.results import MemoryPage, Remembered, Retired
     from worlddb.memory.retention_policy import (
         RetentionKeeper,
         RetentionPolicies,
@@ -24,13 +27,16 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.scope_grants import Grant, GrantKeeper, Grants
     from worlddb.memory.trust_settings import TrustKeeper, TrustSettings
     from worlddb.memory.writes import MemoryWriter
     from worlddb.model.history_proof import HistoryProof
+    from worlddb.model.inputs import Instant
+    from worlddb.model.records import Branch, Branches, Diff
 
 
 class GovernedMemory(ScopedFiles):
-    """The calls of `Memory` on receipts, proofs, retention and trust."""
+    """The calls of `Memory` on receipts, proofs, retention, grants and trust."""
 
     db: WorldDB
     _scopes: CallerScopes
@@ -161,6 +167,158 @@ class GovernedMemory(ScopedFiles):
 
         self._refuse_bound("a retention policy")
         return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self._actor)
+
+    # -- branches ----------------------------------------------------------------------------------
+
+    def branch(self, name: str, *, create: bool = True) -> Memory:
+        """Open a branch of the store as a memory of its own; make it, if there is none yet.
+
+        A branch begins as the store is now; neither side sees what the other writes. See
+        `WorldDB.branch`. Close it when done.
+
+        Raises:
+            InvalidInputError: the name is none.
+            NotFoundError: there is no such branch, and none is to be made.
+            RejectedError: this memory is bound; branches are for administrators.
+            StorageError: the store cannot be branched, or not be written.
+        """
+        self._refuse_bound("a branch")
+        db = self.db.branch(name, create=create, actor=self._actor)
+        scopes = replace(self._scopes, store=db.engine.store, clock=db.engine.clock)
+        return self._with(replace(self._writer, engine=db.engine, scopes=scopes), db)
+
+    def create_branch(self, name: str) -> Branch:
+        """Make a branch of the store, and return where it was forked from.
+
+        Raises:
+            InvalidInputError: the name is none.
+            ConflictError: there is a branch of that name.
+            RejectedError: this memory is bound; branches are for administrators.
+            StorageError: the store cannot be branched, or not be written.
+        """
+        self._refuse_bound("a branch")
+        return self.db.engine.store.fork(name, self._actor)
+
+    def branches(self) -> Branches:
+        """Return the branches of the store, by name.
+
+        Raises:
+            RejectedError: this memory is bound; branches are for administrators.
+        """
+        from worlddb.model.records import Branches
+
+        self._refuse_bound("a branch")
+        return Branches(branches=tuple(self.db.branches()))
+
+    def branch_diff(self, name: str) -> Diff:
+        """Return what was written to a branch and not merged yet.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+            RejectedError: this memory is bound; branches are for administrators.
+        """
+        self._refuse_bound("a branch")
+        return self.db.branch_diff(name)
+
+    def merge(self, name: str, *, dry_run: bool = False) -> Merged:
+        """Write what a branch says into the store, as one commit; say what that did.
+
+        What both sides have changed since the fork stays as both say it, and is told. `undo` takes
+        a merge back. `dry_run` tries it and writes nothing. See `WorldDB.merge`.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+            ConflictError: the store was replaced since the fork, or too much was refused.
+            RejectedError: this memory is bound; branches are for administrators.
+            StorageError: the store cannot be written.
+        """
+        self._refuse_bound("a branch")
+        return self.db.merge(name, dry_run=dry_run, actor=self._actor)
+
+    def drop_branch(self, name: str) -> Branches:
+        """Remove a branch with all that was written to it; return those that are left.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+            RejectedError: this memory is bound; branches are for administrators.
+            StorageError: the store cannot be written.
+        """
+        self._refuse_bound("a branch")
+        self.db.drop_branch(name)
+        return self.branches()
+
+    def _with(self, writer: MemoryWriter, db: WorldDB | None = None) -> Memory:
+        """Return a memory of the same kind that writes as `writer` does, into `db` if given."""
+        raise NotImplementedError
+
+    # -- grants ------------------------------------------------------------------------------------
+
+    def grant(
+        self,
+        to: str,
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Grant:
+        """Let callers who are bound to another scope, such as "user:bob", read or write in one.
+
+        The grant is a memory of that scope. It opens recall, context, list, read and query to those
+        who name the scope, or lets them write into it: what they write lives in their own scope, is
+        a member of this one, and is trusted as a tool is. It ends when it is revoked, or `until`
+        then. The same grant again takes the place of the old one. `confirm`, if given, has to be
+        True or the scope's value.
+
+        Raises:
+            InvalidInputError: no such right or scope, not exactly one scope, or `until` is over.
+            RejectedError: the scope is not the caller's as a whole, or the caller is not trusted
+                in full.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._grants().give(to, right, until, confirm, scope)
+
+    def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants:
+        """Return the grants that scopes have given or got; without a scope, all the caller may see.
+
+        Raises:
+            InvalidInputError: a scope is badly named.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        return self._grants().grants(include_ended, scope)
+
+    def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant:
+        """End a grant, or a refusal, that one's own scope has given; both can still be read.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such grant here.
+            RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._grants().revoke(id, scope)
+
+    def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired:
+        """Take a memory that somebody else wrote into a scope out of it, and take no more of them.
+
+        The memory stays in the scope that it lives in. The grants to write here that this scope had
+        end, and a refusal takes their place, until it is revoked or another grant is given.
+
+        Raises:
+            InvalidInputError: not an id, or not exactly one scope.
+            NotFoundError: there is no such memory here.
+            ConflictError: the memory lives in this scope; or the store is busy.
+            RejectedError: the scope is not the caller's as a whole, or the caller is not trusted
+                in full.
+            StorageError: the store cannot be written.
+        """
+        return self._grants().refuse(id, scope)
+
+    def _grants(self) -> GrantKeeper:
+        from worlddb.memory.scope_grants import GrantKeeper
+
+        return GrantKeeper(
+            db=self.db, scopes=self._scopes, actor=self._actor, origin=self._writer.origin
+        )
 
     # -- trust -------------------------------------------------------------------------------------
 

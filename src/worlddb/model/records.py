@@ -26,9 +26,10 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from blake3 import blake3
@@ -214,6 +215,36 @@ class Diff(Plain):
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch(Plain):
+    """A branch of a store: where it lies, and the commit (`fork`, `hash`) it was forked from.
+
+    `size_bytes` is the space that it takes; `id` tells it from others that had its name.
+    """
+
+    id: str
+    name: str
+    path: str
+    fork: int
+    hash: Id
+    created_at: datetime
+    actor: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branches(Plain):
+    """The branches of a store, by name."""
+
+    branches: tuple[Branch, ...]
+
+    def __iter__(self) -> Iterator[Branch]:
+        return iter(self.branches)
+
+    def __len__(self) -> int:
+        return len(self.branches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,6 +474,10 @@ VALUES_MAX = 100
 Ids = str | Sequence[str] | None
 
 
+SCOPES_CACHED = 4_096
+"""Scopes whose ids are kept in memory: those of the callers of a busy server, at 200 bytes each."""
+
+
 class ScopeIds(TypedDict, total=False):
     """The arguments that name scopes: one value of a kind, or several."""
 
@@ -469,7 +504,13 @@ class ScopeName(Plain):
 
     def id(self, generation: int = 0) -> Id:
         """Return the id of this scope's node."""
-        return Id(node_address(SCOPE, str(self).encode(), b"", generation))
+        return scope_id(self, generation)
+
+
+@lru_cache(maxsize=SCOPES_CACHED)
+def scope_id(scope: ScopeName, generation: int = 0) -> Id:
+    """Return the id of a scope's node."""
+    return Id(node_address(SCOPE, str(scope).encode(), b"", generation))
 
 
 Groups = tuple[tuple[ScopeName, ...], ...]

@@ -11,6 +11,7 @@ Tokens are listed in a TOML file:
     role = "write"                      # optional: read, write or curate (all that a scope allows)
     origin = "web"                      # optional: what it brings in is of this origin at best
     per_minute = 60                     # optional: how many requests it may make
+    memories_per_day = 1000             # optional: how many memories it may write
     tenant = "acme"                     # with `serve --stores DIR`: its store is DIR/acme.db
 
 A token names at least one scope, or has `admin = true` for everything. `read_only = true` is the
@@ -33,6 +34,7 @@ from urllib.parse import urlsplit
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.face_settings import Settings
+from worlddb.faces.http.oauth_rules import OAuthRules, oauth_rules
 from worlddb.faces.user_paths import toml_in
 from worlddb.model.origin import Origin, check_origin
 from worlddb.model.records import KINDS, groups_of
@@ -41,14 +43,15 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ANY_PORT = "*"
 SCOPES = tuple(f"{kind}_id" for kind in KINDS)
 OTHER_KEYS = ("writes_into", "expires", "read_only", "admin", "tenant")
-KEYS = ("name", "sha256", "value", *SCOPES, *OTHER_KEYS, "role", "origin", "per_minute")
+COUNTS = ("per_minute", "memories_per_day")
+KEYS = ("name", "sha256", "value", *SCOPES, *OTHER_KEYS, "role", "origin", *COUNTS)
 ROLE_EFFECTS: dict[str, frozenset[str]] = {
     "read": frozenset({"read", "search"}),
     "write": frozenset({"read", "search", "add"}),
     "curate": frozenset({"read", "search", "add", "change", "end"}),
 }
 """The effects of the calls that each role allows; an administrator may do what a curator may."""
-PER_MINUTE_MAX = 1_000_000  # More than one server answers.
+COUNT_MAX = 1_000_000  # More than one server answers.
 FILE_BYTES_MAX = 4 << 20  # Some ten thousand tokens.
 SHORT_TOKEN_CHARS = 16  # Shorter ones can be guessed.
 _TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}", re.ASCII)
@@ -70,6 +73,9 @@ class AccessToken:
     curates: bool = True
     origin: Origin | None = None
     per_minute: int | None = None
+    memories_per_day: int | None = None
+    is_listed: bool = True
+    """False for the token of somebody who signed in at an authorisation server."""
 
     @property
     def role(self) -> str:
@@ -88,13 +94,20 @@ class AccessToken:
 class Access:
     """The tokens that are valid, and the host names and web pages that may be used.
 
-    Without tokens everybody who reaches the port may do everything. The loopback names are always
-    allowed as hosts: a page that attacks by DNS rebinding shows its own name.
+    Without tokens everybody who reaches the port may do everything, unless people sign in. The
+    loopback names are always allowed as hosts: a page that attacks by DNS rebinding shows its own
+    name.
     """
 
     tokens: tuple[AccessToken, ...] = ()
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    sign_in: OAuthRules | None = None
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether nobody is let in without a token."""
+        return bool(self.tokens) or self.sign_in is not None
 
     def token_of(self, presented: bytes, now: datetime | None = None) -> AccessToken | None:
         """Return the token that was presented, or None if it is unknown or has expired."""
@@ -168,6 +181,7 @@ def make_access(
     tokens: Sequence[AccessToken],
     allowed_hosts: Sequence[str] = (),
     allowed_origins: Sequence[str] = (),
+    sign_in: OAuthRules | None = None,
 ) -> Access:
     """Return the access rules of a server on `host`; one that others can reach needs tokens.
 
@@ -179,17 +193,17 @@ def make_access(
     if len({token.digest for token in tokens}) != len(tokens):
         raise InvalidInputError("two tokens have the same value; each needs its own")
     if not is_loopback(host):
-        if not tokens:
+        if not tokens and sign_in is None:
             raise InvalidInputError(
                 f"host {host}: other machines can reach it, so it needs a token; set "
-                "WORLDDB_TOKEN or --tokens-file, or listen on 127.0.0.1"
+                "WORLDDB_TOKEN, --tokens-file or --oauth-issuer, or listen on 127.0.0.1"
             )
         if not hosts:
             raise InvalidInputError(
                 f"host {host}: other machines can reach it, so it needs the names by which they "
                 "call; give --allowed-host NAME for each, or listen on 127.0.0.1"
             )
-    return Access(tokens=tuple(tokens), hosts=hosts, origins=origins)
+    return Access(tokens=tuple(tokens), hosts=hosts, origins=origins, sign_in=sign_in)
 
 
 def _checked_host(given: str) -> str:
@@ -238,6 +252,7 @@ def access_of(settings: Settings) -> Access:
         tokens=tokens,
         allowed_hosts=settings.allowed_hosts,
         allowed_origins=settings.allowed_origins,
+        sign_in=oauth_rules(settings),
     )
 
 
@@ -317,7 +332,8 @@ def _token(held: dict[str, Any], number: int) -> AccessToken:
         admin=admin,
         curates=role == "curate",
         origin=None if "origin" not in held else check_origin(held["origin"]),
-        per_minute=_count(held.get("per_minute")),
+        per_minute=_count(held, "per_minute"),
+        memories_per_day=_count(held, "memories_per_day"),
         tenant=checked_tenant(held["tenant"]) if "tenant" in held else None,
     )
 
@@ -335,11 +351,12 @@ def checked_tenant(name: object) -> str:
     return name
 
 
-def _count(given: object) -> int | None:
+def _count(held: dict[str, Any], key: str) -> int | None:
+    given = held.get(key)
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= PER_MINUTE_MAX:
-        raise InvalidInputError(f"per_minute: give a whole number from 1 to {PER_MINUTE_MAX:,}")
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= COUNT_MAX:
+        raise InvalidInputError(f"{key}: give a whole number from 1 to {COUNT_MAX:,}")
     return given
 
 

@@ -28,6 +28,7 @@ from worlddb.faces.http.access_tokens import Access, AccessToken, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, refuse_undeclared
 from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.user_paths import VECTORS_END
 from worlddb.memory.memory import Memory
 from worlddb.model.origin import Origin
@@ -45,9 +46,11 @@ class OneStore:
         self.path = memory.db.path
         self.asks_a_model = memory.asks_a_model
 
-    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> CallerMemory:
+    def caller(
+        self, token: AccessToken | None, metrics: ServerMetrics, uses: TokenUses
+    ) -> CallerMemory:
         """Return the calls that a token allows; without a token, all of them."""
-        return CallerMemory(bound_memory(self.memory, token), token, metrics)
+        return CallerMemory(bound_memory(self.memory, token), token, metrics, uses)
 
     def check(self) -> None:
         """Check that the store can be read.
@@ -91,9 +94,11 @@ class TenantStores:
         """Tenants whose store is being opened or closed."""
         self._closed = False
 
-    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> TenantCaller:
+    def caller(
+        self, token: AccessToken | None, metrics: ServerMetrics, uses: TokenUses
+    ) -> TenantCaller:
         """Return the calls that a token allows in the store of its tenant."""
-        return TenantCaller(self, token, metrics)
+        return TenantCaller(self, token, metrics, uses)
 
     @contextmanager
     def lease(self, tenant: str) -> Iterator[Memory]:
@@ -184,8 +189,8 @@ class TenantStores:
 
     def keep(self, access: Access) -> None:
         """Close the stores of tenants that no token opens any more, unless they are in use."""
-        if any(token.tenant is None for token in access.tokens):
-            return  # An operator may name any.
+        if access.sign_in is not None or any(token.tenant is None for token in access.tokens):
+            return  # An operator may name any, and so may those who sign in.
         kept = {token.tenant for token in access.tokens}
         self._close_all(lambda name: name not in kept)
 
@@ -225,16 +230,17 @@ class TenantCaller:
         stores: TenantStores,
         token: AccessToken | None,
         metrics: ServerMetrics,
+        uses: TokenUses,
         origin: Origin | None = None,
     ) -> None:
         self._stores = stores
         self._token = token
-        self._metrics = metrics
+        self._counts = metrics, uses
         self._origin = origin
 
     def signed(self, *, origin: Origin) -> TenantCaller:
         """Return the same calls for what an origin brings in at best."""
-        return TenantCaller(self._stores, self._token, self._metrics, origin)
+        return TenantCaller(self._stores, self._token, *self._counts, origin)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call; the store is opened when the call is made."""
@@ -244,7 +250,7 @@ class TenantCaller:
             with self._stores.lease(self._tenant()) as memory:
                 bound = bound_memory(memory, self._token)
                 bound = bound if self._origin is None else bound.signed(origin=self._origin)
-                call = getattr(CallerMemory(bound, self._token, self._metrics), name)
+                call = getattr(CallerMemory(bound, self._token, *self._counts), name)
                 return call(*given, **options)
 
         return run
@@ -296,6 +302,11 @@ def check_tenants(settings: Settings, access: Access) -> None:
     Raises:
         InvalidInputError: a token has a tenant, but there is one store; or the other way round.
     """
+    if access.sign_in is not None:
+        if (access.sign_in.tenant_claim is None) == (settings.stores is not None):
+            raise InvalidInputError(
+                "--stores and --oauth-tenant-claim belong together: the claim names the store"
+            )
     tenants: Iterable[AccessToken] = [token for token in access.tokens if token.tenant]
     if settings.stores is None:
         for token in tenants:
@@ -304,7 +315,7 @@ def check_tenants(settings: Settings, access: Access) -> None:
                 "--stores DIR"
             )
         return
-    if not access.tokens:
+    if not access.needs_token:
         raise InvalidInputError(
             "--stores: a token says which tenant calls; give --tokens-file, with a tenant for each"
         )
