@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -122,9 +123,14 @@ def test_one_rare_word_that_nothing_meets_makes_a_near_miss() -> None:
     assert asked.met({0, 1, 2, 3, 4}, texts, None) == 1.0
     alike = asked.met({0, 1, 2, 3}, texts, lambda words, _: [0.8 for _ in words])
     assert missing < alike < 1.0
-    asked_for: list[str] = []
-    asked.met({0, 1}, texts, lambda words, _: asked_for.extend(words) or [0.5] * len(words))
-    assert asked_for == ["notary", "sent", "stamp"]
+    asked_for: list[Sequence[str]] = []
+
+    def noted(words: Sequence[str], _: Sequence[str]) -> list[float]:
+        asked_for.append(words)
+        return [0.5] * len(words)
+
+    asked.met({0, 1}, texts, noted)
+    assert asked_for == [["notary", "sent", "stamp"]]
 
 
 def test_the_default_embedder_tells_how_like_words_are() -> None:
