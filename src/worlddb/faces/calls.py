@@ -30,7 +30,7 @@ from worlddb.faces.file_calls import file_calls
 from worlddb.faces.grant_calls import grant_calls
 from worlddb.faces.graph_calls import DRY_RUN, graph_calls
 from worlddb.faces.pin_calls import pin_calls
-from worlddb.faces.retention_calls import read_audit_call, retention_calls
+from worlddb.faces.retention_calls import read_audit_call, retention_calls, waiting_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
 from worlddb.faces.trust_calls import trust_calls
 
@@ -512,6 +512,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *branch_calls(DRY_RUN),
     *grant_calls(ID, SCOPES, CONFIRM),
     *trust_calls(ID, SCOPES, _limit(50, 20), CURSOR),
+    *waiting_calls(SCOPES, _limit(50, 20)),
     read_audit_call(SCOPES, _limit(100, 100)),
     Call(
         name="list_scopes",

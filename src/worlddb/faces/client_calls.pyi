@@ -14,6 +14,7 @@ from worlddb.ingest.document_text import DocumentInput
 from worlddb.ingest.extractors import Chat, Input
 from worlddb.ingest.identity_change import Split
 from worlddb.ingest.stated_names import Aliases
+from worlddb.memory.inbox_pages import FadingPage, PendingPage
 from worlddb.memory.memory import Memory
 from worlddb.memory.memory_marks import Ttl
 from worlddb.memory.read_page import ReadPage
@@ -218,6 +219,10 @@ class Client:
     def decide_quarantined(
         self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
     ) -> Remembered: ...
+    def fading(
+        self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
+    ) -> FadingPage: ...
+    def pending(self, *, limit: int = 50, **scope: Unpack[ScopeIds]) -> PendingPage: ...
     def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     def list_scopes(
         self,
@@ -540,6 +545,10 @@ class AsyncMemory:
     async def decide_quarantined(
         self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
     ) -> Remembered: ...
+    async def fading(
+        self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
+    ) -> FadingPage: ...
+    async def pending(self, *, limit: int = 50, **scope: Unpack[ScopeIds]) -> PendingPage: ...
     async def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     async def list_scopes(
         self,
@@ -840,6 +849,10 @@ class AsyncClient:
     async def decide_quarantined(
         self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
     ) -> Remembered: ...
+    async def fading(
+        self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
+    ) -> FadingPage: ...
+    async def pending(self, *, limit: int = 50, **scope: Unpack[ScopeIds]) -> PendingPage: ...
     async def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage: ...
     async def list_scopes(
         self,
