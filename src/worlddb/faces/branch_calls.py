@@ -6,17 +6,19 @@ from worlddb.faces.call_parts import Call, Parameter
 
 BRANCH_NAME_CHARS_MAX = 64  # As many as a store takes.
 
+BRANCH_NAME = Parameter(
+    name="name",
+    type="text",
+    required=True,
+    positional=True,
+    most=BRANCH_NAME_CHARS_MAX,
+    help="The name of the branch.",
+)
+
 
 def branch_calls(dry_run: Parameter) -> tuple[Call, ...]:
     """Return the calls."""
-    name = Parameter(
-        name="name",
-        type="text",
-        required=True,
-        positional=True,
-        most=BRANCH_NAME_CHARS_MAX,
-        help="The name of the branch.",
-    )
+    name = BRANCH_NAME
     return (
         Call(
             name="branches",
