@@ -262,9 +262,9 @@ def test_a_memory_shows_its_names_its_versions_and_its_graph(explorer: Explorer)
 def test_a_path_between_two_nodes_is_found_step_by_step(explorer: Explorer) -> None:
     ends = [one.id for one in explorer.memory.list(user_id="ada") if "Project Falcon" in one.text]
     explorer.open("worlds?scope=user%3Aada", "input[name=first]")
-    explorer.page.fill("input[name=first]", str(ends[0]))
-    explorer.page.fill("input[name=last]", str(ends[1]))
-    explorer.page.click("button:text-is('Find')")
+    for name, end in zip(("first", "last"), ends, strict=True):
+        explorer.page.fill(f"input[name={name}]", str(end))
+        explorer.page.click(f"#{name}-choices [role=option]")
     explorer.page.wait_for_selector("ol.path li >> nth=1")
     steps = explorer.page.locator("ol.path li").all_inner_texts()
     assert "60k" in steps[0]

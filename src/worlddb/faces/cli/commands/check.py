@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from worlddb.audit.store_check import STAGES
 from worlddb.errors import CorruptionError, FormatError, InvalidInputError
 from worlddb.faces.cli.command_options import command, number, option, wants_json
 from worlddb.faces.cli.command_store import open_to_read, store_path
@@ -31,7 +32,8 @@ def run_check(args: argparse.Namespace) -> int:
       worlddb check --db backup.db --json  # check a backup, for a script
     """
     with open_to_read(args) as db:
-        with Progress("checking"):
+        with Progress("checking", unit="stages") as progress:
+            STAGES.set(lambda done, total, _: progress.show(done, total))
             problems = db.check()
         # Of a damaged journal nothing more can be said.
         last = None if problems else db.log(limit=1, newest_first=True)[0]
