@@ -15,7 +15,7 @@ from worlddb.model.inputs import Limits
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, package_handlers
 from worlddb.recall.recall_counter import RecallCounter
-from worlddb.store.backends import check_options, open_store
+from worlddb.store.backends import check_options, key_of, open_store
 from worlddb.store.interface import Store
 from worlddb.view.visibility import wall_clock
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
     from worlddb.files.versioned_files import Files
     from worlddb.model.history_proof import HistoryProof
+    from worlddb.store.sqlite.file_encryption import Given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ def open_engine(
     models_dir: str | os.PathLike[str] | None,
     clock: Callable[[], int],
     random_bytes: Callable[[int], bytes],
+    key: Given | None,
 ) -> Engine:
     """Open a store and its parts; see `WorldDB` for the options and errors."""
     check_options(path, durability, busy_timeout_s, limits, handlers, clock, random_bytes)
@@ -77,6 +79,7 @@ def open_engine(
         busy_timeout_s=busy_timeout_s,
         verify_reads=verify_reads,
         migration="copy" if migrate else "never",
+        key=key_of(os.fspath(path), key),
     )
     try:
         search = Search(store, embedder, pooling, models_dir)
@@ -124,6 +127,7 @@ class OpenStore:
         clock: Callable[[], int] = wall_clock,
         random_bytes: Callable[[int], bytes] = os.urandom,
         audit_reads: bool = False,
+        key: Given | None = None,
     ) -> None:
         self.audits_reads = audit_reads
         self.engine = open_engine(
@@ -141,6 +145,7 @@ class OpenStore:
             models_dir=models_dir,
             clock=clock,
             random_bytes=random_bytes,
+            key=key,
         )
 
     def files(self, world_id: bytes | str | None = None, *, actor: str = "files") -> Files:

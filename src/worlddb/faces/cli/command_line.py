@@ -45,6 +45,7 @@ COMMANDS = {
     "backup": "backup",
     "restore": "backup",
     "migrate": "backup",
+    "rekey": "rekey",
     "copy": "copy",
     "export": "export",
     "import": "export",

@@ -24,6 +24,7 @@ from worlddb.errors import (
     StorageError,
 )
 from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
+from worlddb.faces.store_keys import store_key
 from worlddb.faces.http.access_tokens import Access, AccessToken, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, refuse_undeclared
@@ -273,6 +274,7 @@ def tenant_stores(settings: Settings, folder: str) -> TenantStores:
         reason = (error.strerror or str(error)).lower()
         raise StorageError(f"{folder}: cannot be made: {reason}; choose another folder") from None
     embedder, extractor = embedder_of(settings), extractor_of(settings)
+    key = store_key(settings)
 
     def make(path: str) -> Memory:
         return Memory(
@@ -280,6 +282,7 @@ def tenant_stores(settings: Settings, folder: str) -> TenantStores:
             embedder=embedder,
             models_dir=settings.models_dir,
             verify_reads=settings.verify_reads,
+            key=key,
             extractor=extractor,
             user_id=settings.user_id,
             actor="http",
