@@ -171,6 +171,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = _setting("WORLDDB_ALLOWED_HOSTS", _names, default=())
     allowed_origins: tuple[str, ...] = _setting("WORLDDB_ALLOWED_ORIGINS", _names, default=())
     stores: str | None = _setting("WORLDDB_STORES", is_path=True)
+    stores_keys: str | None = _setting("WORLDDB_STORES_KEYS", is_path=True)
     # Each has some open files; a system lets a process open 1,024 unless it is told otherwise.
     stores_open: int = _setting("WORLDDB_STORES_OPEN", _count, default=100)
     trusted_proxies: tuple[str, ...] = _setting("WORLDDB_TRUSTED_PROXIES", _names, default=())

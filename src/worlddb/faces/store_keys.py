@@ -39,6 +39,26 @@ def store_key(settings: Settings) -> str | Path | None:
     return str(found)
 
 
+def tenant_key(settings: Settings, path: str) -> str | Path | None:
+    """Return the key of a tenant's store: one of its own, made with its store, or that of all.
+
+    Raises:
+        StoreKeyError, StorageError: the key cannot be read or made.
+    """
+    if settings.stores_keys is None:
+        return store_key(settings)
+    import os
+    from pathlib import Path
+
+    from worlddb.audit.store_rekey import make_key_file
+
+    key = Path(settings.stores_keys, f"{Path(path).stem}.key")
+    # A key that is gone is never made anew for a store that is there: it would fit nothing.
+    if not os.path.exists(path):
+        make_key_file(str(key))
+    return key
+
+
 def new_keyring_key(name: str) -> str:
     """Return the key of a name in the keyring, made if there is none yet."""
     from os import urandom

@@ -110,7 +110,9 @@ class SqliteStore:
             LOCKED_FILES.refuse_two_logs(self._file)
             try:
                 self._writer = self._open_writer(read_only, create, migration)
-            except apsw.NotADBError:
+            except (apsw.NotADBError, StoreKeyError):
+                if key is None:
+                    raise
                 # Another process has just made the file, with a salt of its own for the passphrase.
                 self._writer = self._open_writer(read_only, create, migration)
             in_file = path != MEMORY and not self._immutable

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     with Progress("writing anew"):
         last, kept = rekey(path, key=old, new_key=new, keep=not args.discard)
     done = "decrypted" if new is None else "encrypted by its new key"
-    told = f"; the store as it was is kept in {one_line(kept)}: remove that file" if kept else ""
+    told = f"; the store as it was is kept in {one_line(kept)}, until you remove it" if kept else ""
     return report(
         args,
         {"path": path, "encrypted": new is not None, "commit": last.seq, "kept": kept},
