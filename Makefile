@@ -34,8 +34,9 @@ demo: $(SERVER) ## the Tesla scenario: supersession, contradiction, two clocks, 
 test: $(READY) ## every test, in two processes; about eight minutes on 2 cores
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-fuzz: $(READY) ## every thinned test in full: all cases, all seeds, more random examples
+fuzz: $(READY) ## every thinned test in full, and the engine's tests on PostgreSQL
 	WORLDDB_FUZZ=deep $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $$(grep -rl --include='test_*.py' '^from thinning import' tests)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --store postgres tests/property tests/engine tests/ontology tests/query tests/memory
 
 chaos: $(READY) ## kills, power cuts, copies, flipped bytes, interrupts, hostile input, a soak; 45 minutes
 	cd tests && ../$(BIN)/python -m chaos

@@ -25,7 +25,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from worlddb.claims.claim import agree, claimed
+from worlddb.claims.claim import agree
+from worlddb.claims.claim_lookup import claimed
 from worlddb.evaluate.figure_summary import wilson
 from worlddb.ingest.extractors import extractor_named
 from worlddb.model.drafts import Draft, Message

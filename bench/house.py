@@ -49,9 +49,6 @@ ROUNDS = 15  # the median of fewer calls moves by more than a tenth of a millise
 QUIET_S = 0.05  # background threads wake within milliseconds
 STARTS = 9  # enough for a median that a busy machine does not move much
 
-EMBEDDER_PACKAGES = frozenset({"wordllama", "tokenizers", "safetensors"})
-"""What the default embedder needs; counted apart."""
-
 NOUNS = frozenset(
     (
         *("embedding", "embeddings", "encoding", "greeting", "heading", "mapping", "meaning"),
@@ -393,7 +390,7 @@ def numbers(module: Module) -> Iterator[tuple[str, bool]]:
 # Weight: what an installation brings, and how long a start takes.
 
 
-def packages(without: frozenset[str] = frozenset()) -> set[str]:
+def packages() -> set[str]:
     """Return the names of all packages that a plain installation brings, WorldDB aside."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
@@ -407,9 +404,7 @@ def packages(without: frozenset[str] = frozenset()) -> set[str]:
         needed = Requirement(text)
         name = canonicalize_name(needed.name)
         environments = [{"extra": extra} for extra in (*extras, "")]
-        if name in without or not (
-            needed.marker is None or any(map(needed.marker.evaluate, environments))
-        ):
+        if needed.marker and not any(map(needed.marker.evaluate, environments)):
             continue
         found.add(name)
         mine = tuple(sorted(needed.extras))
@@ -499,9 +494,8 @@ def walk_rows() -> Iterator[Row]:
 
 def weight_rows() -> Iterator[Row]:
     """Yield what an installation brings and how long a start takes."""
-    every, without = packages(), packages(EMBEDDER_PACKAGES)
+    every = packages()
     yield Row("packages of a plain installation", str(len(every)), sorted(every))
-    yield Row("the same without the default embedder's own", str(len(without)), sorted(without))
     for name, ratio in start_ratios().items():
         yield Row(f"`{name}`, as a multiple of an empty Python", f"{ratio:.2f}")
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import anyio
 import tokenizers
 
 import worlddb
+from worlddb.embed.wordllama_embedder import TOKENIZER, model_folder
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.model.token_estimate import tokens_at_most
 
@@ -41,11 +40,9 @@ QUESTION = "What do we plan in June, and where are the dog, Sarah, Anna, the car
 
 def llama_tokens() -> Callable[[str], int]:
     """Return the count of the tokenizer that comes with the default embedder."""
-    found = find_spec("wordllama")
-    assert found is not None
-    assert found.origin is not None
-    folder = Path(found.origin).parent / "tokenizers"
-    made = tokenizers.Tokenizer.from_file(str(next(folder.glob("*.json"))))
+    folder = model_folder()
+    assert folder is not None
+    made = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
     return lambda text: len(made.encode(text).ids)
 
 

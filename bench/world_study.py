@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb import embedder_named
-from worlddb.embed.embedder import Embedder, Pool, Vector, changed, checked, effective, empty_pool
+from worlddb.embed.embedder import Embedder, Vector, checked
+from worlddb.index.composed_worlds import Pool, changed, effective, empty_pool
 
 THEMES = {
     "sailing": "rudder mast anchor harbour jib keel buoy tide sextant rope halyard regatta",

@@ -18,6 +18,8 @@ from types import ModuleType
 
 from worlddb.faces import client_calls
 from worlddb.faces.calls import CALLS
+from worlddb.faces.http import token_desk
+from worlddb.faces.server_calls import SERVER_CALLS
 from worlddb.memory import governed_memory, memory, scoped_files, scoped_graph
 
 STUB = Path(client_calls.__file__).with_suffix(".pyi")
@@ -69,7 +71,9 @@ def classes() -> list[tuple[str, list[Method]]]:
     ours |= methods(scoped_graph, "ScopedGraph") | methods(memory, "Memory")
     client = methods(client_calls, "Client")
     coroutines = methods(client_calls, "AsyncCalls")
+    served = methods(token_desk, "TokenDesk")
     sent = [remote(ours[one.name], {p.name for p in one.parameters}) for one in CALLS if one.path]
+    sent += [served[one.name] for one in SERVER_CALLS]
     local = [ours[one] for one in (*(call.name for call in CALLS), *client_calls.MEMORY_ONLY)]
     init = changed(ours["__init__"])
     store = init.args.args[1]
@@ -102,7 +106,7 @@ def imports(text: str) -> str:
     homes = {"Memory": memory.__name__} | dict.fromkeys(
         ("Decision", "QueryInput"), scoped_graph.__name__
     )
-    for module in (scoped_files, governed_memory, scoped_graph, memory):
+    for module in (token_desk, scoped_files, governed_memory, scoped_graph, memory):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.ImportFrom):
                 homes |= {name.name: str(node.module) for name in node.names}

@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+pytest_plugins = ["store_choice"]
+
 LONG = {"explorer", "crash", "chaos", "faces", "evaluate", "store", "property", "index", "audit"}
 """Folders with long files. They come first: both processes of a run end with short ones."""
 

@@ -29,6 +29,7 @@ GROUPS = {
         *("MergeProposal", "ProposalPage", "ToldConflict", "ConflictPage", "CommitPage"),
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
         *("Client", "AsyncMemory", "AsyncClient"),
+        *("CallerAccess", "TokenList", "TokenEntry", "IssuedToken", "RevokedToken"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof", "verify_history"],
     "Asking": [
@@ -58,7 +59,7 @@ GROUPS = {
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
         *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
         *("HistoryProof", "Checkpoint", "Verification", "ScopeExport", "ReadPage", "ReadEntry"),
-        "TrustSettings",
+        *("TrustSettings", "Grant", "Grants"),
         *("RetentionPolicies", "RetentionPolicy", "RetentionReport", "DueMemories"),
     ],
     "Handlers": ["EdgeHandler", "EdgeDeclaration", "WriteContext", "Query"],

@@ -40,6 +40,13 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
+    from worlddb.faces.token_values import (
+        CallerAccess,
+        IssuedToken,
+        RevokedToken,
+        TokenEntry,
+        TokenList,
+    )
     from worlddb.files.file_values import (
         FileChange,
         FileEntry,
@@ -84,6 +91,7 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.scope_grants import Grant, Grants
     from worlddb.memory.trust_settings import TrustSettings
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
@@ -141,6 +149,7 @@ __all__ = [
     "AsyncMemory",
     "Background",
     "BackgroundRun",
+    "CallerAccess",
     "Change",
     "Chat",
     "ChatSettings",
@@ -182,6 +191,8 @@ __all__ = [
     "FileVersion",
     "Files",
     "FormatError",
+    "Grant",
+    "Grants",
     "HistoryProof",
     "Hit",
     "Id",
@@ -189,6 +200,7 @@ __all__ = [
     "InferredEdge",
     "Ingested",
     "InvalidInputError",
+    "IssuedToken",
     "Kept",
     "LaneRank",
     "Limits",
@@ -234,6 +246,7 @@ __all__ = [
     "RetentionReport",
     "RetentionSettings",
     "Retired",
+    "RevokedToken",
     "Scope",
     "ScopeExport",
     "ScopeName",
@@ -247,6 +260,8 @@ __all__ = [
     "Summarizer",
     "SummaryChange",
     "TextMatch",
+    "TokenEntry",
+    "TokenList",
     "ToldConflict",
     "Transaction",
     "TrustSettings",
@@ -283,6 +298,7 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError StoreKeyError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
+    "worlddb.faces.token_values": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
     "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
     "FileText FileVersion",
     "worlddb.files.versioned_files": "FileChanges Files",
@@ -302,6 +318,7 @@ _NAMES_OF = {
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
     ),
     "worlddb.memory.scope_export": "ScopeExport",
+    "worlddb.memory.scope_grants": "Grant Grants",
     "worlddb.memory.trust_settings": "TrustSettings",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (

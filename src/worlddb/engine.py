@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from worlddb.index.search import Search
+from worlddb.index.search import RecallCounter, Search
 from worlddb.ingest.background_queue import BackgroundQueue, Reclustered
 from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, package_handlers
-from worlddb.recall.recall_counter import RecallCounter
 from worlddb.store.backends import check_options, key_of, open_store
 from worlddb.store.interface import Store
 from worlddb.view.visibility import wall_clock

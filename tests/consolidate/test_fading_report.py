@@ -12,9 +12,9 @@ import pytest
 from consolidate.stage import DAY, Clock, fact, open_store, retire, world
 from patience import PATIENCE_S
 from worlddb import Id, InvalidInputError, NotFoundError, RecallSettings, Weights, WorldDB
-from worlddb.index.held_world import HeldWorlds
+from worlddb.index import search
+from worlddb.index.search import HeldWorlds
 from worlddb.model.retention_curve import RetentionSettings, retention
-from worlddb.recall import recall_counter
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_store_that_is_read_only_counts_nothing(tmp_path: Path) -> None:
 def test_many_counts_are_written_down_without_waiting_for_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recall_counter, "UNSAVED_MAX", 2)
+    monkeypatch.setattr(search, "UNSAVED_MAX", 2)
     path = tmp_path / "store.db"
     with open_store(path) as db, open_store(path, read_only=True) as other:
         fact(db, "apple pie")

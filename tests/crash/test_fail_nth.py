@@ -15,6 +15,7 @@ import pytest
 
 import worlddb
 from thinning import DEEP
+from worlddb.store.postgres.postgres_store import PostgresStore
 from worlddb.store.sqlite.schema import GUARDED
 from worlddb.store.sqlite.sqlite_store import SqliteStore
 from worlddb.store.tables.table_session import TableWriter
@@ -87,14 +88,18 @@ class Injector:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.countdown = Countdown(None)
-        real = SqliteStore.write
+        for kind in (SqliteStore, PostgresStore):
+            self._put_between(kind, monkeypatch)
+
+    def _put_between(self, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = kind.write
 
         @contextlib.contextmanager
-        def write(store: SqliteStore, *, together: bool = False) -> Iterator[Any]:
+        def write(store: Any, *, together: bool = False) -> Iterator[Any]:
             with real(store, together=together) as writer:
                 yield FailNth(writer, self.countdown)
 
-        monkeypatch.setattr(SqliteStore, "write", write)
+        monkeypatch.setattr(kind, "write", write)
 
 
 @pytest.fixture
@@ -106,7 +111,13 @@ def injector(monkeypatch: pytest.MonkeyPatch) -> Injector:
 @pytest.fixture(params=["file", "memory"])
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[worlddb.WorldDB]:
     """Return a store with something in it."""
-    path = ":memory:" if request.param == "memory" else tmp_path / "store.db"
+    with filled(":memory:" if request.param == "memory" else tmp_path / "store.db") as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def filled(path: str | Path) -> Iterator[worlddb.WorldDB]:
+    """Yield a new store with something in it."""
     with worlddb.open(path, durability="normal", busy_timeout_s=60) as opened:
         with opened.transaction() as tx:
             a = tx.create_node(type="Entity", name="Ada", created_at=BEGAN)
@@ -181,9 +192,13 @@ def picture(db: worlddb.WorldDB) -> tuple[Any, ...]:
 
     That the rows are those of the journal is for `check` to say.
     """
-    with db.engine.store.read() as reader:
-        schema = sorted(reader.con.execute("SELECT type, name, sql FROM sqlite_schema").fetchall())  # type: ignore[attr-defined]
-        counts = [reader.con.execute(f"SELECT count(*) FROM {name}").get for name in GUARDED]  # type: ignore[attr-defined]
+    store: Any = db.engine.store
+    is_file = isinstance(store, SqliteStore)
+    with store.read() as reader:
+        ask = reader.session.execute
+        sql = "SELECT type, name, sql FROM sqlite_schema"
+        schema = sorted(ask(sql).fetchall()) if is_file else reader.scan.schema_problems()
+        counts = [ask(f"SELECT count(*) FROM {name}").get for name in GUARDED]
     return db.root_state, db.log(limit=1, newest_first=True)[0], counts, schema
 
 
@@ -195,9 +210,11 @@ def verify(db: worlddb.WorldDB, before: tuple[Any, ...], nth: int) -> None:
         write_little(db)
 
 
-def fail_each(db: worlddb.WorldDB, injector: Injector, body: Step, *, after: bool) -> int:
+def fail_each(
+    db: worlddb.WorldDB, injector: Injector, body: Step, *, after: bool, every: int = STEP
+) -> int:
     """Run `body` with its nth call failing, for each n; return how many calls it makes."""
-    for nth in range(1 + after, CALLS_MAX, STEP):
+    for nth in range(1 + after, CALLS_MAX, every):
         before = picture(db)
         injector.countdown = Countdown(nth, after=after)
         try:

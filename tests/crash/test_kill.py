@@ -27,7 +27,7 @@ WRITERS = 12  # Threads that write at once: enough for several to wait while one
 
 @contextlib.contextmanager
 def doomed(
-    path: Path, seed: int, program: Path = WRITER, number: int = CHECKPOINT_PAGES
+    path: Path | str, seed: int, program: Path = WRITER, number: int = CHECKPOINT_PAGES
 ) -> Iterator[StartedProgram]:
     """Start a writer; it is dead for certain when the block ends."""
     it = StartedProgram(program, [str(path), str(seed), str(number)], os.environ)
@@ -55,7 +55,7 @@ def last_words(writer: StartedProgram) -> bytes:
 class Witness:
     """Remembers every acknowledged commit of a file and holds the file to it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self.path = path
         self.hashes: dict[int, str] = {}
         self.head = 0
@@ -95,7 +95,7 @@ class Witness:
             self.head = log[-1].seq
 
 
-def kill_crowd(path: Path, seed: int, acks: int, delay_s: float) -> int:
+def kill_crowd(path: Path | str, seed: int, acks: int, delay_s: float) -> int:
     """Kill many writers at once; all they acknowledged is there. Return how many that are."""
     with doomed(path, seed, CROWD, WRITERS) as crowd:
         said = lines_of(crowd.stdout)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from worlddb import embedder_named
-from worlddb.embed.embedder import Pool, Pooling, attention, changed, effective, empty_pool
+from worlddb.embed.embedder import Pooling
+from worlddb.index.composed_worlds import Pool, attention, changed, effective, empty_pool
 
 DIM = 16
 

@@ -119,7 +119,7 @@ def library_ids(text: str) -> list[int]:
 
 @cache
 def library() -> Tokenizer:
-    folder = wordllama.package_folder()
+    folder = wordllama.model_folder()
     assert folder is not None
     return Tokenizer.from_file(str(folder / wordllama.TOKENIZER))
 
@@ -196,13 +196,13 @@ if child:
 def test_other_weights_under_the_same_name_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = wordllama.package_folder()
+    real = wordllama.model_folder()
     assert real is not None
     for name in (wordllama.WEIGHTS, wordllama.TOKENIZER):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes((real / name).read_bytes())
     monkeypatch.setattr(wordllama, "_loaded", None)
-    monkeypatch.setattr(wordllama, "package_folder", lambda: tmp_path)
+    monkeypatch.setattr(wordllama, "model_folder", lambda: tmp_path)
     assert WordLlamaEmbedder().embed_queries(["as it should be"]).any()
     monkeypatch.setattr(wordllama, "_loaded", None)
     weights = tmp_path / wordllama.WEIGHTS
@@ -212,8 +212,8 @@ def test_other_weights_under_the_same_name_are_refused(
     weights.unlink()
     with pytest.raises(ProviderError, match=r"No such file or directory; run: pip install"):
         WordLlamaEmbedder().embed_queries(["text"])
-    monkeypatch.setattr(wordllama, "package_folder", lambda: None)
-    with pytest.raises(ProviderError, match=r'not installed; run: pip install "wordllama'):
+    monkeypatch.setattr(wordllama, "model_folder", lambda: None)
+    with pytest.raises(ProviderError, match="its files are missing; run: pip install"):
         WordLlamaEmbedder().embed_queries(["text"])
 
 

@@ -953,6 +953,7 @@ def test_an_export_of_another_history_is_refused(db: WorldDB, s: SimpleNamespace
     assert trace(db) == before
 
 
+@pytest.mark.stores("memory")
 def test_a_backup_does_not_overwrite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, db: WorldDB, s: SimpleNamespace
 ) -> None:

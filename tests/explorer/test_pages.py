@@ -14,7 +14,14 @@ from blake3 import blake3
 from explorer.conftest import Explorer, watched
 from faces.http.serving import Site, serving
 from worlddb import Memory
-from worlddb.faces.http.access_tokens import AccessToken, make_access, token_digest
+from worlddb.faces.http.access_tokens import (
+    Access,
+    AccessToken,
+    make_access,
+    read_tokens,
+    token_digest,
+)
+from worlddb.faces.http.token_file import add_token
 
 PAGES = {
     "memories": "table a",
@@ -331,3 +338,51 @@ def test_an_empty_store_says_what_to_do(browser: Any) -> None:
         assert [one.value for one in memory.list_scopes()] == ["sample"]
         assert empty.complaints == []
         empty.page.close()
+
+
+def test_an_administrator_adds_rotates_and_revokes_tokens(
+    browser: Any, memory: Memory, tmp_path: Path
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    path = str(tmp_path / "tokens.toml")
+    root = add_token(path, "root", bounds={}, role="administer")
+
+    def read() -> Access:
+        return make_access(host="127.0.0.1", tokens=read_tokens(path))
+
+    with serving(memory, read(), tokens_file=path, read_access=read) as site:
+        shown = watched(browser, site.url, memory)
+        page = shown.page
+        shown.open("tokens", "input[name=token]")
+        page.fill("input[name=token]", root)
+        page.click("button:text-is('Sign in')")
+        page.click("button:text-is('Add a token')")
+        page.fill("input[name=name]", "laptop")
+        page.fill("input[name=scope]", "user:ada")
+        page.fill("input[name=memories_per_day]", "5")
+        assert axe.run(page).violations_count == 0
+        page.click("dialog button:text-is('Add')")
+        value = page.text_content("dialog pre")
+        assert axe.run(page).violations_count == 0
+        assert site.as_(value).get("/v1/access").data["bounds"] == {"user_id": ["ada"]}
+        page.click("dialog button:text-is('Done')")
+        page.wait_for_selector("tr:has-text('laptop') >> text=0 of 5 memories today")
+        assert value not in page.content()
+        found = axe.run(page)
+        assert found.violations_count == 0, found.generate_report()
+        page.set_viewport_size({"width": 380, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+        page.click("button[aria-label='Rotate laptop']")
+        page.click("button:text-is('Rotate it')")
+        other = page.text_content("dialog pre")
+        assert site.as_(value).get("/v1/access").status == 401
+        assert site.as_(other).get("/v1/access").status == 200
+        page.click("dialog button:text-is('Done')")
+        page.click("button[aria-label='Revoke laptop']")
+        page.click("button:text-is('Revoke it')")
+        page.wait_for_selector(".toast >> text=Revoked laptop")
+        page.wait_for_selector("tr:has-text('laptop')", state="detached")
+        assert [one.name for one in read_tokens(path)] == ["root"]
+        assert shown.complaints == []
+        page.close()

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import worlddb
 from thinning import examples
 from worlddb import Id, NodeDraft, RejectedError, WorldDB
-from worlddb.embed.embedder import Pooling, pooling_label
-from worlddb.index import search as composed_worlds
-from worlddb.index import vectors
+from worlddb.embed.embedder import Pooling
+from worlddb.index import composed_worlds, vectors
+from worlddb.index.vectors import pooling_label
 from worlddb.store.rows import PoolRow
 from worlddb.store.tables.derived_tables import EmbeddingTables as Derived
 

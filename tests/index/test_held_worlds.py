@@ -25,7 +25,7 @@ from recall.search_stage import (
 )
 from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
 from worlddb.embed.embedder import HashEmbedder, Vectors
-from worlddb.index import held_world
+from worlddb.index import search
 from worlddb.index.held_world import HeldWorld
 from worlddb.store.rows import BodyRow
 
@@ -213,7 +213,7 @@ def kept_worlds(db: WorldDB) -> dict[Any, HeldWorld]:
 def test_worlds_that_had_to_go_are_read_again(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     db = open_store()
     scopes = [fact(db, "", type="Scope", name=f"scope {number}") for number in range(6)]
-    monkeypatch.setattr(held_world, limit, 3)
+    monkeypatch.setattr(search, limit, 3)
     rng, inside = random.Random(1), {scope: set[Id]() for scope in scopes}
     for number in range(80):
         scope = rng.choice(scopes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.language.year_spans import NO_END, asked_years, year_spans
+from worlddb.language.ranking_features import NO_END, asked_years, year_spans
 
 
 @pytest.mark.parametrize(

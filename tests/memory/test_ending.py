@@ -12,7 +12,7 @@ import pytest
 
 import worlddb
 from worlddb import Memory
-from worlddb.index.held_world import HeldWorlds
+from worlddb.index.search import HeldWorlds
 
 
 def _texts(memory: Memory, **options: object) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 
 import worlddb
 from worlddb import InvalidInputError, Memory
-from worlddb.index import held_world
+from worlddb.index import search
 
 
 def texts(found: Any) -> list[str]:
@@ -22,7 +22,7 @@ def filled(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Memory]:
     if request.param == "wide":
-        monkeypatch.setattr(held_world.HeldWorlds, "_is_too_large", lambda *args: True)
+        monkeypatch.setattr(search.HeldWorlds, "_is_too_large", lambda *args: True)
     with Memory(tmp_path / "a.db", recluster="off", extractor="verbatim") as made:
         for number in range(60):
             made.write(

@@ -16,7 +16,8 @@ from recall.search_stage import hold_at_most
 from worlddb import Memory, WorldDB, WorldDBError
 from worlddb.index import store_search
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.recall import activation, known_names
+from worlddb.recall import activation
+from worlddb.recall import question as question_names
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = (
@@ -109,8 +110,8 @@ def answers(db: WorldDB, memory: Memory) -> list[Any]:
 def meet_every_limit(patch: pytest.MonkeyPatch) -> None:
     """Let a few of the others be as many as thousands are."""
     patch.setattr(store_search, "CANDIDATES_MAX", 8)
-    patch.setattr(known_names, "CANDIDATES_MAX", 8)
-    patch.setattr(known_names, "BEARERS_MAX", 5)
+    patch.setattr(question_names, "CANDIDATES_MAX", 8)
+    patch.setattr(question_names, "BEARERS_MAX", 5)
     patch.setattr(activation, "SCALARS", replace(SCALARS, references_max=8))
 
 

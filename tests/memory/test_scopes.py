@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import worlddb
 from thinning import examples
 from worlddb import Memory
-from worlddb.index.held_world import HELD_MAX, HeldWorlds
+from worlddb.index.search import HELD_MAX, HeldWorlds
 
 USERS = ("ada", "bob")
 RUNS = ("r1", "r2")

@@ -8,7 +8,7 @@ import pytest
 
 import worlddb
 from worlddb import Memory
-from worlddb.index.held_world import HeldWorlds
+from worlddb.index.search import HeldWorlds
 
 CHAT = [
     {"role": "user", "content": "My sister Priya Raman moved to Lisbon."},

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from store_choice import fewer
 from thinning import examples, some
 from worlddb import AsOf, Edge, Id, Node, NotFoundError, WorldDB
 
@@ -158,11 +159,15 @@ def compare_all(player: Player, ids_per_pair: int, queries_every: int) -> int:
     return pairs
 
 
+@pytest.mark.stores
 @pytest.mark.parametrize("seed", some([1, 2], 2))
-def test_every_node_answers_as_it_was_known_at_every_pair_of_instants(seed: int) -> None:
-    player = random_history(seed, commits=10, steps_max=4)
-    assert len(player.history) > 5
-    assert compare_all(player, ids_per_pair=1_000, queries_every=3) > 300
+def test_every_node_answers_as_it_was_known_at_every_pair_of_instants(
+    seed: int, store_kind: str
+) -> None:
+    player = random_history(seed, commits=fewer(store_kind, 10, 4), steps_max=4)
+    assert len(player.history) > fewer(store_kind, 5, 3)
+    ids = fewer(store_kind, 1_000, 2)
+    assert compare_all(player, ids_per_pair=ids, queries_every=3) > fewer(store_kind, 300, 100)
 
 
 @pytest.mark.parametrize("seed", some([100, 101], 2))
@@ -260,6 +265,7 @@ def test_what_two_commits_differ_by_never_changes_later(seed: int) -> None:
         assert player.db.diff(seq - 1, seq) == last
 
 
+@pytest.mark.stores
 def test_a_node_that_was_retired_is_hidden_at_once_also_after_the_clock_stepped_back() -> None:
     player = Player()
     with player.db.transaction() as tx:
@@ -271,6 +277,7 @@ def test_a_node_that_was_retired_is_hidden_at_once_also_after_the_clock_stepped_
     assert player.db.query().execute().nodes == ()
 
 
+@pytest.mark.stores
 def test_a_superseded_node_is_hidden_at_once_also_after_the_clock_stepped_back() -> None:
     player = Player()
     with player.db.transaction() as tx:
@@ -283,6 +290,7 @@ def test_a_superseded_node_is_hidden_at_once_also_after_the_clock_stepped_back()
     assert player.db.query().execute().ids == {new.id}
 
 
+@pytest.mark.stores
 def test_what_was_true_before_1970_is_found_in_the_root_world() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:
@@ -292,6 +300,7 @@ def test_what_was_true_before_1970_is_found_in_the_root_world() -> None:
         assert [node.id for node in db.children(as_of=as_of)] == [born.id]
 
 
+@pytest.mark.stores
 def test_text_is_found_as_it_was_known_however_much_was_written_since() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:
@@ -306,6 +315,7 @@ def test_text_is_found_as_it_was_known_however_much_was_written_since() -> None:
         assert db.query().text("apple").as_of(known=then).execute().ids == {first.id}
 
 
+@pytest.mark.stores
 def test_text_is_found_as_it_was_valid_however_much_is_valid_now() -> None:
     with worlddb.open(":memory:") as db:
         long_ago = datetime(1990, 1, 1, tzinfo=UTC)
@@ -322,6 +332,7 @@ def test_text_is_found_as_it_was_valid_however_much_is_valid_now() -> None:
         assert asked.execute().ids == {ended.id}
 
 
+@pytest.mark.stores
 def test_edges_of_both_directions_come_in_the_order_of_writing() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:
@@ -336,6 +347,7 @@ def test_edges_of_both_directions_come_in_the_order_of_writing() -> None:
         assert [edge.id for edge in db.edges(one.id, "both")] == written
 
 
+@pytest.mark.stores
 def test_before_the_first_commit_nothing_is_known_but_the_root() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import worlddb
+from store_choice import fewer
 from thinning import examples, some
 from worlddb import Id, Node, QueryBuilder, Subgraph, Transaction
 from worlddb.model.records import Direction
@@ -161,11 +162,12 @@ SEEDS = some((1, 2, 3, 4), 2)
 QUESTIONS = examples(400, 200)
 
 
+@pytest.mark.stores
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_question_inside_a_world_finds_what_the_model_finds_and_nothing_outside(
-    seed: int,
+    seed: int, store_kind: str
 ) -> None:
-    player = nested_worlds(seed)
+    player = nested_worlds(seed, commits=fewer(store_kind, 70, 20))
     rng = random.Random(seed)
     found = compared = 0
     for _ in range(QUESTIONS):
@@ -180,6 +182,7 @@ def test_a_question_inside_a_world_finds_what_the_model_finds_and_nothing_outsid
     assert compared > QUESTIONS * 3 // 4
 
 
+@pytest.mark.stores
 @settings(
     derandomize=True,
     deadline=None,
@@ -284,6 +287,7 @@ def ids(answer: Subgraph) -> set[Id]:
     return {end for edge in answer.edges for end in (edge.source, edge.target)}
 
 
+@pytest.mark.stores
 def test_text_inside_a_world_is_found_however_much_matches_outside(neighbours: Neighbours) -> None:
     def crowd(tx: Transaction) -> None:
         for _ in range(150):
@@ -293,6 +297,7 @@ def test_text_inside_a_world_is_found_however_much_matches_outside(neighbours: N
     assert neighbours.ask().text("apple").execute().ids == {neighbours.inner.id}
 
 
+@pytest.mark.stores
 def test_where_connected_shows_no_edge_of_a_foreign_node(neighbours: Neighbours) -> None:
     shared = {}
 
@@ -307,6 +312,7 @@ def test_where_connected_shows_no_edge_of_a_foreign_node(neighbours: Neighbours)
     assert ids(answer) == {neighbours.inner.id, shared["id"]}
 
 
+@pytest.mark.stores
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_a_node_is_not_connected_to_itself_by_an_edge_to_another(direction: Direction) -> None:
     with worlddb.open(":memory:") as db:
@@ -318,6 +324,7 @@ def test_a_node_is_not_connected_to_itself_by_an_edge_to_another(direction: Dire
         assert asked.execute().ids == (set() if direction == "out" else {other.id})
 
 
+@pytest.mark.stores
 def test_a_conflict_with_a_foreign_node_does_not_name_it(neighbours: Neighbours) -> None:
     def contradict(tx: Transaction) -> None:
         tx.write_edge("contradicts", neighbours.inner.id, neighbours.foreign.id)
@@ -328,6 +335,7 @@ def test_a_conflict_with_a_foreign_node_does_not_name_it(neighbours: Neighbours)
     assert answer.conflicts == ()
 
 
+@pytest.mark.stores
 def test_a_type_that_lives_in_a_foreign_world_does_not_widen_a_filter(
     neighbours: Neighbours,
 ) -> None:
@@ -340,6 +348,7 @@ def test_a_type_that_lives_in_a_foreign_world_does_not_widen_a_filter(
     assert neighbours.ask().filter_type("Claim").execute().ids == set()
 
 
+@pytest.mark.stores
 def test_a_summary_in_a_foreign_world_does_not_stand_for_what_is_inside(
     neighbours: Neighbours,
 ) -> None:
@@ -351,6 +360,7 @@ def test_a_summary_in_a_foreign_world_does_not_stand_for_what_is_inside(
     assert neighbours.ask().prefer_summaries().execute().ids == {neighbours.inner.id}
 
 
+@pytest.mark.stores
 def test_a_summary_stands_for_what_a_text_finds() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:
@@ -361,6 +371,7 @@ def test_a_summary_stands_for_what_a_text_finds() -> None:
         assert db.query().text("apple").prefer_summaries().execute().ids == {summary.id}
 
 
+@pytest.mark.stores
 def test_a_merged_foreign_node_is_not_shown(neighbours: Neighbours) -> None:
     def merge(tx: Transaction) -> None:
         edge = tx.write_edge("same_as", neighbours.inner.id, neighbours.foreign.id)
@@ -372,6 +383,7 @@ def test_a_merged_foreign_node_is_not_shown(neighbours: Neighbours) -> None:
     assert asked.traverse("same_as", "both").execute().ids == set()
 
 
+@pytest.mark.stores
 def test_what_a_merged_foreign_node_knows_stays_where_it_lives(neighbours: Neighbours) -> None:
     second = {}
 
@@ -388,6 +400,7 @@ def test_what_a_merged_foreign_node_knows_stays_where_it_lives(neighbours: Neigh
     assert everywhere.execute().ids == {second["id"]}
 
 
+@pytest.mark.stores
 @pytest.mark.parametrize("types", [("refers_to", "implies"), ("implies", "refers_to")])
 def test_a_reference_leads_outside_also_where_another_edge_goes_the_same_way(
     neighbours: Neighbours, types: tuple[str, str]
@@ -402,6 +415,7 @@ def test_a_reference_leads_outside_also_where_another_edge_goes_the_same_way(
     assert start.traverse("implies").execute().ids == set()
 
 
+@pytest.mark.stores
 def test_a_custom_type_that_pierces_leaves_the_world_and_one_that_does_not_stays() -> None:
     class Cites:
         type = "cites"
@@ -431,6 +445,7 @@ def test_a_custom_type_that_pierces_leaves_the_world_and_one_that_does_not_stays
 # -- several reasons to be in one world ------------------------------------------------------------
 
 
+@pytest.mark.stores
 def test_a_node_stays_where_its_first_contains_put_it_when_a_further_one_is_deleted() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:
@@ -443,6 +458,7 @@ def test_a_node_stays_where_its_first_contains_put_it_when_a_further_one_is_dele
         assert db.get(node.id).parent == world.id
 
 
+@pytest.mark.stores
 def test_a_node_goes_back_to_the_root_world_with_the_last_contains_that_holds_it() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:
@@ -459,6 +475,7 @@ def test_a_node_goes_back_to_the_root_world_with_the_last_contains_that_holds_it
         assert db.check() == []
 
 
+@pytest.mark.stores
 def test_a_node_that_was_born_in_a_world_stays_there_when_a_contains_is_deleted() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:
@@ -470,6 +487,7 @@ def test_a_node_that_was_born_in_a_world_stays_there_when_a_contains_is_deleted(
         assert db.get(node.id).parent == world.id
 
 
+@pytest.mark.stores
 def test_worlds_that_would_hold_each_other_are_refused_however_the_circle_is_closed() -> None:
     with worlddb.open(":memory:") as db:
         with db.transaction() as tx:
@@ -486,6 +504,7 @@ def test_worlds_that_would_hold_each_other_are_refused_however_the_circle_is_clo
         assert db.check() == []
 
 
+@pytest.mark.stores
 def test_memberships_are_seen_at_the_times_they_hold() -> None:
     with worlddb.open(":memory:", clock=lambda: BASE) as db:
         with db.transaction() as tx:
@@ -529,6 +548,7 @@ def test_a_world_a_thousand_deep_is_read_proved_and_checked() -> None:
     db.close()
 
 
+@pytest.mark.stores
 def test_an_empty_world_and_a_leaf_have_nothing_inside() -> None:
     player = nested_worlds(9, commits=5)
     view = View(world=player.world, now=player.now)

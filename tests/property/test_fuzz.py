@@ -412,6 +412,7 @@ def test_random_operations_never_break_an_invariant(seed: int) -> None:
 # -- single inputs that random operations are not likely to hit ------------------------------------
 
 
+@pytest.mark.stores
 def test_the_same_node_twice_in_one_batch_has_each_alias_once() -> None:
     with worlddb.open(":memory:") as db:
         draft = NodeDraft(
@@ -446,6 +447,7 @@ def causal_chain(db: WorldDB, length: int) -> list[Id]:
         )
 
 
+@pytest.mark.stores
 def test_an_inferred_edge_that_rests_on_a_premise_in_two_ways_falls_with_it() -> None:
     with worlddb.open(":memory:") as db:
         a, b, c, d = causal_chain(db, 4)
@@ -461,6 +463,7 @@ def test_an_inferred_edge_that_rests_on_a_premise_in_two_ways_falls_with_it() ->
         assert db.check() == []
 
 
+@pytest.mark.stores
 def test_an_inferred_edge_falls_with_a_premise_in_the_middle_of_its_chain() -> None:
     with worlddb.open(":memory:") as db:
         chain = causal_chain(db, 4)
@@ -473,6 +476,7 @@ def test_an_inferred_edge_falls_with_a_premise_in_the_middle_of_its_chain() -> N
         assert [edge.target for edge in db.edges(chain[0])] == [chain[1]]
 
 
+@pytest.mark.stores
 @pytest.mark.parametrize("premises", [5, None, {"a": 1}, [None], "text", [["nested"]]])
 def test_odd_premises_do_not_keep_their_neighbours_from_being_deleted(premises: object) -> None:
     with worlddb.open(":memory:") as db:
@@ -490,6 +494,7 @@ def test_odd_premises_do_not_keep_their_neighbours_from_being_deleted(premises: 
     [10**400, -(10**400), "0.9", None, [1], True],
     ids=["huge", "-huge", "text", "null", "list", "bool"],
 )
+@pytest.mark.stores
 def test_a_score_that_is_no_number_is_refused_as_such(score: object) -> None:
     with worlddb.open(":memory:") as db:
         a, b = causal_chain(db, 2)
@@ -498,6 +503,7 @@ def test_a_score_that_is_no_number_is_refused_as_such(score: object) -> None:
         assert db.proposals() == []
 
 
+@pytest.mark.stores("memory")
 def test_a_read_inside_a_transaction_sees_its_writes_in_memory_and_the_last_commit_on_disk(
     tmp_path: Path,
 ) -> None:

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 import worlddb
+from store_choice import fewer
 from thinning import examples
 from worlddb import AsOf, Edge, Id, Node, verify_proof
 
@@ -184,12 +193,14 @@ class StoreMachine(RuleBasedStateMachine):
             assert verify_proof(db.prove(ident), db.root_state)
 
 
-TestStoreMachine = StoreMachine.TestCase
-TestStoreMachine.settings = settings(
-    derandomize=True,
-    deadline=None,
-    database=None,
-    max_examples=examples(30, 12),
-    stateful_step_count=20,
-    suppress_health_check=list(HealthCheck),
-)
+@pytest.mark.stores
+def test_whatever_is_called_in_whatever_order_the_rules_hold(store_kind: str) -> None:
+    tried = settings(
+        derandomize=True,
+        deadline=None,
+        database=None,
+        max_examples=fewer(store_kind, examples(30, 12), 3),
+        stateful_step_count=fewer(store_kind, 20, 8),
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(StoreMachine, settings=tried)

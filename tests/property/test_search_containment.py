@@ -292,6 +292,7 @@ def test_what_is_found_in_the_whole_store_is_found_inside_its_world(seed: int, m
     assert count > 30
 
 
+@pytest.mark.stores
 @settings(
     derandomize=True,
     deadline=None,

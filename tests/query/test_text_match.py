@@ -8,7 +8,7 @@ import pytest
 
 import worlddb
 from worlddb import InvalidInputError, QuerySpec, WorldDB
-from worlddb.index.held_world import HeldWorlds
+from worlddb.index.search import HeldWorlds
 
 TEXTS = (
     "the quick brown fox",

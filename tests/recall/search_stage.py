@@ -12,7 +12,7 @@ import pytest
 import worlddb
 from property.player import Player, Renews, first_turn, random_turn
 from worlddb import Hit, Id, Recall, RecallSettings, Subgraph, WorldDB
-from worlddb.index.held_world import HeldWorlds
+from worlddb.index.search import HeldWorlds
 from worlddb.index.vectors import Vectors
 
 BASE = 1_700_000_000_000_000

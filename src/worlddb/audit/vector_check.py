@@ -17,9 +17,18 @@ from operator import itemgetter
 import numpy as np
 
 from worlddb.audit.store_image import StoreImage
-from worlddb.embed.embedder import Pool, Pooling, Vector, attention, effective, pooling_label
-from worlddb.index.search import MEMBERSHIP, STORED, SUMMED, is_lasting
+from worlddb.embed.embedder import Pooling, Vector
+from worlddb.index.composed_worlds import (
+    MEMBERSHIP,
+    STORED,
+    SUMMED,
+    Pool,
+    attention,
+    effective,
+    is_lasting,
+)
 from worlddb.index.vectors import TOKEN_DIM as TOKEN_BYTES
+from worlddb.index.vectors import pooling_label
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, Head, ModelRow, PoolRow
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from worlddb.language.english.claim_values import tells_change, tells_move, tell
 from worlddb.language.language_reader import StatedClaim
 from worlddb.language.proper_names import town_of, width_of
 from worlddb.model.address import Id
-from worlddb.model.drafts import Draft, Span
+from worlddb.model.drafts import Span
 from worlddb.model.records import Plain
 
 __all__ = [
@@ -42,8 +42,6 @@ __all__ = [
     "adds_up",
     "agree",
     "claim_metadata",
-    "claimed",
-    "claims_of",
     "relation_words",
     "replaces",
     "tells_change",
@@ -165,6 +163,7 @@ def relation_words(text: str) -> str:
     return words.replace("favourite", "favorite")
 
 
+@lru_cache(maxsize=TEXTS_CACHED)
 def adds_up(relation: str) -> bool:
     """Return whether a relation is one of those of which a subject has several at a time."""
     words = relation_words(relation)
@@ -295,53 +294,3 @@ def claim_metadata(
     if yields:
         said["yields"] = True
     return said
-
-
-def claimed(metadata: Mapping[str, Any]) -> Claimed | None:
-    """Return what an edge claims, if it makes a claim."""
-    relation, value, was = (_text(metadata, name) for name in ("relation", "value", "was"))
-    relation = relation_words(relation)
-    if not relation or not (value or was):
-        return None
-    functional = metadata.get("functional") is True and not adds_up(relation)
-    return Claimed(
-        relation,
-        value,
-        functional,
-        was,
-        _day(_text(metadata, "since")),
-        _text(metadata, "text"),
-        _text(metadata, STANDS_FOR),
-        metadata.get("vague") is True,
-    )
-
-
-def _text(metadata: Mapping[str, Any], name: str) -> str:
-    value = metadata.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _day(text: str) -> datetime | None:
-    try:
-        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
-    except ValueError:
-        return None
-
-
-def claims_of(draft: Draft) -> Iterator[Claim]:
-    """Yield the claims that a draft makes, in the order of its edges; not what only yields."""
-    for edge in draft.edges:
-        said = claimed(edge.metadata) if edge.type == CLAIM_EDGE else None
-        if said is not None and edge.metadata.get("yields") is not True:
-            yield Claim(
-                fact=edge.source,
-                subject=edge.target,
-                relation=said.relation,
-                value=said.value,
-                functional=said.functional,
-                evidence=edge.spans,
-                was=said.was,
-                since=said.since,
-                text=said.text,
-                vague=said.vague,
-            )

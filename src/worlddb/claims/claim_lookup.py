@@ -35,20 +35,21 @@ Reads and decides only: `ingest/plan.py` writes what is decided here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from worlddb.claims.claim import (
     CLAIM_EDGE,
     FACT,
+    STANDS_FOR,
     Claim,
     Claimed,
     Standing,
-    claimed,
-    claims_of,
+    adds_up,
+    relation_words,
     replaces,
     tells_change,
 )
@@ -63,6 +64,56 @@ from worlddb.store.rows import EdgeRow
 from worlddb.view.visibility import Moment, accepted_class
 
 SESSION = "Session"
+
+
+def claimed(metadata: Mapping[str, Any]) -> Claimed | None:
+    """Return what an edge claims, if it makes a claim."""
+    relation, value, was = (_text(metadata, name) for name in ("relation", "value", "was"))
+    relation = relation_words(relation)
+    if not relation or not (value or was):
+        return None
+    functional = metadata.get("functional") is True and not adds_up(relation)
+    return Claimed(
+        relation,
+        value,
+        functional,
+        was,
+        _day(_text(metadata, "since")),
+        _text(metadata, "text"),
+        _text(metadata, STANDS_FOR),
+        metadata.get("vague") is True,
+    )
+
+
+def _text(metadata: Mapping[str, Any], name: str) -> str:
+    value = metadata.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+    except ValueError:
+        return None
+
+
+def claims_of(draft: Draft) -> Iterator[Claim]:
+    """Yield the claims that a draft makes, in the order of its edges; not what only yields."""
+    for edge in draft.edges:
+        said = claimed(edge.metadata) if edge.type == CLAIM_EDGE else None
+        if said is not None and edge.metadata.get("yields") is not True:
+            yield Claim(
+                fact=edge.source,
+                subject=edge.target,
+                relation=said.relation,
+                value=said.value,
+                functional=said.functional,
+                evidence=edge.spans,
+                was=said.was,
+                since=said.since,
+                text=said.text,
+                vague=said.vague,
+            )
 
 
 def standing_claims(

@@ -1,24 +1,9 @@
-"""Embedders: the protocol, the function that calls any of them, one without a model, and pooling.
+"""Embedders: the protocol, the function that calls any of them, and one without a model.
 
     texts ──checked(embedder, texts, kind)──▶ vectors: (n, dim), float32, unit length
-    content vector, children's vectors ──changed(), effective()──▶ the vector of a world
 
 An embedder may be a caller's own code. So everything that could damage an index is stopped here,
 for all of them: texts that are no text, vectors of the wrong shape, NaN.
-
-A world has a *content* vector, which never changes, and an *effective* vector, which search uses.
-The effective vector is composed from the content and the effective vectors of the children:
-
-    mean        norm(content + Σ child)
-    attention   norm(content + Σ aᵢ·childᵢ / Σ aᵢ),   aᵢ = exp(content · childᵢ · √dim)
-
-Scaled dot-product attention divides by √dim because its vectors are about √dim long. Ours have unit
-length: the same weight is the cosine times √dim. Divided by √dim, all weights would be equal but
-for a few percent (`python -m bench.world_study` shows what that costs).
-
-Both need two running sums per world, Σ aᵢ and Σ aᵢ·childᵢ, so the change of a child costs the same
-in a world of ten and of a million. The anchor is always the content vector: with the composed one,
-each update would pull a world further towards its own last value.
 
 E1  A text that is empty or white space never reaches a model; its vector is zero.
 E2  Every other vector has unit length, unless the model itself returned zero.
@@ -31,7 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from blake3 import blake3
@@ -44,7 +29,6 @@ Vectors: TypeAlias = NDArray[np.float32]
 Kind: TypeAlias = Literal["query", "document"]
 Pooling = Literal["attention", "mean"]
 Vector = NDArray[np.float32]
-Sum = NDArray[np.float64]
 
 BATCH_SIZE = 256  # Large enough for a model's batch, small enough for a request.
 LATIN_END = "\u0250"  # the first character after the Latin letters of Unicode
@@ -53,12 +37,6 @@ HASH_DIM_MAX = 4_096  # As many as large models have.
 HASH_WORD_WEIGHT = 2  # A whole word says more than a trigram.
 HASH_WORD_CHARS_MAX = 64
 HASH_WORDS_CACHED_MAX = 50_000  # 13 MB of vectors at 64 numbers each.
-SHARPNESS_MAX = 16.0
-"""√256. With sharper weights, a child that is taken out of the running sums would leave a rounding
-error as large as another child."""
-POOLING_VERSION = 2
-"""How worlds are composed. A store whose worlds were composed otherwise composes them again."""
-LENGTH_MIN = 1e-9  # A shorter sum is the rounding error of vectors that cancel out.
 _HASH_WORD = re.compile(r"\w+")
 
 
@@ -251,58 +229,3 @@ def _hash_words(text: str) -> list[str]:
     # A text of symbols alone has no such words, but it is a text.
     found = _HASH_WORD.findall(folded) or folded.split()
     return [word[:HASH_WORD_CHARS_MAX] for word in found]
-
-
-def pooling_label(pooling: Pooling) -> str:
-    """Return the name under which a store records how its worlds are composed."""
-    return f"{pooling} {POOLING_VERSION}"
-
-
-class Pool(NamedTuple):
-    """The running sums of a world's counted children."""
-
-    children: int
-    weight: float
-    total: Sum
-
-
-def empty_pool(dim: int) -> Pool:
-    """Return the pool of a world without children."""
-    return Pool(0, 0.0, np.zeros(dim))
-
-
-def attention(anchor: Vector, vectors: Vector, pooling: Pooling) -> Sum:
-    """Return the weight of each child."""
-    if pooling == "mean":
-        return np.ones(len(vectors))
-    logits = vectors.astype(np.float64) @ anchor.astype(np.float64)
-    sharpness = min(np.sqrt(len(anchor)), SHARPNESS_MAX)
-    return np.asarray(np.exp(logits * sharpness), dtype=np.float64)
-
-
-def changed(pool: Pool, anchor: Vector, removed: Vector, added: Vector, pooling: Pooling) -> Pool:
-    """Return the pool after children were removed and added; a changed child is both.
-
-    Sums have double precision and an emptied pool starts from zero, so that a child that was added
-    and removed again leaves no trace that a search could see.
-    """
-    children = pool.children - len(removed) + len(added)
-    if children <= 0:
-        return empty_pool(len(anchor))
-    out, into = attention(anchor, removed, pooling), attention(anchor, added, pooling)
-    return Pool(
-        children,
-        pool.weight - float(out.sum()) + float(into.sum()),
-        pool.total - out @ removed.astype(np.float64) + into @ added.astype(np.float64),
-    )
-
-
-def effective(anchor: Vector, pool: Pool, pooling: Pooling) -> Vector:
-    """Return the vector that search uses: unit length, or zero if there is no content."""
-    if not pool.children:
-        return anchor
-    inside = pool.total / pool.weight if pooling == "attention" else pool.total
-    composed = anchor.astype(np.float64) + inside
-    length = float(np.linalg.norm(composed))
-    scaled = composed / length if length > LENGTH_MIN else np.zeros_like(composed)
-    return scaled.astype(np.float32)

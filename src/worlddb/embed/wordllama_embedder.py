@@ -1,10 +1,10 @@
-"""The default embedder: WordLlama, 256 dimensions, from the `wordllama` wheel, without a download.
+"""The default embedder: WordLlama, 256 dimensions, from files in the wheel, without a download.
 
     text ──BytePairTokenizer──▶ token ids ──rows of the table, summed──▶ unit vector
 
-WordLlama is a static model: one vector per token, and a text is the mean of its tokens. Only two
-data files of the package are read, by the code below. The package itself is never imported: its
-import takes longer than loading the model, configures logging, and its loader tries a download.
+WordLlama is a static model: one vector per token, and a text is the mean of its tokens. Its two
+data files are put into the wheel of WorldDB when that is built; the package `wordllama` need not be
+installed. In a checkout that was never built, the files of an installed `wordllama` are read.
 
 Both files are read without a library: the weights are a JSON header and one array, and the
 tokenizer gave the same ids as the `tokenizers` library for 400,000 texts in many languages. On
@@ -43,8 +43,8 @@ PINNED = {
     WEIGHTS: "b339f9710085af8eb72d393b6a3625983bca9a23ce19194ce1298eae2a4c021b",
     TOKENIZER: "3642b1549c23f1ce58322e77edadadb5b02e299ec286b1cbf57568451b19f89a",
 }
-"""File in the package → its blake3. Other weights are another model."""
-REMEDY = 'run: pip install --force-reinstall "wordllama==0.4.0.post1"'
+"""File → its blake3. Other weights are another model."""
+REMEDY = "run: pip install --force-reinstall --no-deps worlddb"
 TOKENS_AT_ONCE = 4_096  # A long text is summed in parts of this size, to limit the memory.
 WORD_CHARS_CACHED = 32  # Longer words hardly ever occur again.
 WORDS_CACHED_MAX = 50_000  # About 10 MB; a conversation has some 5,000 different words.
@@ -109,8 +109,11 @@ class WordLlamaEmbedder:
         return vector
 
 
-def package_folder() -> Path | None:
-    """Return the folder of the `wordllama` package without importing it; None if not installed."""
+def model_folder() -> Path | None:
+    """Return the folder of the model's files; None if there are none."""
+    own = Path(__file__).parent / "wordllama"
+    if (own / WEIGHTS).is_file():
+        return own
     spec = find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -128,9 +131,9 @@ def loaded_model() -> StaticModel:
 
 
 def _load() -> StaticModel:
-    folder = package_folder()
+    folder = model_folder()
     if folder is None:
-        raise ProviderError(f'{MODEL_ID}: not installed; run: pip install "wordllama>=0.4"')
+        raise ProviderError(f"{MODEL_ID}: its files are missing; {REMEDY}")
     model = json.loads(_pinned(folder, TOKENIZER))["model"]
     tokenizer = BytePairTokenizer(model["vocab"], model["merges"])
     return StaticModel(tokenizer, _tensor(_pinned(folder, WEIGHTS), TENSOR).astype(np.float32))

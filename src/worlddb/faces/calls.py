@@ -26,6 +26,7 @@ from worlddb.faces.call_parts import (
     Toolset,
 )
 from worlddb.faces.file_calls import file_calls
+from worlddb.faces.grant_calls import grant_calls
 from worlddb.faces.graph_calls import graph_calls
 from worlddb.faces.pin_calls import pin_calls
 from worlddb.faces.retention_calls import read_audit_call, retention_calls
@@ -507,6 +508,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *retirement_calls(ID, SCOPES, END_AT, WHERE, CONFIRM),
     *erasure_calls(ID, SCOPES, CONFIRM),
     *retention_calls(SCOPES),
+    *grant_calls(ID, SCOPES, CONFIRM),
     *trust_calls(ID, SCOPES, _limit(50, 20), CURSOR),
     read_audit_call(SCOPES, _limit(100, 100)),
     Call(

@@ -19,6 +19,7 @@ from typing import Any
 
 from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.remote_caller import RemoteCaller
+from worlddb.faces.server_calls import SERVER_CALLS
 
 THREADS = 8  # Calls of one async program at a time; more would wait for the store or the server.
 MEMORY_ONLY = (
@@ -173,8 +174,8 @@ def _dressed(method: Any, call: Call, signature: Signature) -> Any:
 
 for _call in CALLS:
     setattr(AsyncMemory, _call.name, _dressed(_awaited(_call.name), _call, signature_of(_call)))
-    if _call.path:
-        setattr(Client, _call.name, _sent(_call))
-        setattr(AsyncClient, _call.name, getattr(AsyncMemory, _call.name))
+for _call in (*(one for one in CALLS if one.path), *SERVER_CALLS):
+    setattr(Client, _call.name, _sent(_call))
+    setattr(AsyncClient, _call.name, _dressed(_awaited(_call.name), _call, signature_of(_call)))
 for _name in MEMORY_ONLY:
     setattr(AsyncMemory, _name, _awaited(_name))

@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.consolidate.consolidation_run import ConsolidationReport
+from worlddb.faces.token_values import CallerAccess, IssuedToken, RevokedToken, TokenList
 from worlddb.files.file_values import FileChange, FileList, FileMatches, FilePaths, FileText
 from worlddb.ingest.document_text import DocumentInput
 from worlddb.ingest.extractors import Chat, Input
@@ -33,6 +34,7 @@ from worlddb.memory.results import (
 )
 from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
 from worlddb.memory.scope_export import ScopeExport
+from worlddb.memory.scope_grants import Grant, Grants
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.memory.trust_settings import TrustSettings
 from worlddb.model.drafts import Extractor
@@ -183,6 +185,18 @@ class Client:
     def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants: ...
+    def grant(
+        self,
+        to: str,
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Grant: ...
+    def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant: ...
+    def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired: ...
     def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
     def set_trust(
         self,
@@ -318,6 +332,23 @@ class Client:
     def delete_file(
         self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
     ) -> FileChange: ...
+    def access(self) -> CallerAccess: ...
+    def tokens(self) -> TokenList: ...
+    def add_token(
+        self,
+        name: str,
+        *,
+        role: str = "curate",
+        expires: Instant | None = None,
+        origin: str | None = None,
+        per_minute: int | None = None,
+        memories_per_day: int | None = None,
+        writes_into: Sequence[str] | None = None,
+        tenant: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> IssuedToken: ...
+    def rotate_token(self, name: str) -> IssuedToken: ...
+    def revoke_token(self, name: str) -> RevokedToken: ...
 
 class AsyncMemory:
     calls: Memory
@@ -471,6 +502,18 @@ class AsyncMemory:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants: ...
+    async def grant(
+        self,
+        to: str,
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Grant: ...
+    async def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant: ...
+    async def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired: ...
     async def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
     async def set_trust(
         self,
@@ -754,6 +797,18 @@ class AsyncClient:
     async def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport: ...
+    async def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants: ...
+    async def grant(
+        self,
+        to: str,
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Grant: ...
+    async def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant: ...
+    async def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired: ...
     async def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings: ...
     async def set_trust(
         self,
@@ -889,3 +944,20 @@ class AsyncClient:
     async def delete_file(
         self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
     ) -> FileChange: ...
+    async def access(self) -> CallerAccess: ...
+    async def tokens(self) -> TokenList: ...
+    async def add_token(
+        self,
+        name: str,
+        *,
+        role: str = "curate",
+        expires: Instant | None = None,
+        origin: str | None = None,
+        per_minute: int | None = None,
+        memories_per_day: int | None = None,
+        writes_into: Sequence[str] | None = None,
+        tenant: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> IssuedToken: ...
+    async def rotate_token(self, name: str) -> IssuedToken: ...
+    async def revoke_token(self, name: str) -> RevokedToken: ...

@@ -142,9 +142,10 @@ class RemoteCaller:
                     said = "no answer, and the call may have run" if sent else "cannot be reached"
                     raise errors.ProviderError(f"{self.url}: {said}: {reason}{tried}") from None
             else:
-                if not _may_pass(call, answer) or number == self._retries:
+                wait_s = answer.retry_after_s or 0.0
+                if not _may_pass(call, answer) or number == self._retries or wait_s > PAUSE_S_MAX:
                     return answer
-                pause_s = min(max(pause_s, answer.retry_after_s or 0.0), PAUSE_S_MAX)
+                pause_s = max(pause_s, wait_s)
             time.sleep(pause_s)
             number += 1
 

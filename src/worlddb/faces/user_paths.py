@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
@@ -75,6 +77,26 @@ def toml_in(data: bytes, path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise FormatError(f"{path}: is not TOML: {reason}") from None
+
+
+def replace_private_file(
+    path: str, text: str, check: Callable[[str], object] = lambda made: None
+) -> None:
+    """Replace a file whole, readable by its owner alone; what `check` refuses is not put in place.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, made = tempfile.mkstemp(prefix=".worlddb-", dir=folder)  # With the mode 0600.
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        check(made)
+        os.replace(made, path)
+    except BaseException:
+        os.unlink(made)
+        raise
 
 
 def existing_store(path: str) -> str:

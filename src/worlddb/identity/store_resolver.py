@@ -43,11 +43,19 @@ from worlddb.identity.match_values import (
     Tiebreaker,
 )
 from worlddb.identity.resolver import Resolver
+from worlddb.index.composed_worlds import loaded
 from worlddb.index.held_world import VectorRows, ranked
-from worlddb.index.name_index import NameIndex, name_key, name_number, unqualified
-from worlddb.index.search import Search, loaded
+from worlddb.index.name_index import NameIndex, name_number
+from worlddb.index.search import Search
 from worlddb.index.vectors import EMBED_BATCH, Vectors
-from worlddb.language.proper_names import Name, formal_names, read_name, sound_code
+from worlddb.language.proper_names import (
+    Name,
+    formal_names,
+    name_key,
+    read_name,
+    sound_code,
+    unqualified,
+)
 from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import DraftNode
 from worlddb.model.inputs import to_micros

@@ -13,38 +13,30 @@ H2  Only the statistics of the world itself decide which words are rare. So a sc
 
 from __future__ import annotations
 
+import math
 import threading
 from array import array
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.bm25 import Bm25
-from worlddb.index.name_index import first_name, name_key, opening_key, unqualified
+from worlddb.index.composed_worlds import MEMBERSHIP, counting_worlds, is_lasting
+from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.search import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.vectors import Vectors
-from worlddb.language.ranking_features import Form, form_of, weights_of
+from worlddb.language.proper_names import first_name, name_key, unqualified
+from worlddb.language.ranking_features import Form, form_of, weights_of, year_spans
 from worlddb.language.text_tokens import asked, language_of, node_words, words
-from worlddb.language.year_spans import year_spans
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
 
-HELD_MAX = 16_384
-"""A world with more nodes is searched through the indexes of the whole store."""
-NODES_MAX = 262_144
-"""Nodes held in all worlds together; bounds the memory."""
-WORLDS_MAX = 1_024
-"""Worlds that are held or remembered as too large; each moment of a world counts as one."""
-HELD_S_MAX = 10  # seconds; far longer than a recall holds a world. Then another copy is made.
 COMMITS_FOLLOWED_MAX = 1_000
 """After more commits, the composed vectors of all held worlds are read again."""
 NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
@@ -53,6 +45,93 @@ MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
+COUNT_BITS = 16  # of a posting hold the count, the others the number of the document
+COUNT_MAX = (1 << COUNT_BITS) - 1
+
+
+def inverse_frequency(count: int, total: int) -> float:
+    """Return the inverse document frequency of a word that `count` of `total` documents have."""
+    return math.log1p((total - count + 0.5) / (count + 0.5))
+
+
+class Bm25:
+    """BM25 over numbered documents. A posting is a document and a count, packed in one integer."""
+
+    def __init__(self) -> None:
+        self._postings: dict[str, array[int]] = {}
+        self._lengths = array("I")
+        self._total = 0
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, words: Sequence[str]) -> None:
+        """Add the next document."""
+        number = len(self._lengths) << COUNT_BITS
+        postings = self._postings
+        for word, count in Counter(words).items():
+            found = postings.get(word)
+            if found is None:
+                found = postings[word] = array("Q")
+            found.append(number | min(count, COUNT_MAX))
+        self._lengths.append(len(words))
+        self._total += len(words)
+
+    def count(self, word: str) -> int:
+        """Return how many documents have a word."""
+        return len(self._postings.get(word, ()))
+
+    def rarity(self, word: str) -> float:
+        """Return the inverse document frequency of a word; 0 if no document has it."""
+        return inverse_frequency(self.count(word), len(self)) if self.count(word) else 0.0
+
+    def places_of(self, word: str) -> NDArray[np.intp]:
+        """Return the documents that contain a word."""
+        packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
+        return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
+
+    def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which documents contain all the words."""
+        wanted = set(words)
+        counts = np.zeros(len(self), dtype=np.int64)
+        for word in wanted:
+            counts[self.places_of(word)] += 1
+        return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
+
+    @property
+    def rarity_max(self) -> float:
+        """The highest possible rarity."""
+        return inverse_frequency(0, len(self))
+
+    def scores(
+        self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the score of every document for weighted words; rare by these, or by `rarity`."""
+        k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
+        scores = np.zeros(len(self))
+        if not self._total:
+            return scores
+        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
+        norms = k1 * (1 - b + b * lengths / (self._total / len(self)))
+        for word, weight in words.items():
+            postings = self._postings.get(word)
+            if postings is not None:
+                packed = np.frombuffer(postings, dtype=np.uint64)
+                places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
+                counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
+                gain = weight * (rarity or self.rarity)(word) * (k1 + 1)
+                scores[places] += gain * counts / (counts + norms[places])
+        return scores
+
+    def coverage(self, words: Mapping[str, float]) -> NDArray[np.float64]:
+        """Return which share of weighted words each document has, counted by their rarity."""
+        top = self.rarity_max
+        worth = {word: weight * (self.rarity(word) or top) for word, weight in words.items()}
+        total = sum(worth.values())
+        shares = np.zeros(len(self))
+        for word, amount in worth.items() if total else ():
+            shares[self.places_of(word)] += amount / total
+        return shares
 
 
 def nodes_at(reader: Reader, known: int | None) -> int:
@@ -361,6 +440,10 @@ class HeldWorld:
         """Return the values of a column at some places."""
         return np.frombuffer(column, dtype=np.int64)[places]
 
+    def chosen_ids(self, positions: NDArray[np.intp]) -> Sequence[bytes]:
+        """Return the ids of some places; of all places without a copy."""
+        return self.ids if len(positions) == len(self.ids) else ChosenIds(self.ids, positions)
+
     def chosen_forms(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the forms at some places, one row each."""
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
@@ -405,102 +488,6 @@ class HeldWorld:
         return mask | np.frombuffer(self.doors, dtype=np.bool_) if doors else mask
 
 
-class HeldKey(NamedTuple):
-    """What is held: some worlds, with or without their members, at a moment."""
-
-    worlds: tuple[int, ...]
-    members: bool
-    valid: datetime | None
-    known: int | None
-
-
-class HeldWorlds:
-    """The worlds of one open store that are held in memory; the least recently used goes first."""
-
-    def __init__(self, held_max: int = HELD_MAX) -> None:
-        self._held_max = held_max
-        self._lock = threading.Lock()
-        self._held: OrderedDict[HeldKey, HeldWorld] = OrderedDict()
-        self._too_large: dict[HeldKey, int] = {}
-
-    @contextmanager
-    def holding(
-        self, reader: Reader, worlds: Iterable[int], moment: Moment, members: bool
-    ) -> Iterator[HeldWorld | None]:
-        """Yield some worlds as of the reader's commit; None if they are too large.
-
-        They are locked meanwhile and stay at that commit.
-        """
-        key = HeldKey(tuple(sorted(set(worlds))), members, moment.valid, moment.known)
-        head = reader.head()
-        if self._is_too_large(key, reader, head):
-            yield None
-            return
-        if reader.is_uncommitted:
-            # The transaction may be rolled back, so nothing of it is kept.
-            passing = HeldWorld(key.worlds, members)
-            yield passing if passing.read(reader, moment, self._held_max) else None
-            return
-        found = self._held_or_new(key)
-        if not found.lock.acquire(timeout=HELD_S_MAX):
-            with self._lock:
-                self._held.pop(key, None)  # An interrupt has left it locked.
-            found = self._held_or_new(key)
-            found.lock.acquire()
-        lock = found.lock
-        try:
-            if found.head is not None and found.head.seq > head.seq:
-                # Another thread is at a later commit; this snapshot gets a copy of its own.
-                found = HeldWorld(key.worlds, members)
-            if self._follow(key, found, reader, moment):
-                yield found
-                return
-        finally:
-            lock.release()
-        yield None
-
-    def _is_too_large(self, key: HeldKey, reader: Reader, head: Head) -> bool:
-        if key.worlds == (ROOT_ROW,) and head.nodes > self._held_max + 1:
-            # An earlier state is as large as it was then.
-            return nodes_at(reader, key.known) > self._held_max + 1
-        # A world seldom shrinks: it is checked again only after the store has grown a lot.
-        return head.nodes < self._too_large.get(key, 0)
-
-    def _held_or_new(self, key: HeldKey) -> HeldWorld:
-        with self._lock:
-            found = self._held.pop(key, None)
-            if found is None:
-                found = HeldWorld(key.worlds, key.members)
-            self._held[key] = found
-            return found
-
-    def _follow(self, key: HeldKey, found: HeldWorld, reader: Reader, moment: Moment) -> bool:
-        """Bring held worlds to the reader's commit; return whether they fit."""
-        fits = False
-        try:
-            try:
-                fits = found.follow(reader, moment, self._held_max)
-            except BufferError:
-                # A call that was interrupted still looks into the arrays, so they cannot grow.
-                found.restart()
-                fits = found.follow(reader, moment, self._held_max)
-        finally:
-            with self._lock:
-                if not fits:
-                    # Too large, or stopped half-way and unusable.
-                    self._held.pop(key, None)
-                while len(self._held) > 1 and (
-                    len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
-                ):
-                    self._held.popitem(last=False)
-        if not fits:
-            with self._lock:
-                if len(self._too_large) >= WORLDS_MAX:
-                    self._too_large.clear()
-                self._too_large[key] = reader.head().nodes + self._held_max // 2
-        return fits
-
-
 def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
     """Return the words of a question that texts are searched for, with how much each counts."""
     return weights_of(asked(question, languages), SCALARS.frame_weight)
@@ -522,6 +509,20 @@ def coverage_among(bodies: Iterable[BodyRow], question: str, languages: Iterable
     for body in bodies:
         index.add(node_words(body.name, body.content))
     return index.coverage(weighed_words(question, languages))
+
+
+class ChosenIds(Sequence[bytes]):
+    """The ids at some places. Of thousands of candidates, those of a few are looked at."""
+
+    def __init__(self, ids: Sequence[bytes], places: NDArray[np.intp]) -> None:
+        self._ids = ids
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._ids[self._places[at]]
 
 
 class VectorRows:

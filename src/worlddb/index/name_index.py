@@ -6,26 +6,18 @@ not matter there.
 
 The index is derived. It is brought up to the last commit when a name is resolved, whoever wrote
 that commit. A write that resolves names adds its own nodes in the same transaction.
-
-`name_key` and `first_name` say under which words a question finds a node. Names and questions are
-split into words the same way, so "Dr. Smith's" names Dr. Smith, and "McDonald's" itself. People are
-also found by their first name alone.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from itertools import pairwise
 
 from blake3 import blake3
 
-from worlddb.language.proper_names import ALSO_WORDS, is_given, is_name, read_name
+from worlddb.language.proper_names import name_key
 from worlddb.language.statement import frame_keys, opening_of, statement_of
-from worlddb.language.text_tokens import folded
-from worlddb.language.word_forms import fold
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
@@ -37,18 +29,8 @@ TURN = "Turn"
 STATED = frozenset({"Memory", TURN})
 """Types of texts that are filed by their frames: the same words with the value left open."""
 
-NAME_WORDS_MAX = 6  # words of a question that are looked up as one name
-SAID_NAME_CHARS_MAX = 80  # a longer name is not said in a question
-FULL_NAME_WORDS_MAX = 4  # a longer name is hardly that of a person
-FIRST_NAMED = frozenset({"Entity", "Person"})
-
 STATING = frozenset({"Memory", "Fact"})
 """Types whose nodes state something of what they open with. A turn of a chat answers another."""
-
-_WORD = re.compile(r"[^\W_](?:[\w.'’&+#-]*[\w+#])?")
-_POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
-_QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
-_SENTENCE_END = re.compile(r"[.!?:;\n\"“”(]")
 
 Postings = list[tuple[int, int]]
 """(key number, node row) pairs."""
@@ -216,70 +198,6 @@ def _put(session: Reader, filed: Postings, names: Counter[int], last: int, notes
     session.lookups.set_reached(last, notes)
 
 
-def said_words(text: str) -> list[str]:
-    """Return the words of a name or a question, without surrounding punctuation and "'s"."""
-    return [_POSSESSIVE.sub("", match.group()) for match in _WORD.finditer(text)]
-
-
-def unqualified(name: str) -> str:
-    """Return a name without what stands in brackets behind it: Tesla, for "Tesla (company)"."""
-    return _QUALIFIER.sub("", name) or name
-
-
-def name_key(name: str) -> str:
-    """Return the key under which a question finds a name; empty if the text is too long."""
-    return folded(" ".join(said_words(name))) if len(name) <= SAID_NAME_CHARS_MAX else ""
-
-
 def opening_key(body: BodyRow) -> str:
     """Return the key of the words that a memory opens with; empty for anything else."""
     return name_key(opening_of(body.content)) if body.type in STATING else ""
-
-
-def first_name(type_: str, name: str) -> str:
-    """Return the first name in the full name of a person; empty for anything else."""
-    if type_ not in FIRST_NAMED or len(name) > SAID_NAME_CHARS_MAX:
-        return ""
-    words = name.split()
-    if len(words) < 2 or not any(is_given(fold(word)) for word in words[:2]):
-        return ""
-    full = read_name(name)
-    if full.legal or full.ordered or full.numbers or not 1 < len(full.words) <= FULL_NAME_WORDS_MAX:
-        return ""
-    first, last = full.words[0], full.words[-1]
-    # Mark Miller is a person, the Jordan River is not.
-    return first if is_given(first) and (first not in ALSO_WORDS or is_name(last)) else ""
-
-
-def said_firsts(question: str) -> dict[int, str]:
-    """Return the words of a question, by position, that may be a first name used alone.
-
-    A word beside another name is a part of that name. A name that is also a common word needs a
-    capital that is not the first of a sentence: "Did Will come?"
-    """
-    if question.isupper():
-        question = question.lower()
-    words = list(_WORD.finditer(question))
-    gaps = [question[one.end() : other.start()] for one, other in pairwise(words)]
-    begins = [True, *(_SENTENCE_END.search(gap) is not None for gap in gaps)]
-    found: dict[int, str] = {}
-    for number, match in enumerate(words):
-        said = _POSSESSIVE.sub("", match.group())
-        first = fold(said)
-        if not is_given(first):
-            continue
-        if first in ALSO_WORDS and (begins[number] or said.islower()):
-            continue
-        goes_on = said == match.group() and number < len(gaps) and gaps[number].isspace()
-        if goes_on and _is_part_of_name(words[number + 1].group(), begins=False):
-            continue
-        if number and gaps[number - 1].isspace():
-            if _is_part_of_name(words[number - 1].group(), begins=begins[number - 1]):
-                continue
-        found[number] = first
-    return found
-
-
-def _is_part_of_name(word: str, *, begins: bool) -> bool:
-    """Tell whether a word beside a first name may be a part of the same name."""
-    return is_name(fold(word)) or (word[0].isupper() and not begins)

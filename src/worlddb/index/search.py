@@ -1,15 +1,8 @@
-"""Search: the derived state of one open store. Composed worlds, vectors, held worlds, store search.
-
-*Composed worlds.* The effective vector of a world is its own vector, composed with those of its
-children and members. A node counts in the world it lives in, and in every world that it is a member
-of for good, from when both are embedded until a commit closes its validity; what was born ended
-never counts. New, moved and closed nodes are applied from the inside out: a world whose vector
-changes is itself a changed child of the worlds around it. So one new leaf costs its depth, and many
-new children of one world cost one matrix product. The root world has no effective vector, because
-it is never an answer. Only known time matters here, so the composition at an earlier commit follows
-from what counted then; `compose_held` repeats it in memory.
+"""Search: the derived state of one open store in memory. Vectors, held worlds, recall counts.
 
 *Search* holds the parts of one store. No embedder is loaded before the first search that needs it.
+*HeldWorlds* are the small worlds that are searched in memory. *RecallCounter* counts how often each
+memory was a hit, and saves the counts in batches.
 """
 
 from __future__ import annotations
@@ -17,305 +10,27 @@ from __future__ import annotations
 import os
 import shlex
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
-from graphlib import TopologicalSorter
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-
-from worlddb.embed.embedder import Pool, Pooling, Vector, changed, effective, empty_pool
-from worlddb.errors import ConflictError, CorruptionError, InvalidInputError, ProviderError
+from worlddb.errors import ConflictError, InvalidInputError, ProviderError, WorldDBError
 from worlddb.model.inputs import encode_text
-from worlddb.model.records import Edge, decode_changes
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import ROOT_ROW, ModelRow, PoolRow
+from worlddb.store.rows import ROOT_ROW, Head
 from worlddb.view.visibility import Moment
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
     from worlddb.index.field_index import FieldIndex, RowFilter
-    from worlddb.index.held_world import HeldWorld, HeldWorlds
+    from worlddb.index.held_world import HeldWorld
     from worlddb.index.store_search import StoreSearch
     from worlddb.index.vector_follower import VectorFollower
     from worlddb.index.vectors import Vectors
     from worlddb.model.conditions import Condition
-
-
-COMPOSE_BATCH = 4096  # nodes composed at a time: bounds the vectors in memory
-STORED = np.dtype("<f2")
-"""Half precision: search results are the same, at half the size."""
-SUMMED = np.dtype("<f8")
-NEVER = datetime.max.replace(tzinfo=UTC)
-RECOMPOSING_CHANGES = ("place", "close_node")
-MEMBERSHIP = ("contains",)
-MEMBERSHIP_CHANGES = ("delete_edge", "close_edge")
-
-Changes = dict[int, dict[int, Vector | None]]
-"""World → child → the vector with which the child counted so far; None if it did not count."""
-
-
-def stored(vector: Vector) -> bytes:
-    """Return the stored bytes of a vector."""
-    return vector.astype(STORED).tobytes()
-
-
-def loaded(body: bytes) -> Vector:
-    """Return the vector of stored bytes."""
-    return np.frombuffer(body, dtype=STORED).astype(np.float32)
-
-
-def damaged(row: int) -> CorruptionError:
-    """Return the error for a stored vector of the wrong length."""
-    return CorruptionError(
-        f"the vector of node row {row} is damaged; restore a backup, or embed all nodes with "
-        "another embedder: worlddb reindex --embedder …"
-    )
-
-
-def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
-    """Bring the composed worlds of a model to the session's last commit; return its new state.
-
-    `session` comes from `store.derive()`, so nobody commits meanwhile.
-
-    Raises:
-        CorruptionError: a stored vector is not one of this model's.
-    """
-    head = session.head()
-    last = min(model.embedded, head.nodes)
-    _Composer(session, model, pooling, model.composed).move(_moved_since(session, model), model.seq)
-    for first in range(model.composed + 1, last + 1, COMPOSE_BATCH):
-        new = list(range(first, min(first + COMPOSE_BATCH, last + 1)))
-        _Composer(session, model, pooling, new[-1]).add(new)
-    session.derived.set_composed(model.number, last, head.seq)
-    return model._replace(composed=last, seq=head.seq)
-
-
-def counting_worlds(
-    reader: Reader, rows: Collection[int], known: int | None = None
-) -> dict[int, set[int]]:
-    """Return the worlds in which each node counts at a commit; nodes that count nowhere are out."""
-    away = reader.closed_by(rows, known) | _born_ended(reader, rows, known)
-    found = {row: {up} for row, up in reader.parents(rows, known).items() if up and row not in away}
-    for item in reader.edges_at(sorted(found), "in", MEMBERSHIP, known):
-        if is_lasting(item.edge):
-            found[item.target].add(item.source)
-    return found
-
-
-def is_lasting(edge: Edge) -> bool:
-    """Return whether a membership held when it was written, and has no end."""
-    return edge.valid_to is None and edge.valid_from <= edge.known_from
-
-
-def _born_ended(reader: Reader, rows: Collection[int], known: int | None) -> set[int]:
-    """Return the nodes that had ended by the commit that wrote them."""
-    ending = [body.row for body in reader.bodies(rows, known) if body.valid_to is not None]
-    nodes = reader.nodes(ending, known) if ending else {}
-    # One that a commit has closed since may be among them; it counts no more anyway.
-    return {row for row, node in nodes.items() if (node.valid_to or NEVER) <= node.known_from}
-
-
-def compose_held(matrix: Vector, above: Sequence[Collection[int]], pooling: Pooling) -> None:
-    """Replace content vectors, one row per node, by effective vectors.
-
-    `above` holds for each node the rows of the worlds in which it counts. All nodes that count in a
-    world must be present, in the order of writing.
-    """
-    inside: dict[int, list[int]] = {}
-    for place, worlds in enumerate(above):
-        for world in worlds:
-            inside.setdefault(world, []).append(place)
-    waits_for = {
-        world: sum(child in inside for child in children) for world, children in inside.items()
-    }
-    ready = [world for world, count in waits_for.items() if not count]
-    nobody = matrix[:0]
-    while ready:
-        world = ready.pop()
-        anchor = matrix[world]
-        empty = empty_pool(matrix.shape[1])
-        pool = changed(empty, anchor, nobody, matrix[inside[world]], pooling)
-        # Rounded as if it had been stored and read.
-        matrix[world] = loaded(stored(effective(anchor, pool, pooling)))
-        for up in above[world]:
-            waits_for[up] -= 1
-            if not waits_for[up]:
-                ready.append(up)
-
-
-def _moved_since(session: Reader, model: ModelRow) -> list[int]:
-    """Return the composed nodes that later commits moved or closed, or made members or not."""
-    if model.composed <= ROOT_ROW:
-        return []
-    found: set[int] = set()
-    for commit in session.commits(model.seq, None, False):
-        for change in decode_changes(commit.changes):
-            if change.kind in RECOMPOSING_CHANGES:
-                found.add(session.node_row(change.id) or 0)
-            elif change.kind in MEMBERSHIP_CHANGES and (row := session.edge_row(change.id)):
-                item = session.edges([row])[0]
-                if item.edge.type in MEMBERSHIP:
-                    found.add(item.target)
-    before = session.commits(model.seq - 1, 1, False)[0].edges if model.seq >= 0 else 0
-    for item in session.edges_between(before + 1, session.head().edges, types=MEMBERSHIP):
-        found.add(item.target)
-    return sorted(row for row in found if ROOT_ROW < row <= model.composed)
-
-
-class _Composer:
-    """One round of composition, with the vectors and pools that were read and made so far.
-
-    Nodes with a row above `last` do not count yet, and nothing counts in them.
-    """
-
-    def __init__(self, session: Reader, model: ModelRow, pooling: Pooling, last: int) -> None:
-        self.session = session
-        self.number = model.number
-        self.dim = model.dim
-        self.pooling = pooling
-        self.last = last
-        self.content: dict[int, Vector] = {}
-        self.pools: dict[int, Pool] = {}
-        self.before: dict[int, Vector] = {}
-        self.now: dict[int, Vector] = {}
-        self.kept: set[int] = set()
-        self.counted: dict[int | None, dict[int, set[int]]] = {}
-        """The worlds in which rows count, by commit; None is the last one."""
-
-    def move(self, rows: list[int], counted_at: int) -> None:
-        """Apply the nodes that counted at a commit and were moved, closed or made members since."""
-        if not rows:
-            return
-        self._read(rows)
-        changes: Changes = {}
-        for row, worlds in self._counts(rows, counted_at).items():
-            for world in worlds:
-                changes.setdefault(world, {})[row] = self.before[row]
-        for row, worlds in self._counts(rows).items():
-            for world in worlds:
-                changes.setdefault(world, {}).setdefault(row, None)
-        self._apply(changes)
-
-    def add(self, rows: list[int]) -> None:
-        """Apply nodes that never counted, and older nodes that live in them or are members."""
-        changes: Changes = {}
-        for row, worlds in self._counts(rows).items():
-            for world in worlds:
-                changes.setdefault(world, {}).setdefault(row, None)
-        new = set(rows)
-        members = self.session.edges_at(rows, "out", MEMBERSHIP)
-        inside = {*self.session.children_of(rows), *(item.target for item in members)}
-        older = [row for row in inside if row < rows[0]]
-        for row, worlds in self._counts(older).items():
-            for world in worlds & new:
-                changes.setdefault(world, {}).setdefault(row, None)
-        self._apply(changes)
-
-    def _apply(self, changes: Changes) -> None:
-        """Recompose changed worlds and the worlds around them, from the inside out."""
-        for level in self._levels(changes):
-            todo = {world: changes.pop(world) for world in level if world in changes}
-            if todo:
-                self._recompose(todo, changes)
-        self._write()
-
-    def _counts(self, rows: Collection[int], known: int | None = None) -> dict[int, set[int]]:
-        """Return the composed worlds in which each row counts."""
-        kept = self.counted.setdefault(known, {})
-        missing = [row for row in rows if row not in kept]
-        found = counting_worlds(self.session, missing, known) if missing else {}
-        for row in missing:
-            kept[row] = {up for up in found.get(row, ()) if ROOT_ROW < up <= self.last}
-        return {row: kept[row] for row in rows}
-
-    def _levels(self, worlds: Collection[int]) -> list[tuple[int, ...]]:
-        """Return worlds and all worlds around them, level by level, inner ones first."""
-        inner: dict[int, set[int]] = {world: set() for world in worlds}
-        frontier = set(worlds)
-        while frontier:
-            found = self._counts(frontier)
-            around = {up for ups in found.values() for up in ups}
-            frontier = around - inner.keys()
-            for up in frontier:
-                inner[up] = set()
-            for row, ups in found.items():
-                for up in ups:
-                    inner[up].add(row)
-        sorter = TopologicalSorter(inner)
-        sorter.prepare()
-        levels = []
-        while sorter.is_active():
-            levels.append(sorter.get_ready())
-            sorter.done(*levels[-1])
-        return levels
-
-    def _read(self, rows: Collection[int]) -> None:
-        """Read content vectors and pools; a missing vector is zero."""
-        wanted = [row for row in rows if row not in self.content]
-        vectors = dict(self.session.derived.vectors(self.number, wanted))
-        pools = {pool.node: pool for pool in self.session.derived.pools(self.number, wanted)}
-        nothing = np.zeros(self.dim, dtype=np.float32)
-        for row in wanted:
-            self.content[row] = self._loaded(row, vectors[row]) if row in vectors else nothing
-            self.before[row] = self.content[row]
-            if row in pools:
-                pool = pools[row]
-                if len(pool.total) != self.dim * SUMMED.itemsize:
-                    raise damaged(row)
-                total = np.frombuffer(pool.total, dtype=SUMMED)
-                self.pools[row] = Pool(pool.children, pool.weight, total)
-                self.before[row] = self._loaded(row, pool.vector)
-                self.kept.add(row)
-
-    def _loaded(self, row: int, body: bytes) -> Vector:
-        if len(body) != self.dim * STORED.itemsize:
-            raise damaged(row)
-        return loaded(body)
-
-    def _recompose(self, level: Changes, around: Changes) -> None:
-        """Recompose worlds; those that change become changes of the worlds around them."""
-        inside = {child for children in level.values() for child in children}
-        self._read(level.keys() | inside)
-        counts, ups = self._counts(inside), self._counts(level.keys())
-        for world, children in level.items():
-            removed = [vector for vector in children.values() if vector is not None]
-            added = [self._vector(row) for row in children if world in counts.get(row, ())]
-            pool = changed(
-                self.pools.get(world) or empty_pool(self.dim),
-                self.content[world],
-                self._stack(removed),
-                self._stack(added),
-                self.pooling,
-            )
-            before = self._vector(world)
-            self.pools[world] = pool
-            # Rounded as the store returns it: the world above must subtract exactly what it added.
-            self.now[world] = loaded(stored(effective(self.content[world], pool, self.pooling)))
-            if not np.array_equal(before, self.now[world]):
-                for up in ups.get(world, ()):
-                    around.setdefault(up, {}).setdefault(world, before)
-
-    def _vector(self, row: int) -> Vector:
-        return self.now.get(row, self.before[row])
-
-    def _stack(self, vectors: list[Vector]) -> Vector:
-        return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
-
-    def _write(self) -> None:
-        """Store the new pools; an emptied pool stays, so that indexes see the change."""
-        rows = []
-        for row, vector in self.now.items():
-            pool = self.pools[row]
-            if pool.children or row in self.kept:
-                total = pool.total.astype(SUMMED).tobytes()
-                rows.append(PoolRow(row, pool.children, pool.weight, total, stored(vector)))
-        self.session.derived.put_pools(self.number, rows, self.session.head().seq)
-
-
-# -- the search state of one open store ------------------------------------------------------------
 
 NO_EMBEDDER = "none"
 POOLINGS = ("attention", "mean")
@@ -323,6 +38,21 @@ MODEL_ID_BYTES_MAX = 4096  # stored with every store; longer than any path or mo
 
 Progress = Callable[[int, int], None]
 """Called with how many nodes are done, and how many there are."""
+HELD_MAX = 16_384
+"""A world with more nodes is searched through the indexes of the whole store."""
+NODES_MAX = 262_144
+"""Nodes held in all worlds together; bounds the memory."""
+WORLDS_MAX = 1_024
+"""Worlds that are held or remembered as too large; each moment of a world counts as one."""
+HELD_S_MAX = 10  # seconds; far longer than a recall holds a world. Then another copy is made.
+UNSAVED_MAX = 1_000
+"""Memories with unsaved counts that trigger a save. Bounds memory and the loss after a kill."""
+SAVE_EVERY_MICROS = 30_000_000
+"""Counts only rank; to lose half a minute of them in a kill is no harm."""
+SAVE_TIMEOUT_S = 1.0
+"""How long a save waits for the write lock. It may fail: the counts are kept."""
+CLOSE_TIMEOUT_S = 0.2
+"""How long the last save may delay `close`."""
 
 
 class Search:
@@ -436,8 +166,6 @@ class Search:
         """Hold worlds in memory as of the reader's commit; yields None if they are too large."""
         with self._lock:
             if self._interiors is None:
-                from worlddb.index.held_world import HeldWorlds
-
                 self._interiors = HeldWorlds()
             interiors = self._interiors
         return interiors.holding(reader, worlds, moment, members)
@@ -530,3 +258,197 @@ class Search:
         if not encode_text(embedder.model_id, "model_id", MODEL_ID_BYTES_MAX):
             raise InvalidInputError("model_id: is empty; give the embedder's model a name")
         return embedder
+
+
+class HeldKey(NamedTuple):
+    """What is held: some worlds, with or without their members, at a moment."""
+
+    worlds: tuple[int, ...]
+    members: bool
+    valid: datetime | None
+    known: int | None
+
+
+def _new_world(key: HeldKey) -> HeldWorld:
+    """Return worlds in memory that nothing was read of yet."""
+    from worlddb.index.held_world import HeldWorld  # Late: opening a store needs no numpy.
+
+    return HeldWorld(key.worlds, key.members)
+
+
+class HeldWorlds:
+    """The worlds of one open store that are held in memory; the least recently used goes first."""
+
+    def __init__(self, held_max: int = HELD_MAX) -> None:
+        self._held_max = held_max
+        self._lock = threading.Lock()
+        self._held: OrderedDict[HeldKey, HeldWorld] = OrderedDict()
+        self._too_large: dict[HeldKey, int] = {}
+
+    @contextmanager
+    def holding(
+        self, reader: Reader, worlds: Iterable[int], moment: Moment, members: bool
+    ) -> Iterator[HeldWorld | None]:
+        """Yield some worlds as of the reader's commit; None if they are too large.
+
+        They are locked meanwhile and stay at that commit.
+        """
+        key = HeldKey(tuple(sorted(set(worlds))), members, moment.valid, moment.known)
+        head = reader.head()
+        if self._is_too_large(key, reader, head):
+            yield None
+            return
+        if reader.is_uncommitted:
+            # The transaction may be rolled back, so nothing of it is kept.
+            passing = _new_world(key)
+            yield passing if passing.read(reader, moment, self._held_max) else None
+            return
+        found = self._held_or_new(key)
+        if not found.lock.acquire(timeout=HELD_S_MAX):
+            with self._lock:
+                self._held.pop(key, None)  # An interrupt has left it locked.
+            found = self._held_or_new(key)
+            found.lock.acquire()
+        lock = found.lock
+        try:
+            if found.head is not None and found.head.seq > head.seq:
+                # Another thread is at a later commit; this snapshot gets a copy of its own.
+                found = _new_world(key)
+            if self._follow(key, found, reader, moment):
+                yield found
+                return
+        finally:
+            lock.release()
+        yield None
+
+    def _is_too_large(self, key: HeldKey, reader: Reader, head: Head) -> bool:
+        if key.worlds == (ROOT_ROW,) and head.nodes > self._held_max + 1:
+            from worlddb.index.held_world import nodes_at
+
+            # An earlier state is as large as it was then.
+            return nodes_at(reader, key.known) > self._held_max + 1
+        # A world seldom shrinks: it is checked again only after the store has grown a lot.
+        return head.nodes < self._too_large.get(key, 0)
+
+    def _held_or_new(self, key: HeldKey) -> HeldWorld:
+        with self._lock:
+            found = self._held.pop(key, None)
+            if found is None:
+                found = _new_world(key)
+            self._held[key] = found
+            return found
+
+    def _follow(self, key: HeldKey, found: HeldWorld, reader: Reader, moment: Moment) -> bool:
+        """Bring held worlds to the reader's commit; return whether they fit."""
+        fits = False
+        try:
+            try:
+                fits = found.follow(reader, moment, self._held_max)
+            except BufferError:
+                # A call that was interrupted still looks into the arrays, so they cannot grow.
+                found.restart()
+                fits = found.follow(reader, moment, self._held_max)
+        finally:
+            with self._lock:
+                if not fits:
+                    # Too large, or stopped half-way and unusable.
+                    self._held.pop(key, None)
+                while len(self._held) > 1 and (
+                    len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
+                ):
+                    self._held.popitem(last=False)
+        if not fits:
+            with self._lock:
+                if len(self._too_large) >= WORLDS_MAX:
+                    self._too_large.clear()
+                self._too_large[key] = reader.head().nodes + self._held_max // 2
+        return fits
+
+
+class RecallCounter:
+    """How often each memory of one open store was recalled, counted in memory and saved in batches.
+
+    A thread saves the counts, without a commit: when there are many, when some time has passed, and
+    when the store closes. Counts that cannot be saved are kept for the next time. A read-only store
+    counts nothing.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], int]) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._unsaved: dict[bytes, tuple[int, int]] = {}
+        self._since = 0
+        self._saver: threading.Thread | None = None
+        self._is_off = store.read_only
+
+    def silent(self) -> RecallCounter:
+        """Return a counter of the same store that counts nothing."""
+        found = RecallCounter(self._store, self._clock)
+        found._is_off = True
+        return found
+
+    def note(self, ids: Iterable[bytes]) -> None:
+        """Count memories as recalled now. Never waits for the disk, and never raises."""
+        if self._is_off:
+            return
+        now = self._clock()
+        with self._lock:
+            unsaved = self._unsaved
+            if not unsaved:
+                self._since = now
+            for ident in ids:
+                count, _ = unsaved.get(ident, (0, 0))
+                unsaved[ident] = count + 1, now
+            is_due = len(unsaved) >= UNSAVED_MAX or now - self._since >= SAVE_EVERY_MICROS
+            if not is_due or self._saver is not None:
+                return
+            saver = threading.Thread(target=self._save, name="worlddb-recalls", daemon=True)
+            self._saver = saver
+        try:
+            saver.start()
+        except RuntimeError:  # No more threads, or the interpreter is ending.
+            with self._lock:
+                self._saver = None
+
+    def _save(self) -> None:
+        try:
+            self.flush()
+        finally:
+            with self._lock:
+                self._saver = None
+
+    def flush(self, timeout_s: float = SAVE_TIMEOUT_S) -> bool:
+        """Save the counts; return whether none is left."""
+        with self._lock:
+            taken, self._unsaved = self._unsaved, {}
+        if not taken or self._is_off:
+            return True
+        try:
+            with self._store.derive(timeout_s) as session:
+                rows = ((session.node_row(ident), *counted) for ident, counted in taken.items())
+                known = [(row, count, last) for row, count, last in rows if row is not None]
+                session.sweep.add_recalls(known)
+        except WorldDBError:
+            with self._lock:
+                for ident, (count, last) in self._unsaved.items():
+                    more, _ = taken.get(ident, (0, 0))
+                    taken[ident] = count + more, last
+                self._unsaved = taken
+                self._since = self._clock()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Save the rest, if that is quick, and count no more."""
+        self.wait()
+        self.flush(CLOSE_TIMEOUT_S)
+        self._is_off = True
+
+    def wait(self) -> None:
+        """Wait for a save that is under way."""
+        with self._lock:
+            saver = self._saver
+        if saver is not None:
+            with suppress(RuntimeError):
+                saver.join()

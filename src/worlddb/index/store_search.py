@@ -28,10 +28,10 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from worlddb.errors import StorageError
-from worlddb.index.bm25 import Bm25, inverse_frequency
+from worlddb.index.composed_worlds import STORED
+from worlddb.index.held_world import Bm25, inverse_frequency
 from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.search import STORED
 from worlddb.index.vectors import Vectors
 from worlddb.language.text_tokens import MARKS, node_words
 from worlddb.model.inputs import to_micros

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.embedder import Embedder, Pooling, Vector, checked, pooling_label
+from worlddb.embed.embedder import Embedder, Pooling, Vector, checked
 from worlddb.errors import (
     ConflictError,
     InvalidInputError,
@@ -27,7 +27,7 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
-from worlddb.index.search import STORED, compose, compose_held, damaged, stored
+from worlddb.index.composed_worlds import STORED, compose, compose_held, damaged, stored
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 
@@ -39,6 +39,9 @@ EARLY_MAX = 64  # texts that a recall embeds itself at each look: a quarter of a
 MISSING_MAX = 2_048  # newest nodes that are looked at to count those without a vector
 PATIENCE_S = 0.25
 """How long a search waits for another writer before it keeps its vectors in memory."""
+
+POOLING_VERSION = 2
+"""How worlds are composed. A store whose worlds were composed otherwise composes them again."""
 
 Tokens: TypeAlias = NDArray[np.int8]
 Progress = Callable[[int, int], None]
@@ -68,6 +71,11 @@ def embedded_text(body: BodyRow) -> str:
     """Return the text of a node that is embedded."""
     both = body.name and body.content
     return f"{body.name}: {body.content}" if both else body.name or body.content
+
+
+def pooling_label(pooling: Pooling) -> str:
+    """Return the name under which a store records how its worlds are composed."""
+    return f"{pooling} {POOLING_VERSION}"
 
 
 class Vectors:
@@ -454,3 +462,20 @@ class Vectors:
             bodies = np.frombuffer(b"".join(body for _, body in found), dtype=STORED)
             matrix[[place[row] for row, _ in found]] = bodies.reshape(len(found), -1)
         return matrix
+
+
+class TokenReader:
+    """Scores candidates word by word, by the token vectors that the store keeps of them."""
+
+    def __init__(
+        self, asked: Tokens, reader: Reader, vectors: Vectors, rows: Sequence[int]
+    ) -> None:
+        self._asked = asked
+        self._reader = reader
+        self._vectors = vectors
+        self._rows = rows
+
+    def read(self, places: Sequence[int]) -> NDArray[np.float64]:
+        """Return how well the candidates at some positions answer."""
+        rows = [self._rows[at] for at in places]
+        return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))

@@ -35,6 +35,7 @@ from importlib.resources import files
 Rows = tuple[tuple[str, ...], ...]
 
 CACHE_MAX = 1 << 16  # Words seen lately; bounds memory.
+NAMES_MAX = 1 << 14  # Names and words of questions seen lately; a name may be a whole line.
 LETTERS_MAX = 32  # A longer word is no English one: the name of a file, a key or a blob.
 
 
@@ -181,6 +182,7 @@ def _alone(char: str) -> str:
     return found if len(found) == 1 else ""
 
 
+@lru_cache(maxsize=NAMES_MAX)
 def folded(text: str) -> str:
     """Return the key by which names are compared: equal keys, equal names.
 

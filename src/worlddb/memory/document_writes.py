@@ -37,8 +37,8 @@ class DocumentDestination:
 
     def find(self, reader: Reader, row: int | None) -> KeptDocument | None:
         """Return the document on this snapshot."""
-        if row is None:
-            return None
+        if row is None or self.scopes.strangers:
+            return None  # What goes to others is a document of its own.
         return kept_document(reader, row, self.name, reader.head().time)
 
     def locate(self, reader: Reader) -> Target:
@@ -81,6 +81,7 @@ def write_document(
     passages = passages_of(document)
     said = [Message(text=document.text, speaker=document.name)]
     scopes = writer.destination(scope, idempotency_key, said)
+    origin = writer.origin_in(scopes, origin)
     given_marks, stated = writer.told(marks, names, aliases)
     if at is not None:
         to_micros(at, "at")

@@ -10,7 +10,7 @@ from typing import Any
 from worlddb.audit.erasure_receipt import Receipt, erase_texts
 from worlddb.audit.read_audit import forget_reads
 from worlddb.audit.undo import derived_alone
-from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.memory.results import Retired
 from worlddb.memory.scope_view import (
     CallerScopes,
@@ -129,17 +129,9 @@ class MemoryEnder:
 
     def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
         """Return the one scope that a call names; a bound caller may name only its own."""
-        named = [name for group in groups_of(given) for name in group]
-        if len(named) != 1:
+        if not groups_of(given):
             raise InvalidInputError(f"{what}: name one scope: user_id, agent_id, app_id or run_id")
-        # Inside bounds of two kinds the caller owns no whole scope: others are in it, too.
-        if self.scopes.bounds and (
-            len(self.scopes.bounds) > 1 or named[0] not in self.scopes.bounds[0]
-        ):
-            raise RejectedError(
-                f"{named[0]} is not yours; a bound caller may end only its own scope"
-            )
-        return named[0]
+        return self.scopes.owned(given, what)
 
     def _ended(self, tx: Transaction, ends: Sequence[Id], scopes: tuple[ScopeName, ...]) -> Retired:
         commit, root = self.scopes.own_commit(tx.commit)
@@ -158,7 +150,7 @@ def check_confirmed(confirm: str | bool | None, scopes: Sequence[ScopeName], wha
     if confirm is True or (one_each and isinstance(confirm, str) and confirm in names):
         return
     wanted = repr(scopes[0].value) if one_each else "True"
-    raise InvalidInputError(f"{what}: to confirm, pass confirm={wanted}; nothing was ended")
+    raise InvalidInputError(f"{what}: to confirm, pass confirm={wanted}; nothing was done")
 
 
 def _check_time(at: Instant | None) -> None:

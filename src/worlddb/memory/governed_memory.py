@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from worlddb.memory.read_page import ReadPage
     from worlddb.memory.reads import MemoryReader
     from worlddb.memory.recall_receipt import Verification
-    from worlddb.memory.results import MemoryPage, Remembered
+    from worlddb.memory.results import MemoryPage, Remembered, Retired
     from worlddb.memory.retention_policy import (
         RetentionKeeper,
         RetentionPolicies,
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
         RetentionReport,
     )
     from worlddb.memory.scope_export import ScopeExport
+    from worlddb.memory.scope_grants import Grant, GrantKeeper, Grants
     from worlddb.memory.trust_settings import TrustKeeper, TrustSettings
     from worlddb.memory.writes import MemoryWriter
     from worlddb.model.history_proof import HistoryProof
+    from worlddb.model.inputs import Instant
 
 
 class GovernedMemory(ScopedFiles):
-    """The calls of `Memory` on receipts, proofs, retention and trust."""
+    """The calls of `Memory` on receipts, proofs, retention, grants and trust."""
 
     db: WorldDB
     _scopes: CallerScopes
@@ -161,6 +163,75 @@ class GovernedMemory(ScopedFiles):
 
         self._refuse_bound("a retention policy")
         return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self._actor)
+
+    # -- grants ------------------------------------------------------------------------------------
+
+    def grant(
+        self,
+        to: str,
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Grant:
+        """Let callers who are bound to another scope, such as "user:bob", read or write in one.
+
+        The grant is a memory of that scope. It opens recall, context, list, read and query to those
+        who name the scope, or lets them write into it: what they write lives in their own scope, is
+        a member of this one, and is trusted as a tool is. It ends when it is revoked, or `until`
+        then. The same grant again takes the place of the old one. `confirm`, if given, has to be
+        True or the scope's value.
+
+        Raises:
+            InvalidInputError: no such right or scope, not exactly one scope, or `until` is over.
+            RejectedError: the scope is not the caller's as a whole, or the caller is not trusted
+                in full.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._grants().give(to, right, until, confirm, scope)
+
+    def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants:
+        """Return the grants that scopes have given or got; without a scope, all the caller may see.
+
+        Raises:
+            InvalidInputError: a scope is badly named.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        return self._grants().grants(include_ended, scope)
+
+    def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant:
+        """End a grant, or a refusal, that one's own scope has given; both can still be read.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such grant here.
+            RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        return self._grants().revoke(id, scope)
+
+    def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired:
+        """Take a memory that somebody else wrote into a scope out of it, and take no more of them.
+
+        The memory stays in the scope that it lives in. The grants to write here that this scope had
+        end, and a refusal takes their place, until it is revoked or another grant is given.
+
+        Raises:
+            InvalidInputError: not an id, or not exactly one scope.
+            NotFoundError: there is no such memory here.
+            ConflictError: the memory lives in this scope; or the store is busy.
+            RejectedError: the scope is not the caller's as a whole, or the caller is not trusted
+                in full.
+            StorageError: the store cannot be written.
+        """
+        return self._grants().refuse(id, scope)
+
+    def _grants(self) -> GrantKeeper:
+        from worlddb.memory.scope_grants import GrantKeeper
+
+        return GrantKeeper(
+            db=self.db, scopes=self._scopes, actor=self._actor, origin=self._writer.origin
+        )
 
     # -- trust -------------------------------------------------------------------------------------
 

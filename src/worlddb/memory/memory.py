@@ -369,27 +369,19 @@ class Memory(ScopedGraph):
             ProviderError: the embedder failed or is missing.
             StorageError: the key for receipts cannot be made or read.
         """
-        recall = self._reader.recall
-        if receipt:
+        asked: dict[str, Any] = {"names": names, "k": k, "max_tokens": max_tokens, "at": at}
+        asked |= {"min_confidence": min_confidence, "as_of": as_of, "known_at": known_at}
+        asked |= {"types": types, "where": where or None, "include_retired": include_retired}
+        asked |= {"summaries": summaries, "settings": settings, "scope": scope}
+
+        def ask(reader: MemoryReader) -> Recall:
+            if not receipt:
+                return reader.recall(query or "", **asked)
             from worlddb.memory.recall_receipt import receipted
 
-            recall = receipted(self._reader)
-        return recall(
-            query or "",
-            names=names,
-            k=k,
-            max_tokens=max_tokens,
-            min_confidence=min_confidence,
-            as_of=as_of,
-            known_at=known_at,
-            types=types,
-            where=where or None,
-            include_retired=include_retired,
-            at=at,
-            summaries=summaries,
-            settings=settings,
-            scope=scope,
-        )
+            return receipted(reader)(query or "", **asked)
+
+        return self._reader.by_grant(scope, ask)
 
     def list(
         self,
@@ -412,16 +404,10 @@ class Memory(ScopedGraph):
             InvalidInputError: an argument is wrong, or no page begins at that cursor.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        return self._reader.list(
-            limit=limit,
-            cursor=cursor,
-            include_retired=include_retired,
-            as_of=as_of,
-            known_at=known_at,
-            types=types,
-            where=where or None,
-            scope=scope,
-        )
+        asked: dict[str, Any] = {"limit": limit, "cursor": cursor, "as_of": as_of}
+        asked |= {"include_retired": include_retired, "known_at": known_at}
+        asked |= {"types": types, "where": where or None, "scope": scope}
+        return self._reader.by_grant(scope, lambda reader: reader.list(**asked))
 
     def read(
         self,
@@ -440,7 +426,8 @@ class Memory(ScopedGraph):
             NotFoundError: there is no such memory here.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        return self._reader.read(id, as_of=as_of, known_at=known_at, scope=scope)
+        asked: dict[str, Any] = {"as_of": as_of, "known_at": known_at, "scope": scope}
+        return self._reader.by_grant(scope, lambda reader: reader.read(id, **asked))
 
     def context(
         self,
@@ -470,7 +457,8 @@ class Memory(ScopedGraph):
 
         chosen: dict[str, Any] = {"types": types, "where": where, "scope": scope}
         chosen |= {"as_of": as_of, "known_at": known_at}
-        return prompt_context(self._reader, query, max_tokens=max_tokens, k=k, **chosen)
+        chosen |= {"max_tokens": max_tokens, "k": k}
+        return self._reader.by_grant(scope, lambda reader: prompt_context(reader, query, **chosen))
 
     def list_scopes(
         self,

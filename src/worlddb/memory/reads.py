@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.memory.results import MemoryPage, Remembered, Scope, ScopePage
@@ -13,6 +13,7 @@ from worlddb.memory.scope_view import (
     CallerScopes,
     filtered_view,
     find_memory,
+    generations,
     page,
     present_rows,
     scopes_of,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = list[int]
 Ids: TypeAlias = list[Id]
+T = TypeVar("T")
 IsOwn: TypeAlias = Callable[[int, Node], bool]
 """Whether a node, by its row, is a scope that may be listed."""
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
@@ -72,6 +74,19 @@ class MemoryReader:
 
             engine, named = self.db.engine, [str(name) for group in groups for name in group]
             note_read(engine.store, engine.clock(), self.actor, call, named, question, hits)
+
+    def by_grant(self, scope: Mapping[str, Any], ask: Callable[[MemoryReader], T]) -> T:
+        """Return an answer for the caller, inside its own scopes or by grants in those it names.
+
+        A grant counts that still stands after the answer was found: then all of it may be seen.
+        """
+        scopes = self.scopes.acting(scope)
+        while scopes is not self.scopes:
+            found = ask(replace(self, scopes=scopes))
+            before, scopes = scopes, self.scopes.acting(scope)
+            if scopes == before:
+                return found
+        return ask(self)
 
     def recall(
         self,
@@ -336,6 +351,7 @@ class MemoryReader:
         levels = TrustLevels(reader, moment.known)
         scopes = scopes_of(reader, rows, moment)
         before, after = self._superseding(view, rows)
+        own = self._at_home(reader, rows)
         return tuple(
             Remembered(
                 id=nodes[row].id,
@@ -354,9 +370,24 @@ class MemoryReader:
                 superseded_by=tuple(after.get(row, ())),
                 origin=nodes[row].origin,
                 trust=TRUSTS[levels.of(nodes[row])],
+                shared=row not in own,
             )
             for row in rows
         )
+
+    def _at_home(self, reader: Reader, rows: Iterable[int]) -> set[int]:
+        """Return the rows that live inside the bounds; the others are only members there."""
+        if not self.scopes.bounds:
+            return set(rows)
+        bounds = chain(*self.scopes.bounds)
+        worlds = {row for scope in bounds for row in generations(reader, scope)}
+        at, found = {row: row for row in rows}, set[int]()
+        while at:
+            parents = reader.parents(set(at.values()))
+            up = {row: parent for row, here in at.items() if (parent := parents[here]) is not None}
+            found |= {row for row, parent in up.items() if parent in worlds}
+            at = {row: parent for row, parent in up.items() if parent not in worlds}
+        return found
 
     def _superseding(
         self, view: View, rows: Sequence[int]

@@ -41,7 +41,6 @@ from worlddb.model.address import BLIND_BYTES, EMPTY
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Groups, Plain, groups_of
 from worlddb.recall.hits import Recall
-from worlddb.recall.recall_counter import RecallCounter
 from worlddb.store.interface import Reader
 from worlddb.world_db import WorldDB
 
@@ -142,7 +141,8 @@ def verified(
         known_at=signed["known_at"],
         asked_at=signed["asked_at"],
     )
-    own.groups(asked.scope)  # A bound caller may verify only receipts of its own scope.
+    # A bound caller may verify only receipts of its own scope, or of one that it may read.
+    own.acting(asked.scope).groups(asked.scope)
     scopes = CallerScopes(store=own.store, clock=own.clock)
     _, made = _answer(_uncounted(db), scopes, asked)
     differences = tuple(key for key in sorted(signed | made) if signed.get(key) != made.get(key))
@@ -222,9 +222,7 @@ def _at_time(db: WorldDB, now: int) -> WorldDB:
 
 def _uncounted(db: WorldDB) -> WorldDB:
     """Return an open store that neither counts nor records recalls."""
-    silent = RecallCounter(db.engine.store, db.engine.clock)
-    silent.close()
-    twin = _with_engine(db, recalls=silent)
+    twin = _with_engine(db, recalls=db.engine.recalls.silent())
     twin.audits_reads = False
     return twin
 

@@ -78,6 +78,7 @@ class Remembered(Plain):
 
     The text of a session is what its turns say, one on each line. `actor` signed the commit that
     wrote it; `origin` brought it in, and `trust` is how far the settings of its scope trust that.
+    `shared`: it lives outside the bounds of the caller; somebody else wrote it into a scope inside.
     """
 
     id: Id
@@ -96,6 +97,7 @@ class Remembered(Plain):
     superseded_by: tuple[Id, ...] = ()
     origin: str = "user"
     trust: Trust = "full"
+    shared: bool = False
 
     @property
     def content(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from worlddb.engine import Engine
@@ -21,13 +22,16 @@ from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.records import (
     KINDS,
     SCOPE,
+    SCOPES_CACHED,
     WHOLES,
     AsOf,
     Commit,
     Groups,
     Node,
+    ScopeKind,
     ScopeName,
     groups_of,
+    scope_id,
     scope_named,
 )
 from worlddb.store.interface import Reader, Store
@@ -59,37 +63,84 @@ class CallerScopes:
             InvalidInputError: a scope is badly named.
             RejectedError: a scope is outside the bounds.
         """
-        named = _by_kind(groups_of(given))
-        chosen = _by_kind(self.usual) | _by_kind(self.bounds) | named
-        for kind, allowed in _by_kind(self.bounds).items():
-            for scope in set(chosen[kind]) - set(allowed):
-                raise RejectedError(f"{scope} is not yours; leave {kind}_id out")
-        if not chosen:
-            chosen = _by_kind(groups_of({"user_id": DEFAULT_USER}))
-        # The caller's own kinds first: in the first scope names are resolved and texts compared,
-        # and a caller may do neither in a scope that is not its own.
-        own = [kind for kind in KINDS if kind in _by_kind(self.bounds)]
-        order = [*own, *(kind for kind in KINDS if kind not in own)]
-        return tuple(chosen[kind] for kind in order if kind in chosen)
+        if all(value is None or isinstance(value, str) for value in given.values()):
+            return _chosen_groups(self.usual, self.bounds, tuple(given.items()))
+        return _inside_bounds(self.usual, self.bounds, groups_of(given))
+
+    def acting(self, given: Mapping[str, Any]) -> CallerScopes:
+        """Return the scopes of a read: the caller's own, or by grants those that the call names.
+
+        The grants that stand now decide, whatever time the question is about.
+        """
+        if not self.bounds:
+            return self
+        own, named = by_kind(self.bounds), by_kind(groups_of(given))
+        if all(set(group) <= set(own.get(kind, ())) for kind, group in named.items()):
+            return self
+        from worlddb.memory.scope_grants import opened_bounds
+
+        with self.store.read() as reader:
+            now = max(self.clock(), reader.head().time)
+            bounds = opened_bounds(reader, self.bounds, named, now)
+        if bounds == self.bounds:
+            return self
+        lost = own.keys() - by_kind(bounds).keys()
+        usual = tuple(group for group in self.usual if group[0].kind not in lost)
+        return replace(self, bounds=bounds, usual=usual)
+
+    def strangers(self, given: Mapping[str, Any]) -> tuple[ScopeName, ...]:
+        """Return the scopes outside the bounds that a call names."""
+        if not self.bounds:
+            return ()
+        allowed = {scope for group in (*self.bounds, *self.usual) for scope in group}
+        named = (scope for group in groups_of(given) for scope in group)
+        return tuple(scope for scope in named if scope not in allowed)
 
     def written(self, given: Mapping[str, Any]) -> Groups:
         """Return the scopes that a write goes into, as `groups` does.
 
+        What a grant lets the caller write into another scope lives in a scope of its own.
+
         Raises:
             RejectedError: a scope is outside the bounds, whether it exists or not.
         """
-        groups = self.groups(given)
-        if self.bounds:
-            allowed = {scope for group in (*self.bounds, *self.usual) for scope in group}
-            for group in groups_of(given):
-                for scope in group:
-                    if scope not in allowed and scope.kind not in self.writes_into:
-                        raise RejectedError(
-                            f"{scope} is not yours, so you may not write into it; leave "
-                            f"{scope.kind}_id out, or ask for a token with writes_into = "
-                            f'["{scope.kind}_id"]'
-                        )
-        return groups
+        if not (strangers := self.strangers(given)):
+            return self.groups(given)
+        from worlddb.memory.scope_grants import admitted
+
+        with self.store.read() as reader:
+            admitted(reader, self, strangers, max(self.clock(), reader.head().time))
+        kinds = by_kind(self.bounds)
+        foreign = tuple(scope for scope in strangers if scope.kind in kinds)
+        groups = self.at_home(given)
+        return (*groups, foreign) if foreign else groups
+
+    def at_home(self, given: Mapping[str, Any]) -> Groups:
+        """Return the scopes of a call without those of others that only a grant opens."""
+        strangers, kinds = self.strangers(given), by_kind(self.bounds)
+        if not any(scope.kind in kinds for scope in strangers):
+            return self.groups(given)
+        kept: dict[str, list[str]] = {}
+        for group in groups_of(given):
+            for one in group:
+                if one not in strangers or one.kind not in kinds:
+                    kept.setdefault(f"{one.kind}_id", []).append(one.value)
+        return self.groups(kept)
+
+    def owned(self, given: Mapping[str, Any], what: str) -> ScopeName:
+        """Return the one scope that a call means, if it is the caller's as a whole.
+
+        Raises:
+            InvalidInputError: not exactly one scope is named.
+            RejectedError: it is not the caller's own.
+        """
+        named = [name for group in groups_of(given) or self.bounds for name in group]
+        if len(named) != 1:
+            raise InvalidInputError(f"{what}: name one scope: user_id, agent_id, app_id or run_id")
+        # Inside bounds of two kinds the caller owns no whole scope: others are in it, too.
+        if self.bounds and (len(self.bounds) > 1 or named[0] not in self.bounds[0]):
+            raise RejectedError(f"{named[0]} is not yours; a bound caller decides on its own scope")
+        return named[0]
 
     def own_commit(
         self, commit: Commit | None, home: ScopeName | None = None
@@ -121,7 +172,7 @@ class CallerScopes:
         These are the scopes that the call names, and the bounds. The usual scopes hide nothing from
         a caller who has an id.
         """
-        named = _by_kind(groups_of(given)) or _by_kind(self.bounds)
+        named = by_kind(groups_of(given)) or by_kind(self.bounds)
         return self.groups(given) if named else ()
 
     def named(self, given: Mapping[str, Any], what: str) -> Groups:
@@ -179,7 +230,29 @@ class CallerScopes:
         return view_of(reader, groups, moment, ended, present=bool(self.bounds))
 
 
-def _by_kind(groups: Groups) -> dict[str, tuple[ScopeName, ...]]:
+@lru_cache(maxsize=SCOPES_CACHED)
+def _chosen_groups(usual: Groups, bounds: Groups, given: tuple[tuple[str, Any], ...]) -> Groups:
+    """Return the scopes of a call that names each kind by one text; most calls do."""
+    return _inside_bounds(usual, bounds, groups_of(dict(given)))
+
+
+def _inside_bounds(usual: Groups, bounds: Groups, given: Groups) -> Groups:
+    """Return the scopes of a call, by kind, as `CallerScopes.groups` says."""
+    allowed = by_kind(bounds)
+    chosen = by_kind(usual) | allowed | by_kind(given)
+    for kind, own in allowed.items():
+        for scope in set(chosen[kind]) - set(own):
+            raise RejectedError(f"{scope} is not yours; leave {kind}_id out")
+    if not chosen:
+        chosen = by_kind(groups_of({"user_id": DEFAULT_USER}))
+    # The caller's own kinds first: in the first scope names are resolved and texts compared,
+    # and a caller may do neither in a scope that is not its own.
+    order = [*(kind for kind in KINDS if kind in allowed), *KINDS]
+    return tuple(chosen[kind] for kind in dict.fromkeys(order) if kind in chosen)
+
+
+def by_kind(groups: Groups) -> dict[ScopeKind, tuple[ScopeName, ...]]:
+    """Return scopes by their kind."""
     return {group[0].kind: group for group in groups}
 
 
@@ -199,7 +272,7 @@ def is_memory(body: BodyRow) -> bool:
 def generations(reader: Reader, scope: ScopeName, known: int | None = None) -> list[int]:
     """Return the rows of a scope, the present one last."""
     rows: list[int] = []
-    while (row := reader.node_row(scope.id(len(rows)))) is not None:
+    while (row := reader.node_row(scope_id(scope, len(rows)))) is not None:
         rows.append(row)
     return rows if known is None else sorted(reader.parents(rows, known))
 

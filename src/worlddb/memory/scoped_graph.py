@@ -38,7 +38,7 @@ from worlddb.memory.scope_sight import (
     visible_commit,
     whole_commit,
 )
-from worlddb.memory.scope_view import find_inside, find_memory
+from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
 from worlddb.model.origin import Origin
@@ -95,13 +95,17 @@ class ScopedGraph(GovernedMemory):
             RejectedError: the scope is outside the bounds of this memory.
             ProviderError: a search by vector, and the embedder failed.
         """
-        builder = self._builder(query, scope)
+        return self._reader.by_grant(scope, lambda reader: self._queried(reader, query, scope))
+
+    def _queried(
+        self, reader: MemoryReader, query: QueryInput, scope: Mapping[str, Any]
+    ) -> Subgraph:
+        builder = self._builder(reader.scopes, query, scope)
         if builder is None:
             return Subgraph()  # No memory was written for that scope yet.
         found = builder.execute()
-        reader = MemoryReader(db=self.db, scopes=self._scopes, actor=self._actor)
-        reader.note("query", self._scopes.groups(scope), "", (node.id for node in found.nodes))
-        return replace(found, nodes=tuple(self._without_strangers(found.nodes)))
+        reader.note("query", reader.scopes.groups(scope), "", (node.id for node in found.nodes))
+        return replace(found, nodes=tuple(_without_strangers(reader.scopes, found.nodes)))
 
     def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan:
         """Return how a query would be answered, without answering it.
@@ -109,28 +113,23 @@ class ScopedGraph(GovernedMemory):
         Raises:
             InvalidInputError, NotFoundError, RejectedError: as `query`.
         """
-        builder = self._builder(query, scope)
+        scopes = self._scopes.acting(scope)
+        builder = self._builder(scopes, query, scope)
         if builder is None:
             raise NotFoundError("there is no such scope yet; write to it first")
         return builder.explain()
 
-    def _builder(self, query: QueryInput, scope: Mapping[str, Any]) -> QueryBuilder | None:
+    def _builder(
+        self, scopes: CallerScopes, query: QueryInput, scope: Mapping[str, Any]
+    ) -> QueryBuilder | None:
         """Return a query bound to scopes; None if one of them does not exist."""
         built = QuerySpec.of(query).apply(self.db.query())
-        with self._scopes.viewing(self._scopes.groups(scope), ended=True) as view:
+        with scopes.viewing(scopes.groups(scope), ended=True) as view:
             groups = [view.worlds, *view.within]
             if any(lookup.NOWHERE in group for group in groups):
                 return None
             ids = [[view.reader.world(row).id for row in group] for group in groups]
         return built.within(ids)
-
-    def _without_strangers(self, nodes: Iterable[Node]) -> Iterator[Node]:
-        """Yield nodes without their worlds where these are out of bounds."""
-        with self._scopes.viewing(self._scopes.bounds, ended=True) as view:
-            for node in nodes:
-                row = None if node.parent is None else view.reader.node_row(node.parent)
-                seen = not self._scopes.bounds or row is None or inside_scopes(view, {row})
-                yield node if seen else replace(node, parent=None)
 
     # -- edges -------------------------------------------------------------------------------------
 
@@ -277,7 +276,7 @@ class ScopedGraph(GovernedMemory):
             seen = inside_scopes(view, set(rows.values()))
             nodes = tuple(node for node in found.nodes if rows[node.id] in seen)
             ids = {node.id for node in nodes}
-        nodes = tuple(self._without_strangers(nodes))
+        nodes = tuple(_without_strangers(self._scopes, nodes))
         names = [name for node in nodes for name in (node.name, *node.aliases) if name]
         sources = [source for node in nodes for source in node.provenance]
         return Identity(
@@ -414,7 +413,7 @@ class ScopedGraph(GovernedMemory):
             view = self._view(reader, reach)
             nodes = [node for node in found.nodes if sees(view, [node.id])]
             return Diff(
-                nodes=tuple(self._without_strangers(nodes)),
+                nodes=tuple(_without_strangers(self._scopes, nodes)),
                 edges=tuple(edge for edge in found.edges if sees(view, [edge.source, edge.target])),
                 changes=tuple(one for one in found.changes if sees_change(view, one)),
             )
@@ -544,6 +543,15 @@ class ScopedGraph(GovernedMemory):
     def _view(self, reader: Reader, groups: Groups) -> View:
         moment = moment_of(reader, NOW, self._scopes.clock())
         return self._scopes.view(reader, groups, moment, ended=True)
+
+
+def _without_strangers(scopes: CallerScopes, nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield nodes without their worlds where these are out of bounds."""
+    with scopes.viewing(scopes.bounds, ended=True) as view:
+        for node in nodes:
+            row = None if node.parent is None else view.reader.node_row(node.parent)
+            seen = not scopes.bounds or row is None or inside_scopes(view, {row})
+            yield node if seen else replace(node, parent=None)
 
 
 def _before(reader: Reader, cursor: str) -> int:

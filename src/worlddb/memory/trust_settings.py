@@ -15,12 +15,14 @@ from worlddb.errors import ConflictError, InvalidInputError, RejectedError
 from worlddb.ingest.text_origins import PENDING, QUARANTINE
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import MemoryPage, Remembered
+from worlddb.memory.scope_grants import made_scope
 from worlddb.memory.scope_view import find_memory, generations
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.origin import FULL, SECRETS, SETTINGS, USUAL_TRUST, check_trust, level_of
-from worlddb.model.records import SCOPE, Plain, ScopeName, born
+from worlddb.model.records import Plain, ScopeName
 from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW
 from worlddb.view.trust_levels import TrustLevels
 
 SecretRule: TypeAlias = Literal["keep", "warn", "mask", "leave_out", "refuse"]
@@ -63,7 +65,8 @@ class TrustKeeper:
 
     def settings(self, scope: Mapping[str, Any]) -> TrustSettings:
         """Return the settings of a scope; see `Memory.trust`."""
-        return settings_in(self.writer, scope)
+        with self.writer.engine.store.read() as reader:
+            return settings_of(_held(reader, _named(self.writer, scope)))
 
     def change(
         self,
@@ -82,15 +85,9 @@ class TrustKeeper:
             raise RejectedError("trust is a matter of administrators; a bound caller may not")
         named = _named(self.writer, scope)
         with self.writer.engine.ingestion.transact(self.writer.actor) as tx:
-            rows = generations(tx.reader, named)
-            if everywhere:
-                ident, own = ROOT_ID, tx.reader.nodes([1])[1].metadata.get(SETTINGS)
-            elif rows and not tx.reader.closed_by(rows[-1:]):
-                node = tx.reader.nodes(rows[-1:])[rows[-1]]
-                ident, own = node.id, node.metadata.get(SETTINGS)
-            else:
-                made = tx.create_node(type=SCOPE, name=str(named), created_at=born(len(rows)))
-                ident, own = made.id, None
+            ident = ROOT_ID if everywhere else made_scope(tx, named)
+            row = tx.reader.node_row(ident) or ROOT_ROW
+            own = tx.reader.nodes([row])[row].metadata.get(SETTINGS)
             held = {**(own if isinstance(own, Mapping) else {}), **more}
             tx.add_metadata(ident, {SETTINGS: held})
             return settings_of({**_held(tx.reader, named), **held})
@@ -137,8 +134,9 @@ class TrustKeeper:
 
 def settings_in(writer: MemoryWriter, scope: Mapping[str, Any]) -> TrustSettings:
     """Return the settings that hold where a write goes."""
+    named = writer.scopes.at_home(scope)[0][0]
     with writer.engine.store.read() as reader:
-        return settings_of(_held(reader, _named(writer, scope)))
+        return settings_of(_held(reader, named))
 
 
 def _named(writer: MemoryWriter, scope: Mapping[str, Any]) -> ScopeName:

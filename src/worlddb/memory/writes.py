@@ -38,7 +38,7 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.origin import Origin, check_origin, lowered
+from worlddb.model.origin import Origin, at_most, check_origin, lowered
 from worlddb.model.records import DOCUMENT, NOW, WHOLES, Commit, Groups, Node, ScopeName
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
@@ -63,6 +63,17 @@ class ScopeDestination:
     digest: str
     chat: tuple[Message, ...] = ()
     growth: Growth | None = None
+    caller: CallerScopes | None = None
+    strangers: tuple[ScopeName, ...] = ()
+
+    def granted(self, reader: Reader) -> list[ScopeName]:
+        """Return the scopes that only a grant opens, if it still stands on this snapshot."""
+        if self.caller is None or not self.strangers:
+            return []
+        from worlddb.memory.scope_grants import admitted
+
+        now = max(self.caller.clock(), reader.head().time)
+        return admitted(reader, self.caller, self.strangers, now)
 
     def grown(self, reader: Reader, now: int) -> Growth | None:
         """Return which session of the scopes a chat continues, and what is new in it."""
@@ -89,6 +100,9 @@ class ScopeDestination:
             bounds = [world for group in within for world in group]
             key, written = find_key(reader, self.key, home, row, self.digest, bounds)
         others = tuple(world for world, _, _ in worlds.values() if world != home)
+        # By a grant only the memory is seen there, not the names in it; and it is a memory of its
+        # own, so that no text which is trusted more elsewhere takes its place.
+        guests = [worlds[name][0] for name in self.granted(reader)]
         anchors = {} if self.growth is None else {CHAT_KEY: self.growth.session}
         if self.chat and self.grown(reader, reader.head().time) != self.growth:
             raise ChatMovedError("another writer continued this chat; write it again")
@@ -98,8 +112,8 @@ class ScopeDestination:
             home_row=row,
             scopes={name: number for name, (_, number, row) in worlds.items() if row is None},
             memberships=others,
-            name_worlds=others,
-            within=within,
+            name_worlds=tuple(world for world in others if world not in guests),
+            within=[*within, *([world] for world in guests)],
             anchors=anchors,
             key=key,
             written=written,
@@ -122,12 +136,19 @@ class AmendDestination:
         _refuse_ended(view, row, old)
         lives, around, others = _homes(view, row)
         home = _own_home(view, self.caller.bounds, row, lives)
+        guests: set[Id] = set()
+        if self.caller.bounds and others:
+            from worlddb.memory.scope_grants import guest_worlds
+
+            now = to_micros(moment.now, "now")
+            guests, closed = guest_worlds(reader, self.caller, others, now)
+            others = [world for world in others if world not in closed]
         return Target(
             commit=reader.head().seq,
             home=home,
             home_row=reader.node_row(home),
             memberships=tuple(others),
-            name_worlds=tuple(one for one in (lives, *others) if one != home),
+            name_worlds=tuple(one for one in (lives, *others) if one not in {home, *guests}),
             within=_further_bounds(reader, self.caller.bounds, home),
             anchors={AROUND: around},
         )
@@ -166,6 +187,7 @@ class MemoryWriter:
         messages, secrets = self.without_secrets(messages, scope)
         given, stated = self.told(marks, names, aliases)
         destination = self.destination(scope, idempotency_key, messages)
+        origin = self.origin_in(destination, origin)
         # With a key of its own, a single message stands by itself: the caller knows what is new.
         if is_chat and (idempotency_key is None or len(messages) > 1):
             destination = replace(destination, chat=tuple(messages))
@@ -209,7 +231,18 @@ class MemoryWriter:
             self.scopes.bounds,
             None if key is None else check_key(key),
             "" if key is None else digest_of_messages(said),
+            caller=self.scopes,
+            strangers=self.scopes.strangers(scope),
         )
+
+    def origin_in(self, destination: ScopeDestination, origin: Origin | None) -> Origin | None:
+        """Return who brings in a write: by a grant, nobody who is trusted in full."""
+        if not destination.strangers:
+            return origin
+        from worlddb.memory.scope_grants import BY_GRANT
+
+        with self.engine.store.read() as reader:
+            return at_most(BY_GRANT, origin) if destination.granted(reader) else origin
 
     def told(
         self,
@@ -281,7 +314,8 @@ class MemoryWriter:
             return self.known(target.written)
         if growth is not None and not growth.fresh:
             return self.known(growth.session)
-        return self.commit(plan or ingestion.plan(request()), destination.scopes)
+        done = self.commit(plan or ingestion.plan(request()), destination.scopes)
+        return replace(done, scopes=destination.scopes) if destination.strangers else done
 
     def release(self, node: Node, reach: Groups) -> Written:
         """Write what waits in quarantine as a successor that holds from now on."""

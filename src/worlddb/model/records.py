@@ -29,6 +29,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from blake3 import blake3
@@ -443,6 +444,10 @@ VALUES_MAX = 100
 Ids = str | Sequence[str] | None
 
 
+SCOPES_CACHED = 4_096
+"""Scopes whose ids are kept in memory: those of the callers of a busy server, at 200 bytes each."""
+
+
 class ScopeIds(TypedDict, total=False):
     """The arguments that name scopes: one value of a kind, or several."""
 
@@ -469,7 +474,13 @@ class ScopeName(Plain):
 
     def id(self, generation: int = 0) -> Id:
         """Return the id of this scope's node."""
-        return Id(node_address(SCOPE, str(self).encode(), b"", generation))
+        return scope_id(self, generation)
+
+
+@lru_cache(maxsize=SCOPES_CACHED)
+def scope_id(scope: ScopeName, generation: int = 0) -> Id:
+    """Return the id of a scope's node."""
+    return Id(node_address(SCOPE, str(scope).encode(), b"", generation))
 
 
 Groups = tuple[tuple[ScopeName, ...], ...]

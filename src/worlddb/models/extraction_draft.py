@@ -25,8 +25,8 @@ from typing import Any
 
 from worlddb.claims.claim import claim_metadata
 from worlddb.ingest.extractors import MEMORY, SESSION, VerbatimExtractor, source_key
+from worlddb.language.english.name_roles import is_denied
 from worlddb.language.english.prose import is_doubtful, is_over, sounds_passing
-from worlddb.language.english.relation_reader import is_denied
 from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message, Span
 from worlddb.models.extraction_contract import (
     NAME_CHARS_MAX,

@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from worlddb.errors import InvalidInputError
+from worlddb.errors import InvalidInputError, ProviderError, WorldDBError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import Limits, check_type, encode_text
+from worlddb.model.records import Op, Query
 from worlddb.ontology.declared_types import DeclaredType, EdgeDeclaration, recorded_declaration
 from worlddb.ontology.edge_types import EdgeHandler, default_handlers
 
 ENTRY_POINTS = "worlddb.edge_types"
 VERSION_BYTES_MAX = 256
 """Enough for a version number with a commit hash; every registration stores it."""
+
+QUERIES_CACHED = 256  # Few sets of edge types are walked by the queries of one program.
 
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # A library says nothing unless somebody listens.
@@ -206,6 +210,22 @@ class Registry:
         for edge_type in sorted(chosen):
             yield chosen[edge_type]
 
+    def rewritten(self, query: Query, worlds: Iterable[bytes]) -> Query:
+        """Return the query as the handlers that hold in the innermost of `worlds` want it read.
+
+        Raises:
+            ProviderError: a handler failed, or returned something else than a query.
+        """
+        around = list(worlds)
+        if not any(map(self._handlers, around)) and _switches(query) == _NO_SWITCHES:
+            steps = (op.types for op in query.ops if op.kind == "traverse")
+            walked = frozenset(type_ for types in steps for type_ in types)
+            return replace(
+                query,
+                **_default_switches(walked, query.include_superseded, query.prefer_summaries),
+            )
+        return _rewritten_by(self.visible(around), query)
+
     def is_functional(self, edge_type: str, worlds: Iterable[bytes]) -> bool:
         """Return whether the innermost registration of `edge_type` allows one live target only."""
         for world in worlds:
@@ -215,3 +235,72 @@ class Registry:
             if edge_type in self._loaded.get(world, {}):
                 return False
         return False
+
+
+SWITCHES = tuple(
+    one.name
+    for one in fields(Query)
+    if one.name
+    not in (
+        "seeds",
+        "text",
+        "match",
+        "vector",
+        "ops",
+        "world",
+        "as_of",
+        "include_superseded",
+        "prefer_summaries",
+        "limit",
+    )
+)
+"""The fields of a query that only handlers turn."""
+
+
+def _switches(query: Query) -> tuple[Any, ...]:
+    return tuple(getattr(query, name) for name in SWITCHES)
+
+
+_NO_SWITCHES = _switches(Query())
+
+
+@lru_cache(maxsize=QUERIES_CACHED)
+def _default_switches(
+    walked: frozenset[str], include_superseded: bool, prefer_summaries: bool
+) -> dict[str, Any]:
+    """Return the switches that the types that ship turn, from all that they read of a query."""
+    query = Query(
+        ops=(Op(kind="traverse", types=tuple(walked)),),
+        include_superseded=include_superseded,
+        prefer_summaries=prefer_summaries,
+    )
+    ordered = sorted(default_handlers(), key=lambda handler: handler.type)
+    return dict(zip(SWITCHES, _switches(_rewritten_by(ordered, query)), strict=True))
+
+
+def _rewritten_by(handlers: Iterable[EdgeHandler], query: Query) -> Query:
+    """Return the query as each handler in turn wants it read."""
+    for handler in handlers:
+        query = _rewritten(handler, query)
+        if handler.pierces:
+            query = replace(query, pierces=query.pierces | {handler.type})
+    return query
+
+
+def _rewritten(handler: EdgeHandler, query: Query) -> Query:
+    """Return the query as one handler wants it read."""
+    try:
+        found: object = handler.on_query_rewrite(query)
+    except WorldDBError:
+        raise
+    except Exception as error:  # A handler is a caller's own code and may raise anything.
+        raise ProviderError(
+            f"edge type {handler.type!r}: its on_query_rewrite failed: "
+            f"{type(error).__name__}: {error}; mend the handler, or register another one"
+        ) from error
+    if not isinstance(found, Query):
+        raise ProviderError(
+            f"edge type {handler.type!r}: its on_query_rewrite returned {found!r:.40}; it must "
+            "return the query that it got, or dataclasses.replace(query, …)"
+        )
+    return found

@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.claims.claim_lookup import stated
-from worlddb.index.name_index import name_key, said_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
+from worlddb.language.proper_names import name_key, said_words
 from worlddb.language.statement import is_rival, may_be_rival, statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
 from worlddb.model.records import Plain
-from worlddb.recall.known_names import (
+from worlddb.recall.question import (
     KnownNames,
     SaidName,
     longest,
@@ -406,7 +406,8 @@ class GraphLane:
     ) -> None:
         self._spreading = spreading
         self._rows: Sequence[int] = ()
-        self._place: Mapping[int, int] = {}
+        self._sorted = np.empty(0, dtype=np.int64)
+        self._places = np.empty(0, dtype=np.intp)
         lifted = spreading.lifted(question, names)
         claims = spreading.claimed(question, asker)
         self._claims = claims.keys()
@@ -420,13 +421,29 @@ class GraphLane:
     def lane(self, rows: Sequence[int]) -> NDArray[np.float64]:
         """Return the score of each candidate; from here on candidates are known by place."""
         self._rows = rows
-        self._place = {row: at for at, row in enumerate(rows)}
-        return np.array([self.gains.get(row, 0.0) for row in rows])
+        numbers = np.array(rows, dtype=np.int64)
+        self._places = np.argsort(numbers, kind="stable")
+        self._sorted = numbers[self._places]
+        scores = np.zeros(len(rows))
+        for row, at in self._places_of(self.gains).items():
+            scores[at] = self.gains[row]
+        return scores
 
     def claiming(self, rows: Sequence[int]) -> NDArray[np.bool_] | None:
         """Return which candidates state what the question asks for; None if there are none."""
-        found = np.fromiter((row in self._claims for row in rows), np.bool_, len(rows))
+        found = np.zeros(len(rows), dtype=np.bool_)
+        found[list(self._places_of(self._claims).values())] = True
         return found if found.any() else None
+
+    def _places_of(self, rows: Collection[int]) -> dict[int, int]:
+        """Return the place of each row that is a candidate."""
+        wanted = np.fromiter(rows, np.int64, len(rows))
+        at = np.searchsorted(self._sorted, wanted)
+        is_there = at < len(self._sorted)
+        is_there[is_there] = self._sorted[at[is_there]] == wanted[is_there]
+        return dict(
+            zip(wanted[is_there].tolist(), self._places[at[is_there]].tolist(), strict=True)
+        )
 
     def reached(self, scores: Mapping[int, float], share: float) -> set[int]:
         """Return the texts that the best of some texts lead to, by row, hop by hop.
@@ -453,7 +470,7 @@ class GraphLane:
                 led = before[start.row].steps if start.row in before else (start,)
                 if all(step.row != row for step in led):
                     self.ways[row] = Way(way.gain, (*led, *steps))
-        return {self._place[row]: way.gain for row, way in found.items() if row in self._place}
+        return {at: found[row].gain for row, at in self._places_of(found).items()}
 
 
 # -- the path to a hit -----------------------------------------------------------------------------

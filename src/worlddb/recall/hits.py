@@ -17,25 +17,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from worlddb.claims.claim import CLAIM_EDGE, Claimed, claimed, value_key
-from worlddb.claims.claim_lookup import stated
+from worlddb.claims.claim import CLAIM_EDGE, Claimed, value_key
+from worlddb.claims.claim_lookup import claimed, stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
 from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import HITS_READ, AskedWords, HitSignals, confidences, signals_of
-from worlddb.recall.recency import newer_first
+from worlddb.recall.hit_order import Ranking, newer_first
 from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import FACT, SUMMARY, stale_summaries, world_summaries
 from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from worlddb.recall.activation import Way
-    from worlddb.recall.ranker import Scores
+    pass
 
 
 CHARS_PER_TOKEN = 4
@@ -216,26 +212,6 @@ class Recall(Plain):
     def to_text(self) -> str:
         """Return the hits as lines for a prompt, best first."""
         return "\n".join(hit.text for hit in self.hits)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
-    """Candidates in their order, and what explains it; by position in `rows` where not said.
-
-    `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
-    positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
-    the graph lane came to a node, by row. `stated` marks what states exactly what is asked for.
-    """
-
-    order: Sequence[int]
-    rows: Sequence[int]
-    scores: Mapping[int, float]
-    fused: Mapping[int, float]
-    ranks: Mapping[str, Sequence[int]]
-    lanes: Mapping[str, Scores]
-    parts: Mapping[str, Scores]
-    ways: Mapping[int, Way] = field(default_factory=dict)
-    stated: NDArray[np.bool_] | None = None
 
 
 def hits_of(

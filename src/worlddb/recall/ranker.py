@@ -32,14 +32,14 @@ from worlddb.language.ranking_features import (
     CHARS,
     DONE,
     TELLING,
+    asked_years,
     spans_of,
     speakers_of,
 )
-from worlddb.language.year_spans import asked_years
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention_curve import RetentionSettings, retention
 from worlddb.recall.activation import Way
-from worlddb.recall.hits import Ranking
+from worlddb.recall.hit_order import Ranking
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
@@ -192,6 +192,15 @@ def company_of(
     return Company(sample.total, {**lanes, "vector": cosines.of(vector)})
 
 
+def best_places(scores: Scores, count: int) -> NDArray[np.intp]:
+    """Return the places of the best `count` scores, best first; of equal ones the first."""
+    if count >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(scores, len(scores) - count)[len(scores) - count]
+    places = np.flatnonzero(scores >= least)
+    return places[np.argsort(-scores[places], kind="stable")[:count]]
+
+
 def first_of_worlds(
     lanes: Mapping[str, Scores], parents: NDArray[np.int64], scalars: RankingScalars = SCALARS
 ) -> list[int]:
@@ -205,7 +214,7 @@ def first_of_worlds(
         rank = np.empty(len(parents))
         rank[np.argsort(-scores, kind="stable")] = np.arange(len(parents))
         fused += 1 / (scalars.fusion_c + 1 + rank)
-    order = np.argsort(-fused, kind="stable")[: scalars.feedback_depth]
+    order = best_places(fused, scalars.feedback_depth)
     first = np.sort(np.unique(parents[order], return_index=True)[1])
     wanted = scalars.feedback_worlds
     return order[first[:wanted]].tolist() if len(first) >= wanted else []
@@ -268,8 +277,7 @@ def weigh(
     known = ranker.known(question, asked_at)
     weighed = ranker.combined(found.lanes, known)
     if weights.late and found.closely is not None:
-        order = np.argsort(-weighed.scores, kind="stable")
-        best = order[: scalars.late_candidates_max].tolist()
+        best = best_places(weighed.scores, scalars.late_candidates_max).tolist()
         read = found.closely.read(best)
         late = np.full(len(weighed.scores), read.min())
         late[best] = read
@@ -282,6 +290,17 @@ def weigh(
     return _lifted(weighed, found.claims, weights.claim)
 
 
+def fuse(
+    ranks: Mapping[str, Sequence[int]], weights: Mapping[str, float], c: int
+) -> dict[int, float]:
+    """Return the reciprocal rank fusion of ranked lists; of each list, by its weight."""
+    fused: dict[int, float] = {}
+    for lane, positions in ranks.items():
+        for rank, at in enumerate(positions, 1):
+            fused[at] = fused.get(at, 0.0) + weights[lane] / (c + rank)
+    return fused
+
+
 def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScalars) -> Scores:
     """Return what the best candidates pass on to those about what they mention, hop by hop.
 
@@ -290,7 +309,7 @@ def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScala
     gained = np.zeros(len(scores))
     for _ in range(scalars.spread_hops):
         now = scores + gained
-        best = np.argsort(-now, kind="stable")[: scalars.spread_texts].tolist()
+        best = best_places(now, scalars.spread_texts).tolist()
         given = {at: share * float(now[at]) for at in best if now[at] > 0}
         for at, gain in graph.passed_on(given).items():
             gained[at] = max(gained[at], gain)

@@ -41,10 +41,9 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.vectors import Tokens
+from worlddb.index.vectors import TokenReader, Tokens
 from worlddb.language.preference_forms import preference_signs
-from worlddb.language.ranking_features import wants_advice
-from worlddb.language.year_spans import asked_years
+from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
@@ -60,10 +59,19 @@ from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
 from worlddb.recall.activation import GraphLane, Spreading
 from worlddb.recall.confidence import AskedWords, asked_words
-from worlddb.recall.hits import SPARE_HITS, Ranking, Recall, hits_of
-from worlddb.recall.known_names import HeldNames, KnownNames, StoreNames
+from worlddb.recall.hit_order import (
+    Ranking,
+    WorldMembers,
+    held_members,
+    stored_members,
+    with_worlds,
+)
+from worlddb.recall.hits import SPARE_HITS, Recall, hits_of
 from worlddb.recall.preferences import with_preferences
-from worlddb.recall.question_rewrite import (
+from worlddb.recall.question import (
+    HeldNames,
+    KnownNames,
+    StoreNames,
     held_question,
     question_query,
     seen_question,
@@ -76,6 +84,7 @@ from worlddb.recall.ranker import (
     Weights,
     check_weight,
     company_of,
+    fuse,
     like_the_best,
     names_ranking,
     spread,
@@ -83,9 +92,7 @@ from worlddb.recall.ranker import (
     weigh,
     with_retention,
 )
-from worlddb.recall.token_reader import TokenReader
 from worlddb.recall.unread_script import without_vectors
-from worlddb.recall.world_hits import WorldMembers, held_members, stored_members, with_worlds
 from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import View, Worlds, find_worlds
@@ -240,7 +247,7 @@ class Recaller:
                     weighed = with_preferences(weighed, found, signed, texts, weighing.asker)
                 found = found.with_graph(weighed.lanes)
             ranks = self._ranks(ids, found)
-            fused = fuse(ranks, self.question.settings)
+            fused = fuse(ranks, self.question.settings.weights, self.question.settings.c)
             if found.retained is not None:
                 ranks["retention"] = ranked(found.retained, ids, len(ids))
             order, scores, parts = self._ordered(ids, found, weighed, fused)
@@ -308,7 +315,8 @@ class Recaller:
 
     def _spread_ranks(self, ids: Sequence[bytes], found: Candidates) -> Candidates:
         """Return the candidates with what fused ranks pass on; the first rank counts as 1."""
-        fused = fuse(self._ranks(ids, found), self.question.settings)
+        settings = self.question.settings
+        fused = fuse(self._ranks(ids, found), settings.weights, settings.c)
         if found.graph is None or not fused:
             return found
         first = np.zeros(len(ids))
@@ -384,7 +392,7 @@ class Recaller:
         interior: HeldWorld,
         vector: Vector | None,
         rows_within: Sequence[NDArray[np.int64] | None],
-    ) -> tuple[list[int], list[bytes], Candidates]:
+    ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
         weights = settings.weights
@@ -413,8 +421,7 @@ class Recaller:
         if vector is not None:
             cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
             lanes["vector"] = cosines.of(vector)
-        chosen = positions.tolist()
-        rows = [interior.rows[at] for at in chosen]
+        rows = np.frombuffer(interior.rows, dtype=np.int64)[positions].tolist()
         graph = None
         if weights.get("graph"):
             graph = self._graph(HeldNames(interior, seen, within if view.within else None))
@@ -436,9 +443,11 @@ class Recaller:
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )
-        return rows, [interior.ids[at] for at in chosen], found
+        return rows, interior.chosen_ids(positions), found
 
-    def _wide_candidates(self, vector: Vector | None) -> tuple[list[int], list[bytes], Candidates]:
+    def _wide_candidates(
+        self, vector: Vector | None
+    ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
@@ -464,7 +473,8 @@ class Recaller:
             graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
             found["graph"] = dict(graph.gains)
             ranks = {lane: list(scored) for lane, scored in found.items()}
-            best = fuse({**ranks, "graph": self._best(graph.gains)}, settings)
+            ranks["graph"] = self._best(graph.gains)
+            best = fuse(ranks, settings.weights, settings.c)
             share = (settings.weighing or Weights()).spread
             found["graph"] |= dict.fromkeys(graph.reached(best, share) - graph.gains.keys(), 0.0)
         rows = sorted({row for lane in found.values() for row in lane})
@@ -542,16 +552,6 @@ def _best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
     """Return the best of some rows that have a score above 0, ties in the order of writing."""
     order = sorted((row for row in scored if scored[row] > 0), key=lambda row: (-scored[row], row))
     return {row: scored[row] for row in order[:most]}
-
-
-def fuse(ranks: Mapping[str, Sequence[int]], settings: RecallSettings) -> dict[int, float]:
-    """Return the reciprocal rank fusion of ranked lists."""
-    fused: dict[int, float] = {}
-    for lane, positions in ranks.items():
-        weight = settings.weights[lane]
-        for rank, at in enumerate(positions, 1):
-            fused[at] = fused.get(at, 0.0) + weight / (settings.c + rank)
-    return fused
 
 
 def recall(

@@ -24,11 +24,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from worlddb.errors import InvalidInputError, NotFoundError, ProviderError, WorldDBError
+from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.model.address import ID_BYTES, ROOT_ID, Id, parse_prefix
 from worlddb.model.inputs import check_direction, check_words, from_micros, to_micros
 from worlddb.model.records import (
@@ -42,7 +41,6 @@ from worlddb.model.records import (
     ProposalStatus,
     Query,
 )
-from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registration, Registry
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, ConflictRow, ProposalRow
@@ -349,30 +347,7 @@ def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) ->
         row = reader.parents([row], moment.known).get(row)
         if row is not None:
             worlds.append(reader.world(row).id)
-    for handler in registry.visible(worlds):
-        query = _rewritten(handler, query)
-        if handler.pierces:
-            query = replace(query, pierces=query.pierces | {handler.type})
-    return query
-
-
-def _rewritten(handler: EdgeHandler, query: Query) -> Query:
-    """Return the query as one handler wants it read."""
-    try:
-        found: object = handler.on_query_rewrite(query)
-    except WorldDBError:
-        raise
-    except Exception as error:  # A handler is a caller's own code and may raise anything.
-        raise ProviderError(
-            f"edge type {handler.type!r}: its on_query_rewrite failed: "
-            f"{type(error).__name__}: {error}; mend the handler, or register another one"
-        ) from error
-    if not isinstance(found, Query):
-        raise ProviderError(
-            f"edge type {handler.type!r}: its on_query_rewrite returned {found!r:.40}; it must "
-            "return the query that it got, or dataclasses.replace(query, …)"
-        )
-    return found
+    return registry.rewritten(query, worlds)
 
 
 def includes_ended(query: Query, moment: Moment) -> bool:

@@ -25,6 +25,7 @@ from worlddb import AsyncClient, AsyncMemory, Client, Memory, errors
 from worlddb.faces.calls import CALLS
 from worlddb.faces.http.http_problems import STATUS_BY_ERROR
 from worlddb.faces.remote_caller import ERROR_BY_TYPE, value_of
+from worlddb.faces.server_calls import SERVER_CALLS
 
 from .serving import Process, Site
 
@@ -101,6 +102,8 @@ def test_every_declared_call_is_there_with_the_parameters_of_memory(kind: type) 
         assert asyncio.iscoroutinefunction(method) == (kind is not Client)
         assert method.__doc__
         assert "{" not in method.__doc__.replace('{"', "")
+    for call in SERVER_CALLS:
+        assert hasattr(kind, call.name) == (kind is not AsyncMemory)
 
 
 def test_a_write_and_a_recall_come_back_as_the_values_memory_gives(client: Client) -> None:
@@ -188,6 +191,14 @@ def test_busy_servers_and_lost_answers_are_asked_again() -> None:
         assert Client(url, backoff_s=0).list(user_id=["ada", "bob"]).memories == ()
     assert len(seen) == 4
     assert seen[0].startswith(b"GET /v1/memories?user_id=ada&user_id=bob HTTP/1.1\r\n")
+
+
+def test_a_client_does_not_wait_until_tomorrow() -> None:
+    spent = {"error": {"type": "too_many_requests", "message": "2 memories a day"}}
+    refused = answer(429, spent, headers="Retry-After: 3600\r\n")
+    with scripted(refused) as (url, seen), pytest.raises(errors.ProviderError, match="a day"):
+        Client(url, backoff_s=0).write("I like milk.")
+    assert len(seen) == 1
 
 
 def test_a_call_that_may_not_run_twice_is_not_sent_again_after_a_lost_answer() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,12 @@ from worlddb.faces.http.access_tokens import make_access
 
 from .serving import Site, serving, token
 
-TOKENS = (token("root", admin=True), token("ada", bounds={"user_id": ("ada",)}))
+TOKENS = (
+    token("root", admin=True),
+    token("ada", bounds={"user_id": ("ada",)}),
+    token("bob", bounds={"user_id": ("bob",)}),
+    token("pen", bounds={"user_id": ("bob",)}, curates=False),
+)
 
 
 @pytest.fixture
@@ -65,3 +71,27 @@ def test_a_person_takes_everything_along_and_is_erased(site: Site) -> None:
     root.post("/v1/retention", user_id="ada", hold="off")
     assert root.post("/v1/erase", user_id="ada", confirm="ada").data["ids"]
     assert root.get("/v1/export?user_id=ada").data["memories"] == []
+
+
+def test_a_token_opens_its_scope_to_another_and_closes_it_again(site: Site) -> None:
+    ada, bob = site.as_("ada"), site.as_("bob")
+    asked: dict[str, Any] = {"to": "user:ada", "right": "read"}
+    assert site.as_("pen").post("/v1/grants", **asked).status == 403
+    assert ada.post("/v1/recall", query="apples", user_id="bob").status == 403
+    given = bob.post("/v1/grants", **asked)
+    assert (given.status, given.data["to"]["value"]) == (200, "ada"), given.body
+    found = ada.post("/v1/recall", query="apples", user_id="bob").data["hits"]
+    assert [one["node"]["content"] for one in found] == ["Bob eats apples."]
+    assert ada.get("/v1/grants").data == bob.get("/v1/grants").data
+    assert ada.post(f"/v1/grants/{given.data['id']}/revoke").status == 404
+    assert bob.post(f"/v1/grants/{given.data['id']}/revoke").data["ended"]
+    assert ada.get("/v1/memories?user_id=bob").status == 403
+    bob.post("/v1/grants", to="user:ada", right="write", until="2100-01-01")
+    told = ada.post("/v1/memories", text="Buy milk.", user_id="bob")
+    assert told.status == 200, told.body
+    listed = bob.get("/v1/memories").data["memories"]
+    assert [(one["actor"], one["shared"]) for one in listed if one["text"] == "Buy milk."] == [
+        ("http ada", True)
+    ]
+    assert bob.post(f"/v1/memories/{told.data['id']}/refuse").status == 200
+    assert ada.post("/v1/memories", text="Buy tea.", user_id="bob").status == 403

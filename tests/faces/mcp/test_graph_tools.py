@@ -24,6 +24,10 @@ GRAPH = {
     "memory_history",
     "memory_undo",
     "memory_declare",
+    "memory_grants",
+    "memory_grant",
+    "memory_revoke",
+    "memory_refuse",
 }
 
 
@@ -55,6 +59,12 @@ async def test_graph_tools_come_with_the_option_alone(tmp_path: Path) -> None:
         assert [node["content"] for node in back["nodes"]] == ["It rained all night."]
         assert (await talk.call("memory_proposals"))["proposals"] == []
         await talk.call("memory_write", text="I live in Rome.", user_id="ada")
+        asked = {"to": "user:bob", "right": "read", "user_id": "ada"}
+        assert "confirm='ada'" in await talk.refused("memory_grant", **asked)
+        given = await talk.call("memory_grant", **asked, confirm="ada")
+        listed = await talk.call("memory_grants", user_id="bob")
+        assert [one["id"] for one in listed["grants"]] == [given["id"]]
+        assert (await talk.call("memory_revoke", id=given["id"]))["ended"]
         assert "confirm='ada'" in await talk.refused("memory_erase", user_id="ada")
         erased = await talk.call("memory_erase", user_id="ada", confirm="ada")
         assert erased["cleaned"]

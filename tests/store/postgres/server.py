@@ -26,7 +26,7 @@ SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",  # No test cuts the power.
     "shared_buffers": "32MB",
-    "max_connections": "40",
+    "max_connections": "100",
     "max_worker_processes": "2",
     "autovacuum": "off",
 }

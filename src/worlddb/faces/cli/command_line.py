@@ -35,6 +35,7 @@ COMMANDS = {
     "scopes": "scopes",
     "erase": "retire",
     "retention": "retention",
+    "grants": "grants",
     "files": "files",
     "children": "list",
     "log": "log",

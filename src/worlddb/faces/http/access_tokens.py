@@ -11,6 +11,7 @@ Tokens are listed in a TOML file:
     role = "write"                      # optional: read, write or curate (all that a scope allows)
     origin = "web"                      # optional: what it brings in is of this origin at best
     per_minute = 60                     # optional: how many requests it may make
+    memories_per_day = 1000             # optional: how many memories it may write
     tenant = "acme"                     # with `serve --stores DIR`: its store is DIR/acme.db
 
 A token names at least one scope, or has `admin = true` for everything. `read_only = true` is the
@@ -41,14 +42,15 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ANY_PORT = "*"
 SCOPES = tuple(f"{kind}_id" for kind in KINDS)
 OTHER_KEYS = ("writes_into", "expires", "read_only", "admin", "tenant")
-KEYS = ("name", "sha256", "value", *SCOPES, *OTHER_KEYS, "role", "origin", "per_minute")
+COUNTS = ("per_minute", "memories_per_day")
+KEYS = ("name", "sha256", "value", *SCOPES, *OTHER_KEYS, "role", "origin", *COUNTS)
 ROLE_EFFECTS: dict[str, frozenset[str]] = {
     "read": frozenset({"read", "search"}),
     "write": frozenset({"read", "search", "add"}),
     "curate": frozenset({"read", "search", "add", "change", "end"}),
 }
 """The effects of the calls that each role allows; an administrator may do what a curator may."""
-PER_MINUTE_MAX = 1_000_000  # More than one server answers.
+COUNT_MAX = 1_000_000  # More than one server answers.
 FILE_BYTES_MAX = 4 << 20  # Some ten thousand tokens.
 SHORT_TOKEN_CHARS = 16  # Shorter ones can be guessed.
 _TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}", re.ASCII)
@@ -70,6 +72,7 @@ class AccessToken:
     curates: bool = True
     origin: Origin | None = None
     per_minute: int | None = None
+    memories_per_day: int | None = None
 
     @property
     def role(self) -> str:
@@ -317,7 +320,8 @@ def _token(held: dict[str, Any], number: int) -> AccessToken:
         admin=admin,
         curates=role == "curate",
         origin=None if "origin" not in held else check_origin(held["origin"]),
-        per_minute=_count(held.get("per_minute")),
+        per_minute=_count(held, "per_minute"),
+        memories_per_day=_count(held, "memories_per_day"),
         tenant=checked_tenant(held["tenant"]) if "tenant" in held else None,
     )
 
@@ -335,11 +339,12 @@ def checked_tenant(name: object) -> str:
     return name
 
 
-def _count(given: object) -> int | None:
+def _count(held: dict[str, Any], key: str) -> int | None:
+    given = held.get(key)
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= PER_MINUTE_MAX:
-        raise InvalidInputError(f"per_minute: give a whole number from 1 to {PER_MINUTE_MAX:,}")
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= COUNT_MAX:
+        raise InvalidInputError(f"{key}: give a whole number from 1 to {COUNT_MAX:,}")
     return given
 
 

@@ -20,8 +20,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from worlddb.errors import RejectedError
 from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
 from worlddb.faces.http.guess_limit import GuessLimit, RateLimit
-from worlddb.faces.http.http_problems import HttpError, problem_of
+from worlddb.faces.http.http_problems import HttpError, problem_of, too_many
 from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_uses import TokenUses
 from worlddb.memory.memory import Memory
 
 PUBLIC_PATHS = frozenset(("/", "/health", "/openapi.json"))
@@ -39,6 +40,7 @@ TENANT: ContextVar[str] = ContextVar("worlddb_tenant", default="")
 """The tenant that a request names in its header."""
 TENANT_HEADER = b"worlddb-tenant"
 CALLER_KEY: ContextVar[str] = ContextVar("worlddb_caller_key", default="")
+TOKEN: ContextVar[AccessToken | None] = ContextVar("worlddb_token", default=None)
 log = logging.getLogger("worlddb.http")
 
 
@@ -59,10 +61,15 @@ def caller_key() -> str:
     return CALLER_KEY.get()
 
 
+def caller_token() -> AccessToken | None:
+    """Return the token of the request that is being answered; None where none is needed."""
+    return TOKEN.get()
+
+
 class CallerSource(Protocol):
     """Gives the calls that a token allows."""
 
-    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> object:
+    def caller(self, token: AccessToken | None, metrics: ServerMetrics, uses: TokenUses) -> object:
         """Return an object with the declared calls."""
 
     def keep(self, access: Access) -> None:
@@ -72,19 +79,30 @@ class CallerSource(Protocol):
 class CallerGate:
     """Whom a server lets in, and as what. It can change while the server runs."""
 
-    def __init__(self, access: Access, source: CallerSource, metrics: ServerMetrics) -> None:
+    def __init__(
+        self,
+        access: Access,
+        source: CallerSource,
+        metrics: ServerMetrics,
+        uses: TokenUses | None = None,
+    ) -> None:
         self._source = source
         self._metrics = metrics
+        self.uses = uses or TokenUses()
         self.let_in(access)
 
     def let_in(self, access: Access) -> None:
         """Let in those whom `access` allows, and nobody else."""
-        source, metrics = self._source, self._metrics
-        callers = {token.digest: source.caller(token, metrics) for token in access.tokens}
+        source, counts = self._source, (self._metrics, self.uses)
+        callers = {token.digest: source.caller(token, *counts) for token in access.tokens}
         self.access = access
         self._callers = callers
-        self._anybody = source.caller(None, metrics)
+        self._anybody = source.caller(None, *counts)
         source.keep(access)
+
+    def save_uses(self, *, if_due: bool = False) -> None:
+        """Write when the tokens were last used; with `if_due` now and then only."""
+        self.uses.save(self.access.tokens, if_due=if_due)
 
     def caller(self, token: AccessToken | None) -> Memory:
         """Return the calls that a token allows."""
@@ -119,27 +137,16 @@ class AuthMiddleware:
                 return
         try:
             token = self._token_of(scope)
+            self._count(token)
         except HttpError as refused:
             await problem_of(refused)(scope, receive, send)
             return
-        if token is not None and token.per_minute is not None:
-            wait_s = self._rates.wait_s(token.digest, token.per_minute)
-            if wait_s:
-                busy = HttpError(
-                    429,
-                    "this token has made too many requests in this minute; wait a little",
-                    {"Retry-After": str(math.ceil(wait_s))},
-                )
-                await problem_of(busy)(scope, receive, send)
-                return
         scope["worlddb.token"] = token.name if token else ""
-        scope["worlddb.admin"] = token is None or token.admin
         scope["worlddb.operator"] = token is None or (token.admin and token.tenant is None)
-        scope["worlddb.read_only"] = token is not None and token.read_only
-        scope["worlddb.bounds"] = {} if token is None else token.bounds
         scope[KNOWN] = token is not None or not self._gate.access.tokens
         # The request has a task of its own, so all of these end with it.
         CALLER.set(self._gate.caller(token))
+        TOKEN.set(token)
         TENANT.set(_values(scope, TENANT_HEADER)[0] if _values(scope, TENANT_HEADER) else "")
         CALLER_KEY.set(token.digest.hex() if token else address_of(scope))
         await self.app(scope, receive, send)
@@ -181,6 +188,16 @@ class AuthMiddleware:
                 f'{CHALLENGE}, error="invalid_token"',
             )
         return token
+
+    def _count(self, token: AccessToken | None) -> None:
+        """Count a request of a token; refuse one beyond its rate."""
+        if token is None:
+            return
+        if token.per_minute is not None:
+            if wait_s := self._rates.wait_s(token.digest, token.per_minute):
+                told = f"this token may make {token.per_minute:,} requests in a minute"
+                raise too_many(f"{told}; wait a little", wait_s)
+        self._gate.uses.note(token)
 
     def _looked_up(self, address: str, value: bytes) -> AccessToken | None:
         """Return the token of a value, unless its address has guessed too often."""

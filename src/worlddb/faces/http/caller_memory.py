@@ -8,7 +8,9 @@ from typing import Any
 from worlddb.errors import RejectedError
 from worlddb.faces.calls import CALLS
 from worlddb.faces.http.access_tokens import AccessToken
+from worlddb.faces.http.http_problems import too_many
 from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_uses import TokenUses
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Retired, Written
 from worlddb.model.origin import Origin
@@ -45,14 +47,22 @@ class CallerMemory:
     Counts what is written and ended; refuses what the role of the token does not allow.
     """
 
-    def __init__(self, memory: Memory, token: AccessToken | None, metrics: ServerMetrics) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        token: AccessToken | None,
+        metrics: ServerMetrics,
+        uses: TokenUses | None = None,
+    ) -> None:
         self._memory = memory
         self._token = token
         self._metrics = metrics
+        self._uses = uses or TokenUses()
 
     def signed(self, *, origin: Origin) -> CallerMemory:
         """Return the same calls for what an origin brings in at best."""
-        return CallerMemory(self._memory.signed(origin=origin), self._token, self._metrics)
+        signed = self._memory.signed(origin=origin)
+        return CallerMemory(signed, self._token, self._metrics, self._uses)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call."""
@@ -66,9 +76,25 @@ class CallerMemory:
                 raise RejectedError("this token may only read; use one that may write")
             if self._token is not None and effect not in self._token.effects:
                 raise RejectedError("this token may only read and write; use one that may curate")
-            return self._counted(call(*given, **options))
+            if self._token is None or effect != "add":
+                return self._counted(call(*given, **options))
+            return self._within_quota(self._token, lambda: call(*given, **options))
 
         return write
+
+    def _within_quota(self, token: AccessToken, write: Callable[[], Any]) -> Any:
+        """Write a memory if its token may write another one today."""
+        if wait_s := self._uses.take(token):
+            told = f"this token may write {token.memories_per_day:,} memories a day"
+            raise too_many(f"{told}; the next day begins at midnight UTC", wait_s)
+        written = False
+        try:
+            result = self._counted(write())
+            written = getattr(result, "created", True)
+        finally:
+            if not written:
+                self._uses.give_back(token)
+        return result
 
     def _counted(self, result: Any) -> Any:
         if isinstance(result, Retired):

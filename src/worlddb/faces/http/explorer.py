@@ -1,4 +1,4 @@
-"""The explorer: static pages that call the REST API from the browser, and who the caller is.
+"""The explorer: static pages that call the REST API from the browser.
 
 The pages are in `pages/` and in the wheel: plain ES modules, no build step, nothing from a network.
 They hold no data, so they need no token; the page asks for one and keeps it in memory alone. The
@@ -7,7 +7,6 @@ policy forbids inline scripts, inline styles and every other host.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from importlib.resources import files
 
@@ -16,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from worlddb import __version__
 from worlddb.faces.http.auth_middleware import PAGES_PATH
 from worlddb.faces.http.http_problems import HttpError
 
@@ -56,11 +54,10 @@ def page_files() -> dict[str, tuple[bytes, str, str]]:
 
 
 def explorer_routes() -> list[Route]:
-    """Return the routes of the pages and of what a page must know about its caller."""
+    """Return the routes of the pages."""
     return [
         Route("/", _page, methods=["GET"]),
         Route(PAGES_PATH + "{path:path}", _page, methods=["GET"]),
-        Route("/v1/access", _access, methods=["GET"]),
     ]
 
 
@@ -74,16 +71,3 @@ async def _page(request: Request) -> Response:
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return Response(data, headers=headers)
-
-
-async def _access(request: Request) -> Response:
-    """Say who the caller is: which buttons a page shows follows from it."""
-    scope = request.scope
-    told = {
-        "version": __version__,
-        "token": scope["worlddb.token"] or None,
-        "read_only": scope["worlddb.read_only"],
-        "admin": scope["worlddb.admin"],
-        "bounds": {kind: list(values) for kind, values in scope["worlddb.bounds"].items()},
-    }
-    return Response(json.dumps(told, ensure_ascii=False), media_type="application/json")

@@ -27,10 +27,12 @@ from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.mcp_sessions import McpSessions
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
-from worlddb.faces.http.rest_routes import rest_routes
+from worlddb.faces.http.rest_routes import rest_routes, server_routes
 from worlddb.faces.http.served_stores import OneStore, TenantStores
 from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.thread_limits import PATIENCE_S, Threads, work_of
+from worlddb.faces.http.token_desk import TokenDesk
+from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.memory.memory import Memory
@@ -50,27 +52,41 @@ def make_app(
     body_s_max: float = BODY_S_MAX,
     patience_s: float = PATIENCE_S,
     tools: str = "memory",
+    tokens_file: str | None = None,
+    read_access: Callable[[], Access] | None = None,
 ) -> Starlette:
     """Return the application that serves a memory, or those of tenants; the caller closes them.
 
-    Authentication is part of the application, whatever ASGI server runs it.
+    Authentication is part of the application, whatever ASGI server runs it. Administrators can
+    change the tokens of `tokens_file`; `read_access` then returns what the changed file allows.
     """
     metrics = ServerMetrics()
     served = memory if isinstance(memory, TenantStores) else OneStore(memory)
-    gate = CallerGate(access, served, metrics)
+    gate = CallerGate(access, served, metrics, TokenUses(tokens_file))
     threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads), tools=tools)
     mcp = McpSessions(server, body_bytes_max=body_bytes_max)
+    end_subscriptions = _end(server.open_subscriptions, mcp)
+    let_in = _let_in(gate, end_subscriptions)
+    desk = TokenDesk(
+        gate,
+        path=tokens_file,
+        of_tenants=isinstance(served, TenantStores),
+        read_access=read_access,
+        let_in=let_in,
+    )
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with mcp.run():
             yield
+        gate.save_uses()
 
     app = Starlette(
         routes=[
             Route("/mcp", mcp, methods=["POST", "GET", "DELETE"]),
             *rest_routes(threads),
+            *server_routes(threads, desk),
             *explorer_routes(),
             Route("/health", _health(served.check), methods=["GET"]),
             Route("/metrics", _metrics(served, threads, metrics), methods=["GET"]),
@@ -86,8 +102,9 @@ def make_app(
     )
     # A redirect would send a token to wherever the Host header says.
     app.router.redirect_slashes = False
-    app.state.end_subscriptions = _end(server.open_subscriptions, mcp)
-    app.state.let_in = _let_in(gate, app.state.end_subscriptions)
+    app.state.end_subscriptions = end_subscriptions
+    app.state.let_in = let_in
+    app.state.save_uses = gate.save_uses
     app.state.mcp_server = server
     return app
 

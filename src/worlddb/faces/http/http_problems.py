@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 
 from pydantic import BaseModel, Field, ValidationError
@@ -10,6 +11,7 @@ from starlette.responses import Response
 
 from worlddb import errors
 
+TOO_MANY = "too_many_requests"
 PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the request.
 STATUS_BY_ERROR: dict[type[errors.WorldDBError], tuple[int, str]] = {
     errors.InvalidInputError: (400, "invalid_input"),
@@ -56,11 +58,24 @@ class ErrorAnswer(BaseModel):
 class HttpError(Exception):
     """A request that is refused for a reason that only HTTP knows."""
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        type: str = "",
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.headers = dict(headers or {})
+        self.type = type
+
+
+def too_many(message: str, wait_s: float) -> HttpError:
+    """Return the refusal of a token that has used up what it may do for now."""
+    return HttpError(429, message, {"Retry-After": str(math.ceil(wait_s))}, type=TOO_MANY)
 
 
 def problem(
@@ -75,7 +90,7 @@ def problem(
 def problem_of(error: Exception, path: str = "") -> Response:
     """Return the answer to a request that raised. The path of the store is not shown."""
     if isinstance(error, HttpError):
-        return problem(error.status, error.message, headers=error.headers)
+        return problem(error.status, error.message, type=error.type, headers=error.headers)
     if isinstance(error, ValidationError):
         return problem(400, _message(error))
     for kind in type(error).__mro__:

@@ -141,7 +141,13 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = _opened(settings, closing)
         url = address(settings.host, listener.getsockname()[1], access.hosts)
-        app = make_app(memory, access=access, tools=settings.tools)
+        app = make_app(
+            memory,
+            access=access,
+            tools=settings.tools,
+            tokens_file=settings.tokens_file,
+            read_access=lambda: read_access(settings),
+        )
 
         def listening() -> None:
             if settings.stores is None and is_file(settings.path):
@@ -154,10 +160,15 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
                 closing.callback(warming.join)
 
         reload = TokenReload(settings, app.state.let_in)
+
+        def every_second() -> None:
+            reload.if_changed()
+            app.state.save_uses(if_due=True)
+
         server = HttpServer(
             app,
             listening,
-            every_second=reload.if_changed,
+            every_second=every_second,
             trusted_proxies=settings.trusted_proxies,
         )
         if hasattr(signal, "SIGHUP"):
@@ -188,6 +199,13 @@ def _opened(settings: Settings, closing: ExitStack) -> Memory | TenantStores:
     return memory
 
 
+def read_access(settings: Settings) -> Access:
+    """Return whom the settings and the tokens file let in now."""
+    access = access_of(settings)
+    check_tenants(settings, access)
+    return access
+
+
 class TokenReload:
     """Reads the tokens again when their file has changed, or on SIGHUP.
 
@@ -211,8 +229,7 @@ class TokenReload:
             return
         self._asked, self._seen = False, stamp
         try:
-            access = access_of(self._settings)
-            check_tenants(self._settings, access)
+            access = read_access(self._settings)
         except WorldDBError as error:
             log.error("the tokens are not read again, the old ones hold: %s", error)
             return

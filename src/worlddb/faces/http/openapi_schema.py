@@ -26,7 +26,7 @@ PROBLEMS = {
     "413": "the body is too large",
     "415": "the body is not JSON",
     "421": "this Host name is not allowed",
-    "429": "too many wrong tokens came from this address",
+    "429": "too many wrong tokens from this address, or the token is beyond its limits",
     "431": "the URL or the headers are too large",
     "500": "the store is damaged, or a bug",
     "502": "a model or an embedding endpoint failed",

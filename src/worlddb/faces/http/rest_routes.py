@@ -18,9 +18,13 @@ from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.http.auth_middleware import caller_key, memory_for
 from worlddb.faces.http.http_problems import HttpError
 from worlddb.faces.http.thread_limits import LONG_TEXT_BYTES, Threads, work_of
+from worlddb.faces.http.token_desk import TokenDesk
+from worlddb.faces.server_calls import SERVER_CALLS
+from worlddb.memory.memory import Memory
 
 KEY_HEADER = "idempotency-key"
-REST_CALLS = tuple(call for call in CALLS if call.path)
+MEMORY_CALLS = tuple(call for call in CALLS if call.path)
+REST_CALLS = (*MEMORY_CALLS, *SERVER_CALLS)
 
 
 class RestArguments(BaseModel):
@@ -40,16 +44,26 @@ def request_model(call: Call) -> type[BaseModel]:
 
 
 def rest_routes(threads: Threads) -> list[Route]:
-    """Return the routes of all calls."""
+    """Return the routes of the calls of Memory."""
     return [
-        Route(call.path, _endpoint(call, threads), methods=[call.method], name=call.name)
-        for call in REST_CALLS
+        Route(call.path, _endpoint(call, threads, memory_for), methods=[call.method])
+        for call in MEMORY_CALLS
     ]
 
 
-def _endpoint(call: Call, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+def server_routes(threads: Threads, desk: TokenDesk) -> list[Route]:
+    """Return the routes of the calls of a server on itself."""
+    return [
+        Route(call.path, _endpoint(call, threads, lambda: desk), methods=[call.method])
+        for call in SERVER_CALLS
+    ]
+
+
+def _endpoint(
+    call: Call, threads: Threads, source: Callable[[], Memory | TokenDesk]
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        sent, memory = await request.body(), memory_for()
+        sent, target = await request.body(), source()
         # A long body is read in the caller's own turn: many of them must not hold up the others.
         is_long = len(sent) > LONG_TEXT_BYTES
         early = None if is_long else _arguments(call, request, sent)
@@ -57,10 +71,12 @@ def _endpoint(call: Call, threads: Threads) -> Callable[[Request], Awaitable[Res
         def run() -> bytes:
             arguments = _arguments(call, request, sent) if early is None else early
             # The JSON is made on this thread, too: a long answer must not hold up other callers.
-            result = getattr(memory, call.name)(**arguments, **request.path_params)
+            result = getattr(target, call.name)(**arguments, **request.path_params)
             return json.dumps(result.to_dict(), ensure_ascii=False).encode()
 
         body = await threads.run(run, work_of(call.effect, len(sent)), caller_key())
+        if isinstance(target, TokenDesk) and not call.reads:
+            target.reload()
         return Response(body, media_type="application/json")
 
     return answer

@@ -28,6 +28,7 @@ from worlddb.faces.http.access_tokens import Access, AccessToken, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, refuse_undeclared
 from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.store_keys import tenant_key
 from worlddb.faces.user_paths import VECTORS_END
 from worlddb.memory.memory import Memory
@@ -46,9 +47,11 @@ class OneStore:
         self.path = memory.db.path
         self.asks_a_model = memory.asks_a_model
 
-    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> CallerMemory:
+    def caller(
+        self, token: AccessToken | None, metrics: ServerMetrics, uses: TokenUses
+    ) -> CallerMemory:
         """Return the calls that a token allows; without a token, all of them."""
-        return CallerMemory(bound_memory(self.memory, token), token, metrics)
+        return CallerMemory(bound_memory(self.memory, token), token, metrics, uses)
 
     def check(self) -> None:
         """Check that the store can be read.
@@ -92,9 +95,11 @@ class TenantStores:
         """Tenants whose store is being opened or closed."""
         self._closed = False
 
-    def caller(self, token: AccessToken | None, metrics: ServerMetrics) -> TenantCaller:
+    def caller(
+        self, token: AccessToken | None, metrics: ServerMetrics, uses: TokenUses
+    ) -> TenantCaller:
         """Return the calls that a token allows in the store of its tenant."""
-        return TenantCaller(self, token, metrics)
+        return TenantCaller(self, token, metrics, uses)
 
     @contextmanager
     def lease(self, tenant: str) -> Iterator[Memory]:
@@ -226,16 +231,17 @@ class TenantCaller:
         stores: TenantStores,
         token: AccessToken | None,
         metrics: ServerMetrics,
+        uses: TokenUses,
         origin: Origin | None = None,
     ) -> None:
         self._stores = stores
         self._token = token
-        self._metrics = metrics
+        self._counts = metrics, uses
         self._origin = origin
 
     def signed(self, *, origin: Origin) -> TenantCaller:
         """Return the same calls for what an origin brings in at best."""
-        return TenantCaller(self._stores, self._token, self._metrics, origin)
+        return TenantCaller(self._stores, self._token, *self._counts, origin)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call; the store is opened when the call is made."""
@@ -245,7 +251,7 @@ class TenantCaller:
             with self._stores.lease(self._tenant()) as memory:
                 bound = bound_memory(memory, self._token)
                 bound = bound if self._origin is None else bound.signed(origin=self._origin)
-                call = getattr(CallerMemory(bound, self._token, self._metrics), name)
+                call = getattr(CallerMemory(bound, self._token, *self._counts), name)
                 return call(*given, **options)
 
         return run

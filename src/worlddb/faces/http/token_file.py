@@ -10,13 +10,15 @@ import json
 import os
 import re
 import secrets
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from worlddb.errors import ConflictError, NotFoundError, StorageError
 from worlddb.faces.http.access_tokens import AccessToken, read_tokens, token_digest
-from worlddb.model.inputs import from_micros, to_micros
+from worlddb.faces.user_paths import replace_private_file
+from worlddb.model.inputs import Instant, from_micros, to_micros
 
 _BLOCK = re.compile(r"^[ \t]*\[\[[ \t]*token[ \t]*\]\]", re.MULTILINE)
 _HASH = re.compile(r"^([ \t]*)(?:sha256|value)[ \t]*=.*$", re.MULTILINE)
@@ -38,21 +40,18 @@ def add_token(
     *,
     bounds: Mapping[str, Sequence[str]],
     role: str,
-    expires: str | None = None,
-    origin: str | None = None,
-    per_minute: int | None = None,
+    expires: Instant | None = None,
+    **options: Any,
 ) -> str:
     """Add a token to a file, which is made if there is none, and return its value.
+
+    `options` are further keys of the file, such as `per_minute`; what is None is left out.
 
     Raises:
         ConflictError: there is a token of that name.
         InvalidInputError: an option is wrong; the file stays as it was.
         StorageError: the file cannot be written.
     """
-    if any(token.name == name for token in tokens_in(path)):
-        raise ConflictError(
-            f"{path}: there is a token {name!r:.100}; rotate it, or revoke it first"
-        )
     value = secrets.token_urlsafe(TOKEN_BYTES)
     lines = ["[[token]]", f"name = {_quoted(name)}", _hash_line(value)]
     lines += ["admin = true"] if role == "administer" else [f"role = {_quoted(role)}"]
@@ -60,11 +59,15 @@ def add_token(
     if expires is not None:
         until = from_micros(to_micros(expires, "expires")).astimezone(UTC)
         lines.append(f"expires = {until.strftime('%Y-%m-%dT%H:%M:%SZ')}")
-    lines += [] if origin is None else [f"origin = {_quoted(origin)}"]
-    lines += [] if per_minute is None else [f"per_minute = {per_minute}"]
-    there = _read(path)
-    gap = "\n" if there and not there.endswith("\n\n") else ""
-    _write(path, f"{there}{gap}" + "\n".join(lines) + "\n")
+    lines += [f"{key} = {_quoted(held)}" for key, held in options.items() if held is not None]
+    with _alone(path):
+        if any(token.name == name for token in tokens_in(path)):
+            raise ConflictError(
+                f"{path}: there is a token {name!r:.100}; rotate it, or revoke it first"
+            )
+        there = _read(path)
+        gap = "\n" if there and not there.endswith("\n\n") else ""
+        _write(path, f"{there}{gap}" + "\n".join(lines) + "\n")
     return value
 
 
@@ -76,10 +79,11 @@ def revoke_token(path: str, name: str) -> None:
         ConflictError: it is the last one, and the server would let everybody in.
         StorageError: the file cannot be written.
     """
-    text, (start, end), count = _found(path, name)
-    if count == 1:
-        raise ConflictError(f"{path}: {name!r:.100} is the last token; add another one first")
-    _write(path, text[:start] + text[end:])
+    with _alone(path):
+        text, (start, end), count = _found(path, name)
+        if count == 1:
+            raise ConflictError(f"{path}: {name!r:.100} is the last token; add another one first")
+        _write(path, text[:start] + text[end:])
 
 
 def rotate_token(path: str, name: str) -> str:
@@ -89,10 +93,11 @@ def rotate_token(path: str, name: str) -> str:
         NotFoundError: there is no token of that name.
         StorageError: the file cannot be written.
     """
-    text, (start, end), _ = _found(path, name)
     value = secrets.token_urlsafe(TOKEN_BYTES)
-    block = _HASH.sub(lambda match: match[1] + _hash_line(value), text[start:end], count=1)
-    _write(path, text[:start] + block + text[end:])
+    with _alone(path):
+        text, (start, end), _ = _found(path, name)
+        block = _HASH.sub(lambda match: match[1] + _hash_line(value), text[start:end], count=1)
+        _write(path, text[:start] + block + text[end:])
     return value
 
 
@@ -101,8 +106,28 @@ def state_of(token: AccessToken, now: datetime) -> str:
     return "expired" if token.expires is not None and token.expires <= now else "valid"
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Let no other thread or process change the file meanwhile: their changes would be lost."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: people who share a file have to wait for each other.
+        yield
+        return
+    try:
+        # The folder is locked: the file itself is replaced.
+        held = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot write the tokens file: {error.strerror}") from None
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _hash_line(value: str) -> str:
@@ -132,17 +157,8 @@ def _read(path: str) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Replace a file whole, readable by its owner alone; a wrong one is never put in place."""
-    folder = os.path.dirname(os.path.abspath(path))
+    """Replace the file; a wrong one is never put in place."""
     try:
-        handle, made = tempfile.mkstemp(prefix=".tokens-", dir=folder)  # With the mode 0600.
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            read_tokens(made)
-            os.replace(made, path)
-        except BaseException:
-            os.unlink(made)
-            raise
+        replace_private_file(path, text, read_tokens)
     except OSError as error:
         raise StorageError(f"{path}: cannot write the tokens file: {error.strerror}") from None

@@ -7,7 +7,7 @@ from collections.abc import Set
 from worlddb.language.english.claim_reader import claims_in
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.english.english_names import mentions_in
-from worlddb.language.english.name_roles import namings_in
+from worlddb.language.english.name_roles import namings_in, relations_in
 from worlddb.language.english.prose import (
     TITLES,
     dates_of,
@@ -15,7 +15,6 @@ from worlddb.language.english.prose import (
     plain_prose,
     reads_as_english,
 )
-from worlddb.language.english.relation_reader import relations_in
 
 
 class EnglishReader:

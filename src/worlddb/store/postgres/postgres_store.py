@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
@@ -164,6 +165,7 @@ class PostgresStore:
         self._busy_timeout_s = busy_timeout_s
         self._local = threading.local()
         self._idle: list[ServerSession] = []
+        weakref.finalize(self, _close_all, self._idle)  # Also when the store is never closed.
         self._context = SessionContext(verify_reads, random_bytes)
         self._pages = PageCache()
         self._gate = Gate(self.path, busy_timeout_s)
@@ -409,8 +411,12 @@ class PostgresStore:
         for con in self._gate.close():
             con.close()
             self._gate.drop(con)
-        while self._idle:
-            self._idle.pop().con.close()
+        _close_all(self._idle)
+
+
+def _close_all(sessions: list[ServerSession]) -> None:
+    while sessions:
+        sessions.pop().con.close()
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -76,9 +76,9 @@ def _models_dir(args: argparse.Namespace) -> Path:
 
 def _bundled() -> dict[str, Any]:
     """Return the row of the model that comes with this package."""
-    from worlddb.embed.wordllama_embedder import DIM, LICENCE, MODEL_ID, SIZE, package_folder
+    from worlddb.embed.wordllama_embedder import DIM, LICENCE, MODEL_ID, SIZE, model_folder
 
-    folder = package_folder()
+    folder = model_folder()
     return {
         "name": "wordllama",
         "model_id": MODEL_ID,

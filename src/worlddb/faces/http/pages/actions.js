@@ -39,6 +39,16 @@ export function retire(memories) {
   });
 }
 
+/** Take what somebody else wrote into this scope out of it; they may write no more here. */
+export function refuse(memory) {
+  return attempt(async () => {
+    const done = await post(`/v1/memories/${memory.id}/refuse`, here());
+    notify("Refused: it is no longer in this scope, and its writer may write no more here.");
+    changed();
+    return done;
+  });
+}
+
 export const isPinned = (memory) => Boolean((memory.metadata || {}).pinned);
 
 /** Pin a memory, or unpin it: what is pinned is always among what an agent is given first. */

@@ -10,6 +10,7 @@ import { Memories } from "./memories.js";
 import { OneMemory } from "./memory.js";
 import { People } from "./people.js";
 import { ProofPage } from "./proof.js";
+import { Tokens } from "./tokens.js";
 import { Worlds } from "./worlds.js";
 
 const PAGES = {
@@ -20,6 +21,7 @@ const PAGES = {
   worlds: ["Worlds", Worlds],
   journal: ["Journal", Journal],
   health: ["Health", Health],
+  tokens: ["Tokens", Tokens, (access) => access.manages_tokens],
   proof: ["Verify a proof", ProofPage],
 };
 const HIDDEN = { memory: ["Memory", OneMemory] };
@@ -136,7 +138,7 @@ function App() {
   <div class="shell">
     <nav class="side" aria-label="Pages">
       <a class="brand" href=${link("memories")}><img src="/ui/icon.svg" alt="" />WorldDB</a>
-      ${Object.entries(PAGES).map(([page, [title]]) => html`<a class="item" href=${link(page)} aria-current=${page === where.page ? "page" : undefined}>${title}</a>`)}
+      ${Object.entries(PAGES).filter(([, [, , isFor]]) => !isFor || isFor(access)).map(([page, [title]]) => html`<a class="item" href=${link(page)} aria-current=${page === where.page ? "page" : undefined}>${title}</a>`)}
       <div class="foot small soft">${access.token ? html`${access.token}${access.read_only ? " (reads only)" : ""}<br />` : null}<${Theme} /><br />version ${access.version}</div>
     </nav>
     <div>

@@ -40,6 +40,7 @@ export function Hit({ hit, rank }) {
       · ${Object.entries(hit.lanes || {}).map(([lane, one]) => `${lane} #${one.rank}`).join(", ") || "no lane"} · ${hit.tokens} tokens · <${Id} id=${node.id} /></div>
     <${Weights} weighed=${hit.weighed} />
     <${Path} path=${hit.path} />
+    ${(node.origins || []).length > 0 && html`<${Chip} title=${`written by ${node.actor}`}>from ${node.origins.join(", ")}</${Chip}>`}
     ${node.valid_to && html`<${Chip} kind="warn">ended ${day(node.valid_to)}</${Chip}>`}
     ${(hit.outdated || []).map((one) => html`<${Chip} kind="warn" title=${idOf(one)}>outdated</${Chip}>`)}
     ${(hit.maybe_outdated || []).map((one) => html`<${Chip} kind="warn">maybe outdated by <a href=${link("memory", idOf(one))}>${idOf(one).slice(0, 6)}</a></${Chip}>`)}

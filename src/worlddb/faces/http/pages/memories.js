@@ -4,7 +4,7 @@ import { clocksOf, get, post } from "./api.js";
 import { attempt, change, Chip, Empty, link, Loaded, notify, save, textOf, TextDialog, Time, useLoaded } from "./parts.js";
 import { amend, changed, isPinned, retire, undoOf } from "./actions.js";
 
-const TYPING_MS = 120; // Longer than between two keys, shorter than anybody would notice.
+const TYPING_MS = 30; // A search is cheaper than waiting for the next key; an older one is broken off.
 const PAGE = 50;
 const FOUND_MAX = 50;
 
@@ -42,6 +42,7 @@ function Row({ one, chosen, onChoose, canWrite, onAmend, again }) {
     <td class="text"><a href=${link("memory", one.id)} class="clamp">${textOf(one)}</a>
       ${one.type !== "Memory" && html`<${Chip}>${one.type}</${Chip}>`}
       ${one.retired && html`<${Chip} kind="warn">ended</${Chip}>`}
+      ${one.shared && html`<${Chip} kind="warn" title="somebody else wrote it into this scope">from ${one.actor}</${Chip}>`}
       ${isPinned(one) && html`<${Chip} kind="good">pinned</${Chip}>`}
       ${((one.metadata || {}).tags || []).map((tag) => html`<${Chip}>${tag}</${Chip}>`)}
       ${(one.maybe_outdated || []).length > 0 && html`<${Chip} kind="warn">maybe outdated</${Chip}>`}

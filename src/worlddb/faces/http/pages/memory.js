@@ -1,7 +1,7 @@
 // One memory: its text with the names marked, what it replaced, what it conflicts with, its proof.
 import { html, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
-import { amend, erase, isPinned, pin, retire } from "./actions.js";
+import { amend, erase, isPinned, pin, refuse, retire } from "./actions.js";
 import { attempt, Chip, day, Dialog, link, Loaded, notify, save, textOf, TextDialog, Time, useLoaded } from "./parts.js";
 import { GraphOf } from "./graph.js";
 
@@ -66,7 +66,8 @@ function Fields({ memory }) {
     <dt>type</dt><dd>${memory.type}</dd>
     <dt>true since</dt><dd><${Time} at=${memory.valid_from} />${memory.valid_to && html` until <${Time} at=${memory.valid_to} />`}</dd>
     <dt>known since</dt><dd><${Time} at=${memory.known_from} /></dd>
-    <dt>written by</dt><dd>${memory.actor}</dd>
+    <dt>written by</dt><dd>${memory.actor}${memory.shared && " (somebody else: it lives in another scope)"}</dd>
+    ${memory.origin && memory.origin !== "user" && html`<dt>brought in by</dt><dd>${memory.origin}, trust ${memory.trust}</dd>`}
     ${memory.speaker && html`<dt>said by</dt><dd>${memory.speaker}</dd>`}
     ${memory.scopes.length > 0 && html`<dt>memory of</dt><dd>${memory.scopes.map((one) => html`<${Chip}>${one.kind} ${one.value}</${Chip}>`)}</dd>`}
     ${(memory.aliases || []).length > 0 && html`<dt>also called</dt><dd>${memory.aliases.map((one) => html`<${Chip}>${one}</${Chip}>`)}</dd>`}
@@ -104,6 +105,7 @@ export function OneMemory({ where, access, scope, stamp }) {
     <${Marked} text=${memory.text || textOf(memory)} edges=${near.edges.filter((edge) => edge.source === memory.id)} />
     <div class="bar">
       ${canWrite && !memory.retired && !memory.isName && html`<button class="main" onClick=${() => setDialog("amend")}>Amend</button><button onClick=${() => pin(memory)}>${isPinned(memory) ? "Unpin" : "Pin"}</button><button onClick=${() => retire([memory])}>Retire</button>`}
+      ${canWrite && memory.shared && html`<button onClick=${async () => { if (await refuse(memory)) location.hash = link("memories"); }}>Refuse</button>`}
       ${canWrite && !memory.isName && html`<button class="bad" onClick=${() => setDialog("erase")}>Erase</button>`}
       <a href=${link("ask", "", { q: (memory.text || memory.name || "").slice(0, 200) })}>Ask with this text</a>
       ${access.admin && html`<button onClick=${() => prove(memory)}>Save a proof</button>`}

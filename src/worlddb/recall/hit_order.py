@@ -1,26 +1,156 @@
-"""World hits: a session, a topic or a person as a hit of its own, when the whole is what matches.
+"""Hit order: newer answers come before older ones, and a whole world may be a hit.
 
-A node that is only a name leads to answers and is none. But a question may be about the whole: its
-composed vector, or the mean of what is inside, is then
-nearer to the question than the vector of anything inside. Such a world is put right before the best
-of what it holds. The hit brings the summary of the world along, if it has one that still holds.
+*Recency.* Of two hits that answer the question alike, the later one comes first:
+
+    hits in their order ──▶ pairs of an older and a newer answer ──▶ newer before older, and told so
+
+Two hits answer alike if they are one frame with two values ("The code is 2204", "The code is
+7719"), or if the later one has what the question asks for and says nothing foreign; see
+`language/statement.py`. Both stay. The older hit says which hit may have replaced it.
+
+N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
+N2  A question for an earlier time ("What was my old code?") is answered in the order of the ranker.
+N3  What is more trusted comes before what is less trusted, however late that was said.
+
+*World hits.* A session, a topic or a person is a hit of its own when the whole is what matches. A
+node that is only a name leads to answers and is none. But a question may be about the whole: its
+composed vector, or the mean of what is inside, is then nearer to the question than the vector of
+anything inside. Such a world is put right before the best of what it holds. The hit brings the
+summary of the world along, if it has one that still holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
-from worlddb.recall.hits import Ranking
+from worlddb.language.statement import (
+    Statement,
+    answers_anew,
+    asked_of,
+    is_answer,
+    is_rival,
+    may_be_rival,
+    statement_of,
+)
+from worlddb.model.origin import FULL
+from worlddb.model.records import Node
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.stale_summaries import SUMMARY, world_summaries
 from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
+
+if TYPE_CHECKING:
+    from worlddb.recall.activation import Way
+    from worlddb.recall.ranker import Scores
+
+HITS_COMPARED_MAX = 20  # Every pair is compared; what ranks lower than this is hardly read.
+SAID = frozenset({"Memory", "Turn", "Fact"})
+"""Types of nodes that state something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Candidates in their order, and what explains it; by position in `rows` where not said.
+
+    `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
+    positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
+    the graph lane came to a node, by row. `stated` marks what states exactly what is asked for.
+    """
+
+    order: Sequence[int]
+    rows: Sequence[int]
+    scores: Mapping[int, float]
+    fused: Mapping[int, float]
+    ranks: Mapping[str, Sequence[int]]
+    lanes: Mapping[str, Scores]
+    parts: Mapping[str, Scores]
+    ways: Mapping[int, Way] = field(default_factory=dict)
+    stated: NDArray[np.bool_] | None = None
+
+
+class _Answer(NamedTuple):
+    """A hit that states something: where in the order, since when, who says it where, and what.
+
+    `answers` if it has enough of the question's words. `trust` is the level of the node.
+    """
+
+    at: int
+    since: tuple[datetime, int]
+    speaker: tuple[object, ...]
+    said: Statement
+    answers: bool
+    trust: int
+
+
+def newer_first(
+    order: Sequence[int],
+    rows: Sequence[int],
+    nodes: Mapping[int, Node],
+    question: str,
+    trust: Mapping[int, int],
+) -> tuple[list[int], dict[int, int]]:
+    """Return positions with newer answers before older ones, and the newest rival of each older.
+
+    `order` are positions in `rows`, best first. The second value is by row; so is `trust`, without
+    the rows that are trusted in full.
+    """
+    found = list(order)
+    asked = asked_of(question)
+    if asked is None or len(found) < 2:
+        return found, {}
+    answers = sorted(
+        _answers(found[:HITS_COMPARED_MAX], rows, nodes, asked, trust),
+        key=lambda it: (it.trust, it.since),
+    )
+    outdated: dict[int, int] = {}
+    for number, new in enumerate(answers):
+        older = [old for old in answers[:number] if _replaces(new, old, asked)]
+        if not older:
+            continue
+        outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
+        first = min(found.index(old.at) for old in older)
+        if found.index(new.at) > first:
+            found.remove(new.at)
+            found.insert(first, new.at)
+    return found, outdated
+
+
+def _answers(
+    positions: Sequence[int],
+    rows: Sequence[int],
+    nodes: Mapping[int, Node],
+    asked: Statement,
+    trust: Mapping[int, int],
+) -> list[_Answer]:
+    answers = []
+    for at in positions:
+        node = nodes.get(rows[at])
+        said = statement_of(node.content) if node is not None and node.type in SAID else None
+        if node is not None and said is not None:
+            # Turns of several chats are compared if one person says them.
+            speaker = ("Turn", node.name) if node.type == "Turn" else (node.parent,)
+            since = node.valid_from, rows[at]
+            answers.append(
+                _Answer(at, since, speaker, said, is_answer(said, asked), trust.get(rows[at], FULL))
+            )
+    return answers
+
+
+def _replaces(new: _Answer, old: _Answer, asked: Statement) -> bool:
+    """Return whether a later answer may have replaced an older one."""
+    if new.speaker != old.speaker:
+        return False
+    if old.answers and answers_anew(old.said, new.said, asked):
+        return True
+    return may_be_rival(old.said, new.said) and is_rival(old.said, new.said)
+
 
 WORLDS_MAX = 2
 """Worlds among the hits of one recall: each takes the place of a text, and the rest is inside."""

@@ -1,0 +1,136 @@
+"""The explorer in a real Chromium, on stores of ten thousand and a million memories.
+
+python -m bench.explorer [--sizes 10000] [--asked 20]
+
+A server of its own with the default embedder serves a store of one user. Measured in the page: the
+first paint, the first rows of the table, and the time from the last key of a search to its results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.corpus import drafts
+from bench.percentiles import line, machine
+from worlddb import Memory
+
+BATCH = 10_000
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PROGRAM = [sys.executable, "-m", "worlddb.faces.cli"]
+VECTORS_S_MAX = (
+    1_200  # A million texts take minutes to embed; a search before that is not the one meant.
+)
+WAIT_MS = 120_000
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+# From the last key until the rows of the table are others.
+TYPED = """(text) => new Promise((done) => {
+  const box = document.querySelector("input[type=search]");
+  const rows = () => document.querySelector("main tbody")?.textContent ?? "";
+  const before = rows();
+  const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
+  const started = performance.now();
+  const watch = new MutationObserver(() => {
+    if (rows() && rows() !== before) { watch.disconnect(); done(performance.now() - started); }
+  });
+  watch.observe(document.body, { childList: true, subtree: true, characterData: true });
+  set.call(box, text);
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+})"""
+
+
+def fill(path: Path, size: int) -> list[str]:
+    """Write memories of one user; return words to search for, two of one memory each."""
+    rng, made = random.Random(5), drafts(size)
+    with Memory(path, embedder="none", recluster="off") as memory:
+        memory.write("begin", user_id="ada")
+        scope = memory.list_scopes()[0].id
+        for first in range(0, size, BATCH):
+            with memory.db.transaction("bench", bulk=True) as tx:
+                texts = made[first : first + BATCH]
+                tx.create_nodes(
+                    [replace(one, type="Memory", parent=scope) for one in texts], reuse=False
+                )
+    return [" ".join(rng.sample(one.content.split(), 2)) for one in rng.sample(made, 200)]
+
+
+@contextmanager
+def served(path: Path, folder: str) -> Iterator[str]:
+    """Serve the store, and give the address of the explorer."""
+    env = os.environ | {"XDG_DATA_HOME": folder, "WORLDDB_CONFIG": os.devnull}
+    order = [*PROGRAM, "serve", "--port", "0", "--db", str(path), "--json"]
+    server = subprocess.Popen(order, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
+    try:
+        assert server.stdout
+        told = b""
+        while not told.endswith(b"}\n"):
+            told += server.stdout.readline()
+        yield json.loads(told)["url"].rstrip("/").removesuffix("/mcp")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def measure(browser: Any, url: str, words: list[str], asked: int) -> None:
+    """Print the figures of one store."""
+    page = browser.new_page()
+    page.set_default_timeout(WAIT_MS)
+    started = time.perf_counter()
+    page.goto(f"{url}/#/memories?scope=user:ada")
+    page.wait_for_selector("main tbody tr")
+    print(f"  first visit: the table after {(time.perf_counter() - started) * 1000:,.0f} ms")
+    started = time.perf_counter()
+    page.evaluate(TYPED, words[0])
+    print(f"  first search: {(time.perf_counter() - started) * 1000:,.0f} ms (loads the embedder)")
+    paints, tables = [], []
+    for _ in range(5):
+        page.goto("about:blank")
+        started = time.perf_counter()
+        page.goto(f"{url}/#/memories?scope=user:ada")
+        page.wait_for_selector("main tbody tr")
+        tables.append((time.perf_counter() - started) * 1e6)
+        paints.append(float(page.evaluate(PAINT)) * 1000)
+    print(line("first paint", paints))
+    print(line("table with fifty rows", tables))
+    typed = [float(page.evaluate(TYPED, text)) * 1000 for text in words[1 : asked + 1]]
+    print(line("last key to results", typed), flush=True)
+    page.close()
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000])
+    parser.add_argument("--asked", type=int, default=20)
+    args = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or sys.exit(
+        "install chromium (Debian: apt-get install chromium)"
+    )
+    print(machine())
+    with sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=path, args=FLAGS)
+        for size in args.sizes:
+            print(f"{size:,} memories", flush=True)
+            with tempfile.TemporaryDirectory() as folder:
+                store = Path(folder) / "memory.db"
+                words = fill(store, size)
+                with served(store, folder) as url:
+                    measure(browser, url, words, args.asked)
+
+
+if __name__ == "__main__":
+    main()

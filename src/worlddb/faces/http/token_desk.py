@@ -1,0 +1,180 @@
+"""Token desk: the calls on a server's own tokens, for its administrators. See server_calls.py.
+
+A change is written to the tokens file and holds when the call returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Unpack
+
+from worlddb import __version__
+from worlddb.errors import ConflictError, InvalidInputError, RejectedError, WorldDBError
+from worlddb.faces.http.access_tokens import Access, AccessToken
+from worlddb.faces.http.auth_middleware import CallerGate, caller_token
+from worlddb.faces.http.token_file import add_token, revoke_token, rotate_token, state_of, tokens_in
+from worlddb.faces.token_values import (
+    CallerAccess,
+    IssuedToken,
+    RevokedToken,
+    TokenEntry,
+    TokenList,
+)
+from worlddb.model.inputs import Instant
+from worlddb.model.records import ScopeIds, groups_of
+
+
+class TokenDesk:
+    """The tokens of a running server. Who may use it follows from the token of the request."""
+
+    def __init__(
+        self,
+        gate: CallerGate,
+        *,
+        path: str | None,
+        of_tenants: bool,
+        read_access: Callable[[], Access] | None,
+        let_in: Callable[[Access], None],
+    ) -> None:
+        self._gate = gate
+        self._path = path if read_access is not None else None
+        self._of_tenants = of_tenants
+        self._read_access = read_access
+        self._let_in = let_in
+
+    def reload(self) -> None:
+        """Let in those whom the changed file allows."""
+        if self._read_access is not None:
+            self._let_in(self._read_access())
+
+    def access(self) -> CallerAccess:
+        """Say what the token of the request may do."""
+        token = caller_token()
+        return CallerAccess(
+            version=__version__,
+            token=None if token is None else token.name,
+            role="administer" if token is None else token.role,
+            read_only=token is not None and token.read_only,
+            admin=token is None or token.admin,
+            manages_tokens=_is_operator(token) and bool(self._gate.access.tokens),
+            bounds={} if token is None else token.bounds,
+        )
+
+    def tokens(self) -> TokenList:
+        """List the tokens of the server.
+
+        Raises:
+            RejectedError: the caller is no administrator of the whole server.
+        """
+        self._admitted(changes=False)
+        now = datetime.now(UTC)
+        in_file = {one.digest for one in tokens_in(self._path)} if self._path else set()
+        listed = (self._entry(one, now, in_file) for one in self._gate.access.tokens)
+        return TokenList(tokens=tuple(listed))
+
+    def add_token(
+        self,
+        name: str,
+        *,
+        role: str = "curate",
+        expires: Instant | None = None,
+        origin: str | None = None,
+        per_minute: int | None = None,
+        memories_per_day: int | None = None,
+        writes_into: Sequence[str] | None = None,
+        tenant: str | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> IssuedToken:
+        """Add a token; see `add_token` of server_calls.py.
+
+        Raises:
+            RejectedError: the caller is no administrator of the whole server.
+            ConflictError: there is a token of that name, or the server has no tokens file.
+            InvalidInputError: an argument is wrong.
+        """
+        bounds = {f"{one[0].kind}_id": [each.value for each in one] for one in groups_of(scope)}
+        options: dict[str, Any] = {
+            "expires": expires,
+            "origin": origin,
+            "per_minute": per_minute,
+            "memories_per_day": memories_per_day,
+            "writes_into": None if writes_into is None else [*writes_into],
+            "tenant": tenant,
+        }
+        with self._file() as path:
+            self._check_tenant(tenant, role)
+            value = add_token(path, name, bounds=bounds, role=role, **options)
+        return IssuedToken(name=name, token=value)
+
+    def rotate_token(self, name: str) -> IssuedToken:
+        """Give a token another value.
+
+        Raises:
+            RejectedError: the caller is no administrator of the whole server.
+            NotFoundError: the tokens file has no token of that name.
+        """
+        with self._file() as path:
+            return IssuedToken(name=name, token=rotate_token(path, name))
+
+    def revoke_token(self, name: str) -> RevokedToken:
+        """Take a token out of the tokens file.
+
+        Raises:
+            RejectedError: the caller is no administrator of the whole server.
+            NotFoundError: the tokens file has no token of that name.
+            ConflictError: it is the last one.
+        """
+        with self._file() as path:
+            revoke_token(path, name)
+        return RevokedToken(name=name)
+
+    def _check_tenant(self, tenant: str | None, role: str) -> None:
+        if self._of_tenants and tenant is None and role != "administer":
+            raise InvalidInputError("tenant: name the tenant whose store the token opens")
+        if tenant is not None and not self._of_tenants:
+            raise InvalidInputError("tenant: this server has one store; leave the tenant out")
+
+    @contextmanager
+    def _file(self) -> Iterator[str]:
+        """Yield the tokens file for a change; its path is not told to the caller."""
+        self._admitted(changes=True)
+        if self._path is None:
+            raise ConflictError(
+                "this server has no tokens file; make one with 'worlddb tokens add', and start "
+                "the server with --tokens-file FILE"
+            )
+        try:
+            yield self._path
+        except WorldDBError as error:
+            raise type(error)(str(error).replace(self._path, "the tokens file")) from None
+
+    def _admitted(self, *, changes: bool) -> None:
+        token = caller_token()
+        if not _is_operator(token):
+            raise RejectedError("tokens are for an administrator of the whole server")
+        if changes and token is not None and token.read_only:
+            raise RejectedError("this token may only read; use one that may administer")
+
+    def _entry(self, token: AccessToken, now: datetime, in_file: set[bytes]) -> TokenEntry:
+        last_used, written = self._gate.uses.of(token)
+        return TokenEntry(
+            name=token.name,
+            role=token.role,
+            bounds=token.bounds,
+            writes_into=token.writes_into,
+            origin=token.origin,
+            tenant=token.tenant,
+            per_minute=token.per_minute,
+            memories_per_day=token.memories_per_day,
+            expires=token.expires,
+            state=state_of(token, now),
+            last_used=last_used,
+            written_today=written,
+            in_file=token.digest in in_file,
+        )
+
+
+def _is_operator(token: AccessToken | None) -> bool:
+    return token is None or (token.admin and token.tenant is None)

@@ -1,0 +1,121 @@
+"""Server calls: who a caller is, and the tokens of a server. Declared like the calls of Memory.
+
+A call here is a method of `TokenDesk` (faces/http/token_desk.py), because a server has tokens and a
+Memory has none. REST, OpenAPI and the clients follow from the declaration; a model has no tool.
+"""
+
+from __future__ import annotations
+
+from worlddb.faces.call_parts import ORIGIN, Call, Parameter
+from worlddb.faces.calls import SCOPES
+
+ROLES = ("read", "write", "curate", "administer")
+NAME_CHARS_MAX = 100  # As many as the file of tokens takes.
+COUNT_MAX = 1_000_000  # More than one server answers.
+
+
+def _name(help: str) -> Parameter:
+    return Parameter(
+        name="name", type="text", required=True, positional=True, most=NAME_CHARS_MAX, help=help
+    )
+
+
+def _token_parameters() -> tuple[Parameter, ...]:
+    return (
+        _name("What the token is called in lists, in the log and in the journal."),
+        Parameter(
+            name="role",
+            type="choice",
+            choices=ROLES,
+            default="curate",
+            help="What it may do: read, write (also write and amend), curate (also change and "
+            "end), or administer (everything, in every scope).",
+        ),
+        Parameter(name="expires", type="time", help="When it ends: ISO-8601 with a time zone."),
+        ORIGIN._replace(help="What it brings in is of this origin at best."),
+        Parameter(
+            name="per_minute",
+            type="whole",
+            least=1,
+            most=COUNT_MAX,
+            help="How many requests it may make in a minute.",
+        ),
+        Parameter(
+            name="memories_per_day",
+            type="whole",
+            least=1,
+            most=COUNT_MAX,
+            help="How many memories it may write or amend in a day of UTC.",
+        ),
+        Parameter(
+            name="writes_into",
+            type="names",
+            most=len(SCOPES),
+            help="Kinds of further scopes that a write may name, such as run_id.",
+        ),
+        Parameter(
+            name="tenant",
+            type="text",
+            most=NAME_CHARS_MAX,
+            help="Whose store it opens, on a server with a store for each tenant.",
+        ),
+        *(one._replace(help=f"Opens the scope of this {one.name[:-3]}.") for one in SCOPES),
+    )
+
+
+SERVER_CALLS: tuple[Call, ...] = (
+    Call(
+        name="access",
+        title="Say who the caller is",
+        summary="Say what the caller may do",
+        help="Say what the token of the request may do: its role and its scopes.",
+        parameters=(),
+        result="CallerAccess",
+        effect="read",
+        method="GET",
+        path="/v1/access",
+    ),
+    Call(
+        name="tokens",
+        title="List tokens",
+        summary="List the tokens of the server",
+        help="List the tokens of the server, without their values; for administrators.",
+        parameters=(),
+        result="TokenList",
+        effect="read",
+        method="GET",
+        path="/v1/tokens",
+    ),
+    Call(
+        name="add_token",
+        title="Add a token",
+        summary="Add a token; its value is shown once",
+        help="Add a token to the tokens file. The answer has its value, which nothing keeps.",
+        parameters=_token_parameters(),
+        result="IssuedToken",
+        effect="change",
+        idempotent=False,
+        path="/v1/tokens",
+    ),
+    Call(
+        name="rotate_token",
+        title="Rotate a token",
+        summary="Give a token another value, shown once",
+        help="Give a token another value; the old value opens nothing any more.",
+        parameters=(_name("The name of the token."),),
+        result="IssuedToken",
+        effect="change",
+        idempotent=False,
+        path="/v1/tokens/rotate",
+    ),
+    Call(
+        name="revoke_token",
+        title="Revoke a token",
+        summary="Take a token out of the tokens file",
+        help="Take a token out of the tokens file; it opens nothing any more.",
+        parameters=(_name("The name of the token."),),
+        result="RevokedToken",
+        effect="end",
+        path="/v1/tokens/revoke",
+    ),
+)

@@ -1,0 +1,354 @@
+"""Scope grants: who outside a scope may read it or write into it.
+
+    Grant, in user:bob ──refers_to──▶ user:ada         "user:ada may read user:bob"
+
+A grant is a memory of the scope that it opens. So it is journalled, both clocks hold for it, it
+ends by its own time, and to revoke it is to retire it. Only this module writes the edge that makes
+a text a grant. The edge leads to the scope as it is now: who gets a purged name later has nothing.
+
+Whatever the question is about, the grants that stand now decide what the caller may see now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
+from worlddb.memory.endings import check_confirmed
+from worlddb.memory.results import Retired
+from worlddb.memory.scope_view import CallerScopes, by_kind, find_memory, generations
+from worlddb.model.address import Id, content_key
+from worlddb.model.inputs import Instant, from_micros, to_micros
+from worlddb.model.origin import FULL, Origin, level_of
+from worlddb.model.records import (
+    SCOPE,
+    Groups,
+    Node,
+    Plain,
+    ScopeKind,
+    ScopeName,
+    born,
+    groups_of,
+    scope_named,
+)
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW
+from worlddb.view.trust_levels import TrustLevels
+from worlddb.world_db import WorldDB
+from worlddb.write.transaction import Transaction
+
+GRANT = "Grant"
+Right = Literal["read", "write", "refused"]
+TEXTS: dict[Right, str] = {
+    "read": "{} may read {}",
+    "write": "{} may write into {}",
+    "refused": "{} may not write into {}",
+}
+RIGHT = "grant"  # The key of the right in the metadata of a grant's edge.
+ALIKE_MAX = 8  # Grants with one text; of these only the last can stand.
+SCOPES_PER_READ = 1_000  # Bounds the memory of one read.
+EVERY_GRANT = 1 << 31  # No scope has as many nodes.
+ALWAYS = 0  # A time before any grant has ended.
+BY_GRANT: Origin = "tool"
+"""What comes from another scope is at best trusted as what strangers may have written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant(Plain):
+    """Who (`to`) may do what in a scope, and until when; None for no end.
+
+    The right is read or write; "refused" means that the scope takes nothing from them. `actor`
+    gave it. It has `ended` if it was revoked, or its time is over.
+    """
+
+    id: Id
+    to: ScopeName
+    right: Right
+    scope: ScopeName
+    since: datetime
+    until: datetime | None
+    actor: str
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants(Plain):
+    """Grants, in the order they were given."""
+
+    grants: tuple[Grant, ...]
+
+    def __iter__(self) -> Iterator[Grant]:
+        return iter(self.grants)
+
+    def __len__(self) -> int:
+        return len(self.grants)
+
+
+def _world(reader: Reader, scope: ScopeName) -> list[int]:
+    """Return the row of a scope if it is there and was not purged."""
+    rows = generations(reader, scope)[-1:]
+    return [] if reader.closed_by(rows) else rows
+
+
+def standing(
+    reader: Reader, scope: ScopeName, to: Iterable[ScopeName], right: Right, now: int
+) -> list[Id]:
+    """Return the grants of a right to any of some scopes that stand now."""
+    worlds = _world(reader, scope)
+    callers = {row for one in to for row in _world(reader, one)}
+    if not worlds or not callers:
+        return []
+    texts = {TEXTS[right].format(one, scope) for one in to}
+    keys = [content_key(GRANT, "", text, worlds[0]) for text in sorted(texts)]
+    rows = reader.alike(keys, now, ALIKE_MAX)
+    edges = reader.edges_at(rows, "out", ("refers_to",))
+    meant = {
+        item.source
+        for item in edges
+        if item.target in callers and item.edge.metadata.get(RIGHT) == right
+    }
+    return [
+        Id(body.id)
+        for body in reader.bodies(sorted(meant))
+        if body.type == GRANT and body.parent == worlds[0] and body.content in texts
+    ]
+
+
+def opened_bounds(
+    reader: Reader, bounds: Groups, named: Mapping[ScopeKind, Sequence[ScopeName]], now: int
+) -> Groups:
+    """Return the bounds of a read that names scopes: its own, or by grants others in their place.
+
+    A granted scope takes the place of the bound that it was granted to, where the call names no
+    scope of that kind. Bounds of other kinds hold as before.
+    """
+    own = by_kind(bounds)
+    opened: dict[ScopeKind, tuple[ScopeName, ...]] = dict(own)
+    for kind, group in named.items():
+        strangers = set(group) - set(own.get(kind, ()))
+        holders = [kind] if kind in own else [one for one in own if one not in named]
+        for holder in holders if strangers else ():
+            if all(standing(reader, one, own[holder], "read", now) for one in strangers):
+                opened.pop(holder, None)
+                opened[kind] = tuple(group)
+                break
+    return tuple(opened.values())
+
+
+def admitted(
+    reader: Reader, caller: CallerScopes, strangers: Iterable[ScopeName], now: int
+) -> list[ScopeName]:
+    """Return those scopes outside the bounds that a grant lets the caller write into.
+
+    The others are of kinds that whoever bound the caller has opened (`writes_into`).
+
+    Raises:
+        RejectedError: one is not open to the caller, whether it exists or not.
+    """
+    own = by_kind(caller.bounds)
+    granted: list[ScopeName] = []
+    for scope in strangers:
+        holders = [own[scope.kind]] if scope.kind in own else list(own.values())
+        to = [one for group in holders for one in group]
+        is_open = scope.kind in caller.writes_into and scope.kind not in own
+        if standing(reader, scope, to, "write", now):
+            granted.append(scope)
+        elif not is_open or standing(reader, scope, to, "refused", now):
+            raise RejectedError(
+                f"{scope} is not yours, so you may not write into it; leave {scope.kind}_id out, "
+                "or ask its owner for a grant"
+            )
+    return granted
+
+
+def guest_worlds(
+    reader: Reader, caller: CallerScopes, worlds: Iterable[Id], now: int
+) -> tuple[set[Id], set[Id]]:
+    """Return the scopes that a grant has opened to a bound caller, and those where it has ended."""
+    opened: set[Id] = set()
+    ended: set[Id] = set()
+    to = [one for group in caller.bounds for one in group]
+    for world in worlds if to else ():
+        row = reader.node_row(world)
+        scope = None if row is None else _scope_name(reader, [row])
+        if scope is not None and scope not in to and standing(reader, scope, to, "write", ALWAYS):
+            opened.add(world)
+            if not standing(reader, scope, to, "write", now):
+                ended.add(world)
+    return opened, ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantKeeper:
+    """Gives, lists and revokes the grants of scopes that a caller has in bounds."""
+
+    db: WorldDB
+    scopes: CallerScopes
+    actor: str
+    origin: Origin | None = None
+
+    def give(
+        self,
+        to: str,
+        right: Right,
+        until: Instant | None,
+        confirm: str | bool | None,
+        scope: Mapping[str, Any],
+    ) -> Grant:
+        """Grant a right; see `Memory.grant`."""
+        if right not in ("read", "write"):
+            raise InvalidInputError(f"right {right!r:.40}: use 'read' or 'write'")
+        named, receiver = self.scopes.owned(scope, "grant"), scope_named(to)
+        if confirm is not None:
+            check_confirmed(confirm, [named], "grant")
+        if named == receiver:
+            raise InvalidInputError(f"to: {named} needs no grant for itself; name another scope")
+        if until is not None and to_micros(until, "until") <= self.db.engine.clock():
+            raise InvalidInputError("until: give a time that is still to come")
+        with self.db.transaction(self.actor, origin=self.origin) as tx:
+            self._refuse_untrusted(tx.reader, named)
+            return self._given(tx, named, receiver, right, until)
+
+    def _given(
+        self,
+        tx: Transaction,
+        scope: ScopeName,
+        to: ScopeName,
+        right: Right,
+        until: Instant | None = None,
+    ) -> Grant:
+        home, receiver = (made_scope(tx, one) for one in (scope, to))
+        other: dict[Right, tuple[Right, ...]] = {"read": (), "write": ("refused",)}
+        for old in (right, *other.get(right, ("write",))):
+            for ident in standing(tx.reader, scope, [to], old, self._now(tx.reader)):
+                tx.retire(ident)
+        text = TEXTS[right].format(to, scope)
+        node = tx.create_node(type=GRANT, content=text, parent=home, valid_to=until)
+        tx.write_edge("refers_to", node.id, receiver, metadata={RIGHT: right})
+        row = tx.reader.node_row(node.id)
+        assert row is not None
+        return next(self._grants(tx.reader, [row]))
+
+    def grants(self, include_ended: bool, scope: Mapping[str, Any]) -> Grants:
+        """Return grants; see `Memory.grants`."""
+        named = [one for group in groups_of(scope) for one in group]
+        if self.scopes.bounds:
+            self.scopes.reach(scope)
+            named = named or [one for group in self.scopes.bounds for one in group]
+        with self.db.engine.store.read() as reader:
+            rows: set[int] = set()
+            for some in [named] if named else _all_scopes(reader):
+                worlds = [row for one in some for row in _world(reader, one)]
+                edges = reader.edges_at(worlds, "in", ("refers_to",))
+                rows |= {item.source for item in edges}
+                # Who is bound by two kinds has no scope as a whole, so none that can be granted.
+                for world in worlds if len(self.scopes.bounds) < 2 and named else ():
+                    rows.update(reader.placed.typed(world, GRANT, "", 0, EVERY_GRANT))
+            found = tuple(self._grants(reader, sorted(rows)))
+        return Grants(grants=tuple(one for one in found if include_ended or not one.ended))
+
+    def revoke(self, id: bytes | str, scope: Mapping[str, Any]) -> Grant:
+        """End a grant; see `Memory.revoke`."""
+        reach = self.scopes.reach(scope)
+        with self.db.transaction(self.actor, origin=self.origin) as tx:
+            with self.scopes.viewing(reach, ended=True) as view:
+                row, node = find_memory(view, id)
+                found = list(self._grants(view.reader, [row]))
+            if not found or len(self.scopes.bounds) > 1:
+                raise NotFoundError(f"no grant here has the id {node.id}; list them to see them")
+            self._refuse_untrusted(tx.reader, found[0].scope)
+            ended = tx.retire(node.id)
+        return replace(found[0], until=ended.valid_to, ended=True)
+
+    def refuse(self, id: bytes | str, scope: Mapping[str, Any]) -> Retired:
+        """Take what somebody else wrote into a scope out of it; see `Memory.refuse`."""
+        named = self.scopes.owned(scope, "refuse")
+        with self.db.transaction(self.actor, origin=self.origin) as tx:
+            self._refuse_untrusted(tx.reader, named)
+            with self.scopes.viewing(((named,),), ended=True) as view:
+                row, node = find_memory(view, id)
+            world, above = _world(tx.reader, named)[0], _ways_up(tx.reader, row)
+            if world in above:
+                raise ConflictError(f"{node.id.short} lives in {named}; to end it, retire it")
+            for item in tx.reader.edges_at(above, "in", ("contains",)):
+                if item.source == world:
+                    tx.delete_edge(item.edge.id)
+            writer = _scope_name(tx.reader, above)
+            if writer is not None:
+                self._given(tx, named, writer, "refused")
+        commit, root = self.scopes.own_commit(tx.commit, named)
+        return Retired(ids=(node.id,), scopes=(named,), commit=commit, root_state=root)
+
+    def _refuse_untrusted(self, reader: Reader, scope: ScopeName) -> None:
+        """Refuse a caller who is not trusted in full to open or close a scope."""
+        own = () if self.origin is None else (self.origin,)
+        rows = generations(reader, scope)[-1:]
+        world = Id(reader.world(rows[0] if rows else ROOT_ROW).id)
+        if level_of(own, TrustLevels(reader).settings(world)) < FULL:
+            raise RejectedError("only a caller who is trusted in full may decide that")
+
+    def _now(self, reader: Reader) -> int:
+        return max(self.db.engine.clock(), reader.head().time)
+
+    def _grants(self, reader: Reader, rows: Sequence[int]) -> Iterator[Grant]:
+        """Yield those of some nodes that are grants."""
+        now = from_micros(self._now(reader))
+        nodes = reader.nodes(rows)
+        edges = reader.edges_at(rows, "out", ("refers_to",))
+        worlds = reader.nodes({item.target for item in edges})
+        for item in edges:
+            node, right = nodes[item.source], item.edge.metadata.get(RIGHT)
+            scope = _parent_scope(reader, node)
+            if node.type != GRANT or right not in TEXTS or scope is None:
+                continue
+            yield Grant(
+                id=node.id,
+                to=scope_named(worlds[item.target].name),
+                right=right,
+                scope=scope,
+                since=node.valid_from,
+                until=node.valid_to,
+                actor=node.actor,
+                ended=node.valid_to is not None and node.valid_to <= now,
+            )
+
+
+def made_scope(tx: Transaction, named: ScopeName) -> Id:
+    """Return the world of a scope; it is made if it is new."""
+    if rows := _world(tx.reader, named):
+        return Id(tx.reader.world(rows[0]).id)
+    generation = len(generations(tx.reader, named))
+    return tx.create_node(type=SCOPE, name=str(named), created_at=born(generation)).id
+
+
+def _all_scopes(reader: Reader) -> Iterator[list[ScopeName]]:
+    after = 0
+    while rows := reader.placed.typed(ROOT_ROW, SCOPE, "", after, SCOPES_PER_READ):
+        after = rows[-1]
+        yield [one for row in rows if (one := _scope_name(reader, [row])) is not None]
+
+
+def _ways_up(reader: Reader, row: int) -> list[int]:
+    """Return a node and the worlds around it, up to the scope that it lives in."""
+    found = [row]
+    while (parent := reader.parents(found[-1:])[found[-1]]) not in (None, ROOT_ROW):
+        assert parent is not None
+        found.append(parent)
+    return found
+
+
+def _parent_scope(reader: Reader, node: Node) -> ScopeName | None:
+    row = None if node.parent is None else reader.node_row(node.parent)
+    return None if row is None else _scope_name(reader, [row])
+
+
+def _scope_name(reader: Reader, rows: Sequence[int]) -> ScopeName | None:
+    """Return the name of the last of some worlds, if it is a scope."""
+    world = reader.world(rows[-1])
+    try:
+        return scope_named(world.name) if world.type == SCOPE else None
+    except InvalidInputError:  # Somebody's own scope, named as they like.
+        return None
