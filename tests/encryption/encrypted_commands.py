@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from encryption.encrypted_stores import RAW, SECRET, leaks, recalls, remember
-from faces.command import in_process
+from faces.command import in_process, worlddb
 from worlddb import StoreKeyError
 from worlddb.faces.face_settings import settings_from
 from worlddb.faces.http.served_stores import TenantStores, tenant_stores
@@ -31,6 +31,7 @@ def test_the_key_comes_from_flag_environment_or_settings(folder: Path) -> None:
     ask = ("recall", f"Who mentions {SECRET}?", "--db", folder / "memory.db")
     ways: list[tuple[tuple[object, ...], dict[str, str]]] = [
         ((*ask, "--key-file", folder / "key"), {"WORLDDB_KEY": "nonsense"}),
+        (("--key-file", folder / "key", *ask), {}),
         (ask, {"WORLDDB_KEY_FILE": str(folder / "key")}),
         (ask, {"WORLDDB_KEY": RAW.hex()}),
         (ask, {"WORLDDB_CONFIG": str(folder / "config.toml")}),
@@ -98,6 +99,24 @@ def test_backup_restore_check_copy_and_doctor(folder: Path) -> None:
     export = in_process("export", folder / "plain.jsonl", env=env)
     assert export.code == 0
     assert leaks(folder) == ["plain.jsonl"]  # Plain, as every export.
+
+
+def test_a_hook_and_the_entry_of_a_client_get_the_key(folder: Path) -> None:
+    told = worlddb(
+        *("hook", "UserPromptSubmit", "--db", folder / "memory.db", "--key-file", folder / "key"),
+        stdin=json.dumps({"prompt": f"Who mentions {SECRET}?", "session_id": "s"}).encode(),
+        env={"HOME": str(folder), "WORLDDB_SCOPE": "ada", "WORLDDB_HOOK_TIMEOUT_S": "60"},
+    )
+    assert f"hides the key in {SECRET}" in told.out, told.err
+    assert leaks(folder) == []
+    flags = ("--db", folder / "memory.db", "--key-file", folder / "key")
+    entry = in_process("setup", "cursor", *flags, env={"HOME": str(folder)})
+    assert json.loads(entry.out)["mcpServers"]["worlddb"]["env"] == {
+        "WORLDDB_PATH": str(folder / "memory.db"),
+        "WORLDDB_KEY_FILE": str(folder / "key"),
+    }
+    hooks = in_process("setup", "claude-code", "--hooks", *flags, env={"HOME": str(folder)})
+    assert f"--key-file {folder / 'key'}" in hooks.out
 
 
 def test_doctor_says_that_a_store_without_its_key_is_not_damaged(folder: Path) -> None:
