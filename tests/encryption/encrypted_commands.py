@@ -41,7 +41,7 @@ def test_the_key_comes_from_flag_environment_or_settings(folder: Path) -> None:
         assert told.code == 0, told.err
         assert SECRET in told.out
     missing = in_process(*ask, env={})
-    assert (missing.code, "is encrypted; give its key" in missing.err) == (8, True)
+    assert (missing.code, "is encrypted; give its key" in missing.err) == (10, True)
     env = {"WORLDDB_KEY_FILE": str(folder / "wrong"), "WORLDDB_CONFIG": str(folder / "config.toml")}
     assert "the key does not fit" in in_process(*ask, env=env).err
     both = in_process(*ask, env={"WORLDDB_KEY": "x", "WORLDDB_KEY_FILE": "y"})
