@@ -152,7 +152,7 @@ def test_a_key_for_a_plain_store_or_for_one_in_memory_is_refused(tmp_path: Path)
     remember(tmp_path / "plain.db", None)
     with pytest.raises(StoreKeyError, match="is not encrypted, but a key is given"):
         worlddb.open(tmp_path / "plain.db", key=RAW)
-    with pytest.raises(StoreKeyError, match="never written to a disk"):
+    with pytest.raises(StoreKeyError, match="never written to a disk; leave the key out"):
         worlddb.open(":memory:", key=RAW)
 
 

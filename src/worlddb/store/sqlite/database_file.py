@@ -30,6 +30,7 @@ from worlddb.errors import (
 )
 from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.store.rows import Head, NewText, TextHit
+from worlddb.store.sqlite.branch_file import has_branches, vfs_of
 from worlddb.store.sqlite.file_encryption import StoreKey, refuse_wrong_key, unlocked
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
@@ -170,8 +171,11 @@ def connect(
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
-    con = unlocked(path, key, flags=flags)
+    con = unlocked(path, key, flags=flags, vfs=vfs_of(path))
     try:
+        if has_branches(path):
+            # The store moves its log itself, and keeps what its branches read.
+            con.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         con.set_busy_timeout(int(busy_timeout_s * 1000))
         # Without QPSG SQLite may re-prepare a statement for each bound value: twice as slow here.
         con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -190,8 +194,7 @@ def connect(
 def teach_writer(con: apsw.Connection) -> None:
     """Give a connection what the tables ask of who writes them."""
     # Answers the guards: this connection is the engine's own.
-    flags = apsw.SQLITE_INNOCUOUS
-    con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=flags)
+    con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=apsw.SQLITE_INNOCUOUS)
     teach_words(con)
 
 

@@ -30,6 +30,7 @@ from types import FrameType, TracebackType
 import apsw
 
 from worlddb.errors import ConflictError, InvalidInputError, StorageError, WorldDBError
+from worlddb.store.sqlite.branch_file import move_log
 
 LOG_ENDS = ("-wal", "-shm")
 TIDYING_S_MAX = 5.0
@@ -544,12 +545,12 @@ class Checkpointer:
         # A connection that has read nothing does not know of the log, and would move nothing.
         con.pragma("user_version")
         for _ in range(ROUNDS_MAX):
-            _, moved = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            _, moved = move_log(self._path, con, apsw.SQLITE_CHECKPOINT_PASSIVE)
             # SQLite waits for the disk only with the last page; here no writer waits with it.
             sync_file(con)
             if self._pages - moved <= TAIL_MAX:
                 with self._gate.tidying():
-                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+                    move_log(self._path, con, apsw.SQLITE_CHECKPOINT_FULL)
                 return
 
     def stop(self) -> None:
