@@ -30,7 +30,8 @@ from types import FrameType, TracebackType
 import apsw
 
 from worlddb.errors import ConflictError, InvalidInputError, StorageError, WorldDBError
-from worlddb.store.sqlite.branch_file import move_log
+from worlddb.store.sqlite.branch_file import move_log, vfs_of
+from worlddb.store.sqlite.file_encryption import StoreKey, unlocked
 
 LOG_ENDS = ("-wal", "-shm")
 TIDYING_S_MAX = 5.0
@@ -465,13 +466,13 @@ class Checkpointer:
     def __init__(
         self,
         path: str,
+        key: StoreKey | None,
         writer: apsw.Connection,
         gate: Gate,
         watch: FileWatch,
-        connect: Callable[[], apsw.Connection],
     ) -> None:
         self._path = path
-        self._connect = connect
+        self._key = key
         self._gate = gate
         self._watch = watch
         # No event: an interrupt inside `set` would leave the thread asleep.
@@ -531,7 +532,6 @@ class Checkpointer:
                 with suppress(apsw.Error, WorldDBError):
                     self._watch.refuse_lost()  # A new connection would begin a new log.
                     con = con or self._connect()
-                    con.set_busy_timeout(OTHERS_PATIENCE_MS)
                     if not self._stopped:
                         self._move(con)
                 self._tried = self._pages
@@ -539,6 +539,11 @@ class Checkpointer:
         finally:
             if con is not None:
                 con.close()
+
+    def _connect(self) -> apsw.Connection:
+        con = unlocked(self._path, self._key, vfs=vfs_of(self._path))
+        con.set_busy_timeout(OTHERS_PATIENCE_MS)
+        return con
 
     def _move(self, con: apsw.Connection) -> None:
         """Move the log into the file, all of it if readers allow."""
