@@ -316,6 +316,23 @@ def test_rekey_refuses_what_it_cannot_do(store: Path, monkeypatch: pytest.Monkey
     assert {one.name for one in store.parent.iterdir()} == {"memory.db", "memory.db-reads"}
 
 
+def test_a_store_with_branches_keeps_its_key_and_an_encrypted_one_has_none(
+    store: Path, tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain.db"
+    remember(plain, None)
+    with worlddb.open(plain) as db:
+        db.branch("draft").close()
+    with pytest.raises(worlddb.ConflictError, match="has branches"):
+        rekey(plain, key=None, new_key=RAW)
+    assert recalls(plain, None)
+    with (
+        worlddb.open(store, key=RAW) as db,
+        pytest.raises(StorageError, match="an encrypted store cannot be branched"),
+    ):
+        db.branch("draft")
+
+
 class _Crash(BaseException):
     """The end of a process, at a place that the test chooses."""
 

@@ -38,7 +38,7 @@ def rekey(
     Raises:
         InvalidInputError: there is neither a key nor a new one.
         StoreKeyError: the key does not fit, or nothing here can be encrypted.
-        ConflictError: another program has the store open.
+        ConflictError: another program has the store open, or it has branches.
         FormatError, CorruptionError: it is no store of the present format, or damaged.
         StorageError: it cannot be read or written.
     """

@@ -226,8 +226,7 @@ def copy_into(source: str, path: str, key: StoreKey | None) -> None:
         StoreKeyError: it is encrypted and the source is not, or the other way round.
     """
     refuse_bad_path(path)
-    if names := ", ".join(row.name for row in branches_of(path)):
-        raise ConflictError(f"{path}: has branches ({names}) of what it says now; drop them first")
+    refuse_branches(path)
     is_new = not os.path.exists(path)
     if is_new:
         make_private(path)
@@ -260,6 +259,12 @@ def copy_into(source: str, path: str, key: StoreKey | None) -> None:
         raise
     # Of what was there before; it is made again when it is needed.
     Path(f"{path}-vectors").unlink(missing_ok=True)
+
+
+def refuse_branches(path: str) -> None:
+    """Raise ConflictError if a store has branches: they read its file as it is."""
+    if names := ", ".join(row.name for row in branches_of(path)):
+        raise ConflictError(f"{path}: has branches ({names}) of what it says now; drop them first")
 
 
 def _overwrite(con: apsw.Connection, copy: apsw.Connection, key: StoreKey | None) -> None:

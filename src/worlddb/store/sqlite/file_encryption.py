@@ -203,7 +203,7 @@ def head_of(path: str) -> bytes:
     Through SQLite: to open the file here and close it would give up the locks that this process
     has on it.
     """
-    system = next(name for name in apsw.vfs_names() if not name.startswith("multipleciphers"))
+    system = apsw.vfs_names()[0].removeprefix("multipleciphers-")  # Below the one that decrypts.
     flags = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
     try:
         file = apsw.VFSFile(system, os.path.abspath(path), [flags, 0])

@@ -18,7 +18,13 @@ import apsw
 
 from worlddb.errors import ConflictError, FormatError
 from worlddb.store.sqlite.database_file import teach_writer, translated
-from worlddb.store.sqlite.file_copy import BUSY_S, copy_to_new, format_of_file, free_name
+from worlddb.store.sqlite.file_copy import (
+    BUSY_S,
+    copy_to_new,
+    format_of_file,
+    free_name,
+    refuse_branches,
+)
 from worlddb.store.sqlite.file_encryption import StoreKey, plain_address, unlocked
 from worlddb.store.sqlite.private_files import PartialFile
 from worlddb.store.sqlite.schema import FORMAT_VERSION
@@ -39,13 +45,14 @@ def rekey_file(
     `prepare` gets the new file before that takes the name of the old one.
 
     Raises:
-        ConflictError: somebody has the store open.
+        ConflictError: somebody has the store open, or it has branches.
         FormatError: it is no store, or one of an older format.
         StoreKeyError: the old key does not fit.
         StorageError: it cannot be written.
     """
     if format_of_file(path, old) != FORMAT_VERSION:
         raise FormatError(f"{path}: is not a store of the present format; run 'worlddb migrate'")
+    refuse_branches(path)
     file = os.path.realpath(path)
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     with (
