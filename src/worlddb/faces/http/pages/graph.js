@@ -32,6 +32,7 @@ function layOut(nodes, edges, start) {
     return [node.id, { x: WIDTH / 2 + far * Math.cos(angle), y: HEIGHT / 2 + far * Math.sin(angle), world: node.parent }];
   }));
   const all = [...at.entries()];
+  const spring = Math.max(110, 230 - 6 * nodes.length); // Few nodes get room for their texts.
   for (let round = 0; round < ROUNDS; round += 1) {
     const heat = 12 * (1 - round / ROUNDS);
     const push = new Map(all.map(([id]) => [id, { x: 0, y: 0 }]));
@@ -54,7 +55,7 @@ function layOut(nodes, edges, start) {
       if (!first || !second) continue;
       const dx = second.x - first.x;
       const dy = second.y - first.y;
-      const pull = (Math.hypot(dx, dy) - 110) * 0.04;
+      const pull = (Math.hypot(dx, dy) - spring) * 0.04;
       const far = Math.hypot(dx, dy) || 1;
       push.get(edge.source).x += (dx / far) * pull * 10; push.get(edge.source).y += (dy / far) * pull * 10;
       push.get(edge.target).x -= (dx / far) * pull * 10; push.get(edge.target).y -= (dy / far) * pull * 10;
@@ -115,6 +116,18 @@ export function PathBetween({ start, end, scope, params }) {
     : html`<ol class="path">${path.map(({ node, edge }) => html`<li key=${node.id}>${edge && html`<span class="soft">${edge.target === node.id ? "→" : "←"} ${edge.type} </span>`}<a href=${link("memory", node.id)}>${textOf(node)}</a> <span class="small soft">${node.type}</span></li>`)}</ol>`}</${Loaded}>`;
 }
 
+/** Edges from one node to another as one line, with all their names. */
+function together(edges) {
+  const found = new Map();
+  for (const edge of edges) {
+    const key = `${edge.source} ${edge.target}`;
+    const name = edge.type === "refers_to" && edge.metadata.relation ? edge.metadata.relation : edge.type;
+    const [first, names] = found.get(key) || [edge, []];
+    found.set(key, [first, names.includes(name) ? names : [...names, name]]);
+  }
+  return [...found.values()];
+}
+
 export function GraphOf({ start, scope, params = {} }) {
   const [nodes, setNodes] = useState([]);
   const [edges, setEdges] = useState([]);
@@ -138,10 +151,10 @@ export function GraphOf({ start, scope, params = {} }) {
   if (!nodes.length) return html`<p class="loading">Loading …</p>`;
   return html`<svg class="graph" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label="Graph">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="17" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" class="tip" /></marker></defs>
-    ${boxes(at).map(([world, box]) => html`<rect class="world" key=${world} x=${box.left - 30} y=${box.top - 24} width=${box.right - box.left + 60} height=${box.bottom - box.top + 48} rx="14" />`)}
-    ${lines.map((edge) => {
+    ${boxes(at).map(([world, box]) => html`<rect class="world" key=${world} x=${box.left - 30} y=${box.top - 24} width=${Math.min(WIDTH - box.left + 26, box.right - box.left + 190)} height=${box.bottom - box.top + 48} rx="14" />`)}
+    ${together(lines).map(([edge, named]) => {
       const [a, b] = [at.get(edge.source), at.get(edge.target)];
-      return html`<g key=${edge.id}><line class="edge" marker-end="url(#arrow)" x1=${a.x} y1=${a.y} x2=${b.x} y2=${b.y} /><text class="edge-name" x=${(a.x + b.x) / 2} y=${(a.y + b.y) / 2}>${edge.type === "refers_to" && edge.metadata.relation ? edge.metadata.relation : edge.type}<title>${MEANING[edge.type] || edge.type}</title></text></g>`;
+      return html`<g key=${edge.id}><line class="edge" marker-end="url(#arrow)" x1=${a.x} y1=${a.y} x2=${b.x} y2=${b.y} /><text class="edge-name" x=${(a.x + b.x) / 2} y=${(a.y + b.y) / 2}>${named.join(", ")}<title>${MEANING[edge.type] || edge.type}</title></text></g>`;
     })}
     ${nodes.map((node) => {
       const point = at.get(node.id);
