@@ -35,6 +35,7 @@ KEY_END = "-signing-key"
 IN_MEMORY = ":memory:"  # The path of a store that is gone when closed.
 PRIVATE = 0o600  # The owner alone may read the key.
 OTHERS = 0o077  # Rights of the group and of everybody else.
+KEY_BYTES = 32  # Of an Ed25519 key, private or public.
 KEY_ID_CHARS = 16  # Tells keys apart; the signature itself says whether the key is the right one.
 
 _unsaved: WeakKeyDictionary[Store, Ed25519PrivateKey] = WeakKeyDictionary()
@@ -169,7 +170,7 @@ def _load(path: str) -> bytes:
             f"{path}: the signing key cannot be read: {error.strerror}; to check a signature with "
             "a public key, pass that key"
         ) from error
-    if len(key) != 32:
+    if len(key) != KEY_BYTES:
         raise StorageError(f"{path}: is no signing key: 64 hexadecimal digits are expected")
     return key
 
