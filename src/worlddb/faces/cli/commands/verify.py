@@ -68,7 +68,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _held(data: dict[str, Any]) -> str:
-    from worlddb.memory.receipt_verification import ERASURE, EXPORT, receipt_in
+    from worlddb.audit.erasure_receipt import KIND as ERASURE
+    from worlddb.memory.receipt_verification import receipt_in
+    from worlddb.memory.scope_export import KIND as EXPORT
 
     told = {
         ERASURE: "what it names is erased in this store",
