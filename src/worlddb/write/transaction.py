@@ -40,10 +40,9 @@ from worlddb.ontology.registry import (
 from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import follow_registrations, registrations
 from worlddb.write.commit import Ledger, seal, to_commit
-from worlddb.write.handler_context import decide_merge
+from worlddb.write.handler_context import TrustGuard, decide_merge, outranks, yields
 from worlddb.write.node_rows import create_node, create_nodes, erase_nodes, refuse_erased
 from worlddb.write.reconcile import Reconciler
-from worlddb.write.trust_guard import TrustGuard, outranks, yields
 
 R = TypeVar("R")
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from blake3 import blake3
 
 from worlddb.errors import CorruptionError
 from worlddb.model.drafts import ATTRIBUTE, from_metadata
+from worlddb.model.inputs import commit_time
 from worlddb.store.rows import (
     ROOT_ROW,
     AttributesRow,
+    CommitRow,
     Head,
     LookupsReached,
     ModelRow,
@@ -31,7 +33,7 @@ from worlddb.store.rows import (
     StoredVector,
     VectorRow,
 )
-from worlddb.store.tables.sql_session import IN, WAY_OUT, SqlSession
+from worlddb.store.tables.sql_session import IN, WAY_OUT, JournalTable, SqlSession
 
 BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage has made.
 PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
@@ -156,6 +158,30 @@ class PageCache(dict[PageKey, "SetPage | None"]):
         """Keep the pages: they are now those of the last commit."""
         if self.is_fresh and self.coming is not None:
             self.at = self.coming
+
+
+class TransactionJournal:
+    """Where a write transaction begins, and the commit that it ends with; the pages follow both."""
+
+    def __init__(self, session: SqlSession, journal: JournalTable, cache: PageCache) -> None:
+        self._session = session
+        self._journal = journal
+        self._cache = cache
+
+    def begin(self, clock: Callable[[], int]) -> None:
+        """Start a transaction that follows the last commit, at a later time than that."""
+        session = self._session
+        session.forget()
+        session.deferred = None
+        head = self._journal.head()  # Nobody else can commit meanwhile.
+        session.seq = head.seq + 1
+        session.time = commit_time(clock(), head.time)
+        self._cache.begin(head)
+
+    def insert_commit(self, row: CommitRow) -> None:
+        """Write the journal's row, the last call of a transaction that changed something."""
+        self._cache.leads_to(row.seq, row.hash)
+        self._journal.insert_commit(row)
 
 
 class SetPagesWriter:
