@@ -160,6 +160,9 @@ class PageCache(dict[PageKey, "SetPage | None"]):
             self.at = self.coming
 
 
+SCANNED_FROM = 100  # vectors; for fewer a search for each costs less than the rows in between
+
+
 class TransactionJournal:
     """Where a write transaction begins, and the commit that it ends with; the pages follow both."""
 
@@ -409,9 +412,21 @@ class EmbeddingTables:
 
     def vectors(self, number: int, nodes: list[int]) -> list[VectorRow]:
         """Return the content vectors of those nodes that have one, in no order."""
-        sql = f"SELECT node, vector FROM vectors WHERE model = ? AND node {IN} ORDER BY node"
-        return list(
-            map(VectorRow._make, self._session.execute(sql, (number, self._session.among(nodes))))
+        return list(map(VectorRow._make, self._of("vectors", "node, vector", number, nodes)))
+
+    def _of(self, table: str, columns: str, number: int, nodes: list[int]) -> Iterable[Any]:
+        """Yield the rows of nodes in a table of embeddings, by node."""
+        sql = f"SELECT {columns} FROM {table} WHERE model = ? AND node"
+        first, last = min(nodes, default=0), max(nodes, default=0)
+        if len(nodes) > SCANNED_FROM and last - first < 2 * len(nodes):
+            # Most of a range is wanted: one scan instead of a search for each.
+            wanted = set(nodes)
+            found = self._session.stream(
+                f"{sql} BETWEEN ? AND ? ORDER BY node", (number, first, last)
+            )
+            return (row for row in found if row[0] in wanted)
+        return self._session.execute(
+            f"{sql} {IN} ORDER BY node", (number, self._session.among(nodes))
         )
 
     def vectors_after(self, number: int, node: int, seq: int) -> Iterator[VectorRow]:
@@ -435,10 +450,7 @@ class EmbeddingTables:
     def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
         """Return the pools of those nodes that are composed worlds, in no order."""
         columns = "node, children, weight, total, vector"
-        sql = f"SELECT {columns} FROM pools WHERE model = ? AND node {IN} ORDER BY node"
-        return list(
-            map(PoolRow._make, self._session.execute(sql, (number, self._session.among(nodes))))
-        )
+        return list(map(PoolRow._make, self._of("pools", columns, number, nodes)))
 
     def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
         """Write (node, content vector) pairs over what is there."""
