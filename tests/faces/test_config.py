@@ -83,6 +83,10 @@ def test_every_setting_can_be_given_in_each_of_the_three_ways(
     typed: dict[str, Any] = {"port": 99, "consolidate_every_s": 1.5, "verify_reads": False}
     typed |= {"hook_timeout_s": 2.5, "stores_open": 7, "audit_reads": True}
     typed |= {"allowed_hosts": ["x"], "allowed_origins": ["x"], "trusted_proxies": ["x"]}
+    texts |= {"oauth_per_minute": "9", "oauth_audience": "x", "oauth_roles": "x"}
+    texts |= {"oauth_bounds": "x"}
+    typed |= {"oauth_per_minute": 9, "oauth_audience": ["x"], "oauth_roles": ["x"]}
+    typed |= {"oauth_bounds": ["x"]}
     texts |= {"edge_types": '[{"type": "x"}]'}
     typed |= {"edge_types": [{"type": "x"}]}
     for name, kind in KINDS.items():

@@ -148,6 +148,7 @@ def serving(memory: Memory, access: Access | None = None, **options: Any) -> Ite
     listening = threading.Event()
     with listener_on("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
+        options = {"url": f"http://127.0.0.1:{port}"} | options
         server = HttpServer(make_app(memory, access=access, **options), listening.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import ValidationError
@@ -25,6 +25,7 @@ from worlddb.faces.http.auth_middleware import AuthMiddleware, CallerGate, calle
 from worlddb.faces.http.explorer import explorer_routes
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.mcp_sessions import McpSessions
+from worlddb.faces.http.oauth_rules import MCP_PATH, METADATA_PATH
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
 from worlddb.faces.http.rest_routes import rest_routes, server_routes
@@ -36,6 +37,9 @@ from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from worlddb.faces.http.oauth_tokens import OAuthTokens
 
 HEALTH_S_MAX = 5.0  # A file that takes longer to look at is not in good health.
 
@@ -54,11 +58,13 @@ def make_app(
     tools: str = "memory",
     tokens_file: str | None = None,
     read_access: Callable[[], Access] | None = None,
+    url: str = "http://127.0.0.1:8765",
 ) -> Starlette:
     """Return the application that serves a memory, or those of tenants; the caller closes them.
 
     Authentication is part of the application, whatever ASGI server runs it. Administrators can
     change the tokens of `tokens_file`; `read_access` then returns what the changed file allows.
+    `url` is where clients find the server, unless the rules for signing in say so.
     """
     metrics = ServerMetrics()
     served = memory if isinstance(memory, TenantStores) else OneStore(memory)
@@ -66,6 +72,7 @@ def make_app(
     threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads), tools=tools)
     mcp = McpSessions(server, body_bytes_max=body_bytes_max)
+    sign_in = _sign_in(access, url)
     end_subscriptions = _end(server.open_subscriptions, mcp)
     let_in = _let_in(gate, end_subscriptions)
     desk = TokenDesk(
@@ -84,17 +91,18 @@ def make_app(
 
     app = Starlette(
         routes=[
-            Route("/mcp", mcp, methods=["POST", "GET", "DELETE"]),
+            Route(MCP_PATH, mcp, methods=["POST", "GET", "DELETE"]),
             *rest_routes(threads),
             *server_routes(threads, desk),
             *explorer_routes(),
             Route("/health", _health(served.check), methods=["GET"]),
             Route("/metrics", _metrics(served, threads, metrics), methods=["GET"]),
-            Route("/openapi.json", _description(bool(access.tokens)), methods=["GET"]),
+            Route("/openapi.json", _description(access.needs_token), methods=["GET"]),
+            *_metadata_routes(sign_in),
         ],
         middleware=[
             Middleware(RequestLog, metrics=metrics),
-            Middleware(AuthMiddleware, gate=gate),
+            Middleware(AuthMiddleware, gate=gate, sign_in=sign_in),
             Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
         ],
         exception_handlers=_handlers(served.path),
@@ -107,6 +115,26 @@ def make_app(
     app.state.save_uses = gate.save_uses
     app.state.mcp_server = server
     return app
+
+
+def _sign_in(access: Access, url: str) -> OAuthTokens | None:
+    if access.sign_in is None:
+        return None
+    from worlddb.faces.http.oauth_tokens import OAuthTokens  # Most servers need no JWT.
+
+    return OAuthTokens(access.sign_in, url)
+
+
+def _metadata_routes(sign_in: OAuthTokens | None) -> list[Route]:
+    """Return where clients find the authorisation server (RFC 9728), for REST and for MCP."""
+
+    def route(end: str, tokens: OAuthTokens) -> Route:
+        async def answer(_: Request) -> Response:
+            return _json(tokens.metadata(end))
+
+        return Route(METADATA_PATH + end, answer, methods=["GET"])
+
+    return [] if sign_in is None else [route(end, sign_in) for end in ("", MCP_PATH)]
 
 
 def _end(subscriptions: OpenSubscriptions, mcp: McpSessions) -> Callable[[], None]:

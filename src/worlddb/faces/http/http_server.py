@@ -147,11 +147,12 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
             tools=settings.tools,
             tokens_file=settings.tokens_file,
             read_access=lambda: read_access(settings),
+            url=url,
         )
 
         def listening() -> None:
             if settings.stores is None and is_file(settings.path):
-                leave_address(settings.path, url, needs_token=bool(access.tokens))
+                leave_address(settings.path, url, needs_token=access.needs_token)
                 closing.callback(remove_address, settings.path)
             announce(url)
             if isinstance(memory, Memory):
@@ -306,7 +307,7 @@ def _log_warnings(settings: Settings, access: Access) -> None:
     if settings.tokens_file is not None:
         for warning in token_file_warnings(settings.tokens_file):
             log.warning("%s", warning)
-    if access.hosts and not access.tokens:
+    if access.hosts and not access.needs_token:
         log.warning("host names other than localhost are allowed, but no token is required")
     if not is_loopback(settings.host):
         log.warning("HTTP is not encrypted; put a TLS proxy in front")

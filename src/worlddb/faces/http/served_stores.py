@@ -189,8 +189,8 @@ class TenantStores:
 
     def keep(self, access: Access) -> None:
         """Close the stores of tenants that no token opens any more, unless they are in use."""
-        if any(token.tenant is None for token in access.tokens):
-            return  # An operator may name any.
+        if access.sign_in is not None or any(token.tenant is None for token in access.tokens):
+            return  # An operator may name any, and so may those who sign in.
         kept = {token.tenant for token in access.tokens}
         self._close_all(lambda name: name not in kept)
 
@@ -302,6 +302,11 @@ def check_tenants(settings: Settings, access: Access) -> None:
     Raises:
         InvalidInputError: a token has a tenant, but there is one store; or the other way round.
     """
+    if access.sign_in is not None:
+        if (access.sign_in.tenant_claim is None) == (settings.stores is not None):
+            raise InvalidInputError(
+                "--stores and --oauth-tenant-claim belong together: the claim names the store"
+            )
     tenants: Iterable[AccessToken] = [token for token in access.tokens if token.tenant]
     if settings.stores is None:
         for token in tenants:
@@ -310,7 +315,7 @@ def check_tenants(settings: Settings, access: Access) -> None:
                 "--stores DIR"
             )
         return
-    if not access.tokens:
+    if not access.needs_token:
         raise InvalidInputError(
             "--stores: a token says which tenant calls; give --tokens-file, with a tenant for each"
         )
