@@ -66,6 +66,7 @@ SETTINGS = {
     "allowed_origins": "origins of web pages that may call",
     "stores": "a folder with one store for each tenant, instead of `path`",
     "stores_open": "how many stores of tenants are open at once",
+    "workers": "processes that answer requests and read, beside the one that writes",
     "trusted_proxies": "addresses of proxies whose `X-Forwarded-For` is believed",
     "oauth_issuer": "the authorisation server at which people sign in, as its tokens name it",
     "oauth_resource": "the URL by which clients reach this server; by default its own address",

@@ -93,6 +93,10 @@ def _count(value: object) -> int:
     return number
 
 
+def _workers(value: object) -> int:
+    return 0 if value in ("0", 0) and value is not False else _count(value)
+
+
 def _seconds(value: object) -> float:
     try:
         number = float(value) if isinstance(value, str | int | float) else 0.0
@@ -172,6 +176,7 @@ class Settings:
     stores: str | None = _setting("WORLDDB_STORES", is_path=True)
     # Each has some open files; a system lets a process open 1,024 unless it is told otherwise.
     stores_open: int = _setting("WORLDDB_STORES_OPEN", _count, default=100)
+    workers: int = _setting("WORLDDB_WORKERS", _workers, default=0)
     trusted_proxies: tuple[str, ...] = _setting("WORLDDB_TRUSTED_PROXIES", _names, default=())
     oauth_issuer: str | None = _setting("WORLDDB_OAUTH_ISSUER")
     oauth_resource: str | None = _setting("WORLDDB_OAUTH_RESOURCE")

@@ -92,6 +92,11 @@ class Vectors:
         self._early: dict[int, bytes] = {}
         self.is_followed = False
         """Whether a thread embeds in the background; then a recall waits for no embedding."""
+        self._stores_early = True
+
+    def follow_elsewhere(self) -> None:
+        """Leave it to another process to embed in the background, and to store vectors."""
+        self.is_followed, self._stores_early = True, False
 
     @property
     def model_id(self) -> str:
@@ -189,7 +194,7 @@ class Vectors:
             waiting = reader.head().nodes - self._embedded(reader)
         if not self.is_followed:
             self.catch_up()
-        elif waiting <= EARLY_MAX and self._turn.acquire(timeout=PATIENCE_S):
+        elif self._stores_early and waiting <= EARLY_MAX and self._turn.acquire(timeout=PATIENCE_S):
             try:
                 self._follow(lambda done, total: None, patience_s=0.0)
             finally:

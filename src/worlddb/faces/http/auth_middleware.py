@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -19,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worlddb.errors import RejectedError
 from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
-from worlddb.faces.http.guess_limit import GuessLimit, RateLimit
+from worlddb.faces.http.guess_limit import GuessLimit
 from worlddb.faces.http.http_problems import HttpError, problem_of, too_many
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_uses import TokenUses
@@ -79,6 +80,13 @@ class CallerSource(Protocol):
         """Follow a change of the tokens."""
 
 
+class RateSource(Protocol):
+    """Counts the requests of tokens."""
+
+    async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
+        """Count a request; return how long its token has to wait first; 0 if not at all."""
+
+
 class CallerGate:
     """Whom a server lets in, and as what. It can change while the server runs."""
 
@@ -92,6 +100,8 @@ class CallerGate:
         self._source = source
         self._metrics = metrics
         self.uses = uses or TokenUses()
+        self.before_each: Callable[[], None] = lambda: None
+        """Called before the token of a request is looked at; may change whom the gate lets in."""
         self.let_in(access)
 
     def let_in(self, access: Access) -> None:
@@ -121,13 +131,18 @@ class AuthMiddleware:
     """Lets a request in, with its `CALLER`, or answers why not."""
 
     def __init__(
-        self, app: ASGIApp, *, gate: CallerGate, sign_in: OAuthTokens | None = None
+        self,
+        app: ASGIApp,
+        *,
+        gate: CallerGate,
+        rates: RateSource,
+        sign_in: OAuthTokens | None = None,
     ) -> None:
         self.app = app
         self._gate = gate
         self._sign_in = sign_in
         self._guesses = GuessLimit()
-        self._rates = RateLimit()
+        self._rates = rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request."""
@@ -146,9 +161,10 @@ class AuthMiddleware:
             if scope["method"] == "OPTIONS":
                 await _preflight_answer()(scope, receive, send)
                 return
+        self._gate.before_each()
         try:
             token = await self._token_of(scope)
-            self._count(token)
+            await self._count(token)
         except HttpError as refused:
             await problem_of(refused)(scope, receive, send)
             return
@@ -204,12 +220,12 @@ class AuthMiddleware:
         challenge = f"{CHALLENGE}{error}{where}"
         return HttpError(401, message, {"WWW-Authenticate": challenge, "Connection": "close"})
 
-    def _count(self, token: AccessToken | None) -> None:
+    async def _count(self, token: AccessToken | None) -> None:
         """Count a request of a token; refuse one beyond its rate."""
         if token is None:
             return
         if token.per_minute is not None:
-            if wait_s := self._rates.wait_s(token.digest, token.per_minute):
+            if wait_s := await self._rates.rate_wait_s(token.digest, token.per_minute):
                 told = f"this token may make {token.per_minute:,} requests in a minute"
                 raise too_many(f"{told}; wait a little", wait_s)
         if token.is_listed:

@@ -87,6 +87,10 @@ class RateLimit:
         self._clock = clock
         self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
 
+    async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
+        """Do as `wait_s`, for whom it might have to be asked elsewhere."""
+        return self.wait_s(digest, per_minute)
+
     def wait_s(self, digest: bytes, per_minute: int) -> float:
         """Count a request; return how long its token has to wait first; 0 if not at all."""
         now = self._clock()

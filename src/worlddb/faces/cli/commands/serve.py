@@ -27,6 +27,11 @@ OPTIONS = (
     option("--stores", "DIR", "one store for each tenant, DIR/TENANT.db, instead of one for all"),
     option("--stores-open", "N", "how many stores of tenants are open at once (default: 100)"),
     option(
+        "--workers",
+        "N",
+        "processes that answer requests and read, beside the one that writes (default: 0)",
+    ),
+    option(
         "--allowed-host",
         "NAME",
         "a name by which clients call; may be repeated",
@@ -154,6 +159,10 @@ def _serve(args: argparse.Namespace, *, with_browser: bool) -> int:
     from worlddb.faces.http.served_stores import check_tenants
 
     check_tenants(settings, access)
+    if settings.workers:
+        from worlddb.faces.http.worker_pool import check_workers
+
+        check_workers(settings)
 
     def announce(url: str) -> None:
         shown = welcome_text(url, served, with_tokens=access.needs_token)
