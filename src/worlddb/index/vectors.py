@@ -125,6 +125,11 @@ class Vectors:
         vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
         return vector if vector.any() else plain
 
+    def likeness(self, text: str) -> Callable[[Sequence[str], Sequence[str]], list[float]] | None:
+        """Return the embedder's likeness of words; None if it knows none, or not the script."""
+        found: Any = getattr(self._embedder, "likeness", None)
+        return found if found is not None and self.reads(text) else None
+
     def reads(self, text: str) -> bool:
         """Return whether the embedder knows the script of a text; one that does not say does."""
         knows: Any = getattr(self._embedder, "reads", None)
