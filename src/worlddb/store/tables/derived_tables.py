@@ -175,7 +175,6 @@ class TransactionJournal:
         """Start a transaction that follows the last commit, at a later time than that."""
         session = self._session
         session.forget()
-        session.deferred = None
         head = self._journal.head()  # Nobody else can commit meanwhile.
         session.seq = head.seq + 1
         session.time = commit_time(clock(), head.time)
