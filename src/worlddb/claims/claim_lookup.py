@@ -562,9 +562,11 @@ def _drafted(
 def _neighbours(one: _FramedText, others: Iterable[_FramedText]) -> Iterable[Rivals]:
     """Yield the last rival before a text, and the first one after it."""
     found = sorted(others, key=lambda other: other.at)
-    before = [other for other in found if other.at < one.at and is_rival(other.said, one.said)]
-    after = [other for other in found if other.at > one.at and is_rival(one.said, other.said)]
-    if before:
-        yield Rivals(one.text, before[-1].text)
-    if after:
-        yield Rivals(after[0].text, one.text)
+    for other in reversed(found):
+        if other.at < one.at and is_rival(other.said, one.said):
+            yield Rivals(one.text, other.text)
+            break
+    for other in found:
+        if other.at > one.at and is_rival(one.said, other.said):
+            yield Rivals(other.text, one.text)
+            break
