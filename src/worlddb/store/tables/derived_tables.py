@@ -37,7 +37,10 @@ from worlddb.store.tables.sql_session import IN, WAY_OUT, JournalTable, SqlSessi
 
 BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage has made.
 PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
-WAITING_MAX = 256  # How many members may wait: so many pages a commit may have to write at once.
+WAITING_MAX = 256  # How many members may wait: who reads without the writer's pages adds them up.
+UNWRITTEN_MAX = 64
+"""How many pages may wait: who comes next writes them all. In a large world most changes are pages
+of their own: so many take a millisecond or two, and to write them later would save little."""
 COUNTED_MAX = 1_000
 """A name that so many nodes share says nothing about any of them; more need not be counted."""
 NOT_BEGUN = LookupsReached(ROOT_ROW, 0)
@@ -237,7 +240,7 @@ class SetPagesWriter:
         if not changes:
             return
         self._cache.waiting += size_of(changes)
-        if self._cache.waiting > WAITING_MAX:
+        if self._cache.waiting > WAITING_MAX or len(self._cache.unwritten) > UNWRITTEN_MAX:
             self.write_pages()
         else:
             seq = self._session.seq
