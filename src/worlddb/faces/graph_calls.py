@@ -124,6 +124,7 @@ def _interior_call(
         effect="read",
         method="GET",
         path="/v1/interior",
+        command="query",
     )
 
 

@@ -6,7 +6,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from worlddb.audit.store_check import STAGES
 from worlddb.errors import CorruptionError, FormatError, InvalidInputError
 from worlddb.faces.cli.command_options import command, number, option, wants_json
 from worlddb.faces.cli.command_store import open_to_read, store_path
@@ -31,6 +30,8 @@ def run_check(args: argparse.Namespace) -> int:
       worlddb check                        # say what does not fit, if anything
       worlddb check --db backup.db --json  # check a backup, for a script
     """
+    from worlddb.audit.store_check import STAGES
+
     with open_to_read(args) as db:
         with Progress("checking", unit="stages") as progress:
             STAGES.set(lambda done, total, _: progress.show(done, total))
