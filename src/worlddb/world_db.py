@@ -512,6 +512,7 @@ class WorldDB(OpenStore):
         Raises:
             InvalidInputError: no id, the start of several, or the root.
             NotFoundError: there is no such node.
+            RejectedError: some of it is in a scope under legal hold.
             StorageError, ConflictError: the store cannot be written.
         """
         return erase_texts(self.engine.store, self.engine.search, self.transaction(actor), id)
