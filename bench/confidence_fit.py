@@ -7,9 +7,11 @@ logistic models are fitted, of recalls and of hits; every file counts the same, 
 questions count as a quarter of a file's answerable ones.
 
 What is printed for a file is by models that were fitted to the other files: the AUROC of answerable
-questions against those whose answer was never said (*near*), and against foreign ones; and how the
-confidence compares with how often it was right, by tenths. `--write` fits to everything and writes
-`src/worlddb/recall/confidence.json`.
+questions against those whose answer was never said (*near*), and against foreign ones, with 95 %
+intervals by a bootstrap; and how the confidence compares with how often it was right, by tenths.
+A signal that only one file has cannot be fitted to the others. So each file has a second line, by
+models that were fitted to the other files and to the other conversations of this file. `--write`
+fits to everything and writes `src/worlddb/recall/confidence.json`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ FOREIGN_SHARE = 0.25  # what foreign questions count for, as a share of the answ
 RIDGE = 3.0  # pull of the weights towards 0; between 1 and 10 the figures stay the same
 STEPS = 50  # of Newton's method, which needs about eight
 
-FITTED = frozenset({"first_words", "all_words", "words", "place", "nearness", "spread", "recall"})
+DRAWS = 400  # of a bootstrap; more move no second digit
+FOLDS = 5  # parts of the conversations of a file
+
+FITTED = frozenset({"match", "known", "lead", "words", "place", "nearness", "spread", "recall"})
 """The signals that have a weight. Others were tried and make no difference on a file left out."""
 
 Row = dict[str, Any]
@@ -64,7 +69,7 @@ def gather(format_: str, path: str, cases_max: int, questions_max: int, embedder
         if questions_max and len(own) > questions_max:
             own = drawn.sample(own, questions_max)
         foreign = drawn.sample(others, min(FOREIGN_MAX, len(own), len(others)))
-        rows += asked_in(case, own, foreign, embedder)
+        rows += ({**row, "case": number} for row in asked_in(case, own, foreign, embedder))
         print(format_, number + 1, "of", len(cases), len(rows), flush=True)
     return rows
 
@@ -162,9 +167,39 @@ def fitted(sets: Mapping[str, Sequence[Row]]) -> tuple[LogisticModel, LogisticMo
     return whole, fit(own, right, own_counts)
 
 
-def judged(rows: Sequence[Row], whole: LogisticModel) -> dict[str, Any]:
-    """Return how well a model does on the questions of a file."""
-    chances = [1 / (1 + np.exp(-whole.logit(row["whole"]))) for row in rows]
+def by_conversation(sets: Mapping[str, Sequence[Row]], item: str) -> list[float]:
+    """Return the chances of a file's questions by models that have not seen their conversation."""
+    chances = [0.0] * len(sets[item])
+    for fold in range(FOLDS):
+        kept = [row for row in sets[item] if row["case"] % FOLDS != fold]
+        whole = fitted({**sets, item: kept})[0]
+        for place, row in enumerate(sets[item]):
+            if row["case"] % FOLDS == fold:
+                chances[place] = chance(whole, row)
+    return chances
+
+
+def chance(whole: LogisticModel, row: Row) -> float:
+    """Return the probability that a recall is right, by a model."""
+    return float(1 / (1 + np.exp(-whole.logit(row["whole"]))))
+
+
+def between(right: Sequence[float], wrong: Sequence[float]) -> list[float] | None:
+    """Return an AUROC with its 95 % interval."""
+    found = auroc(right, wrong)
+    if found is None:
+        return None
+    drawn = np.random.default_rng(SEED)
+    draws = [
+        auroc(drawn.choice(right, len(right)).tolist(), drawn.choice(wrong, len(wrong)).tolist())
+        for _ in range(DRAWS)
+    ]
+    low, high = np.percentile(np.array(draws, dtype=float), [2.5, 97.5])
+    return [found, round(float(low), 3), round(float(high), 3)]
+
+
+def judged(rows: Sequence[Row], chances: Sequence[float]) -> dict[str, Any]:
+    """Return how well chances tell the questions of a file apart."""
     by = {
         label: [it for it, row in zip(chances, rows, strict=True) if row["label"] == label]
         for label in ("yes", "near", "foreign")
@@ -173,9 +208,9 @@ def judged(rows: Sequence[Row], whole: LogisticModel) -> dict[str, Any]:
     told = [pair for pair, row in zip(own, rows, strict=True) if row["label"] != "foreign"]
     return {
         "questions": {label: len(them) for label, them in by.items()},
-        "near": auroc(by["yes"], by["near"]),
-        "foreign": auroc(by["yes"], by["foreign"]),
-        "found": auroc([it for it, ok in told if ok], [it for it, ok in told if not ok]),
+        "near": between(by["yes"], by["near"]),
+        "foreign": between(by["yes"], by["foreign"]),
+        "found": between([it for it, ok in told if ok], [it for it, ok in told if not ok]),
         "tenths": reliability(own),
     }
 
@@ -202,8 +237,13 @@ def main() -> None:
     figures = {}
     for item, rows in sets.items():
         others = {name: kept for name, kept in sets.items() if name != item} or sets
-        figures[item.partition(":")[0]] = found = judged(rows, fitted(others)[0])
-        print(item, json.dumps({name: it for name, it in found.items() if name != "tenths"}))
+        whole = fitted(others)[0]
+        found = judged(rows, [chance(whole, row) for row in rows])
+        own = judged(rows, by_conversation(sets, item))
+        figures[item.partition(":")[0]] = {"file left out": found, "conversations left out": own}
+        for left, made in (("file", found), ("conversations", own)):
+            told = {name: it for name, it in made.items() if name != "tenths"}
+            print(item, left, "left out", json.dumps(told))
         for tenth in found["tenths"]:
             print("  said {:.2f}, right {:.2f} of {}".format(*tenth))
     if options.write:
@@ -231,7 +271,7 @@ def write(sets: Mapping[str, Sequence[Row]], figures: Any, options: argparse.Nam
                 {"file": Path(path).name, "format": format_, "sha256": file_digest(path)}
                 for format_, _, path in files
             ],
-            "figures, each file left out": figures,
+            "figures": figures,
         },
     }
     PATH.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

@@ -144,11 +144,11 @@ async def load(url: str, clients: int, seconds: float) -> tuple[Tally, int, list
     return tally, sum(len(one.written) for one in crew), lost, took
 
 
-def serve(store: Path) -> tuple[subprocess.Popen[str], str]:
+def serve(store: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
     """Start a server of its own process and return it with its URL."""
     command = [sys.executable, "-m", "worlddb.faces.cli", "serve", "--db", str(store)]
     process = subprocess.Popen(
-        [*command, "--port", "0", "--json"],
+        [*command, "--port", "0", "--json", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

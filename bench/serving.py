@@ -1,10 +1,11 @@
 """Durable writes beside a bare kernel: in a program, by 32 HTTP writers, by 100 mixed clients.
 
-python -m bench.serving [--quick]
+python -m bench.serving [--quick] [--workers 0 1 2]
 
-The kernel is plain SQLite in the same run: a row, an FTS5 row and an fsync for each commit, and the
-same with 16 rows for each fsync. Times are those of the clients; processor time is the process's
-own. Every acknowledged write is read back.
+Over HTTP the same is asked of servers with several numbers of workers. The kernel is plain SQLite
+in the same run: a row, an FTS5 row and an fsync for each commit, and the same with 16 rows for each
+fsync. Times are those of the clients; processor time is the process's own. Every acknowledged write
+is read back.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Crew:
         p50, p99 = percentile(writes, 0.5), percentile(writes, 0.99)
         fewest = min(len(one.written) for one in self.clients)
         return (
-            f"  {what:<22} {total / took:,.0f} requests/s, {len(writes) / took:,.0f} writes/s, "
+            f"    {what:<20} {total / took:,.0f} requests/s, {len(writes) / took:,.0f} writes/s, "
             f"write P50/P99 {p50:,.1f} / {p99:,.1f} ms, fewest writes of a client {fewest}, "
             f"{sum(self.tally.errors.values())} errors"
         )
@@ -125,7 +126,7 @@ async def over_http(url: str, seconds: float) -> int:
         await crew.clients[0].ask("POST", "/v1/recall", {"query": "warm up"})
         print(crew.line(what, await crew.work(seconds)), flush=True)
         for error, count in crew.tally.errors.most_common(3):
-            print(f"    {count} x {error}")
+            print(f"      {count} x {error}")
         errors += sum(crew.tally.errors.values())
         first += clients
     return errors
@@ -134,6 +135,7 @@ async def over_http(url: str, seconds: float) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few seconds for each figure")
+    parser.add_argument("--workers", type=int, nargs="*", default=[0, 1, 2], metavar="N")
     args = parser.parse_args(argv)
     size, seconds = (300, 3.0) if args.quick else (2_000, 20.0)
     print(machine())
@@ -155,14 +157,22 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"{statements:.0f} statements",
                 flush=True,
             )
-        process, url = serve(folder / "served.db")
-        try:
-            errors = asyncio.run(over_http(url, seconds))
-        finally:
-            process.terminate()
-            code = process.wait(60)
-    print(f"  the server left with {code}")
-    return 1 if errors or code else 0
+        failures = sum(served(folder, workers, seconds) for workers in args.workers)
+    return 1 if failures else 0
+
+
+def served(folder: Path, workers: int, seconds: float) -> int:
+    """Print what the clients of one server get; return how much went wrong."""
+    print(f"  serve --workers {workers}", flush=True)
+    process, url = serve(folder / f"served-{workers}.db", "--workers", str(workers))
+    try:
+        errors = asyncio.run(over_http(url, seconds))
+    finally:
+        process.terminate()
+        code = process.wait(60)
+    if code:
+        print(f"    the server left with {code}")
+    return errors + code
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ GROUPS = {
     "Values": [
         *("Id", "Node", "Edge", "NodeDraft", "EdgeDraft", "Commit", "Change", "Diff"),
         *("Proposal", "Conflict", "Problem", "Proof", "Receipt", "Limits"),
+        *("Branch", "Branches", "Merged", "MergeConflict"),
         *("HistoryProof", "Checkpoint", "Verification", "ScopeExport", "ReadPage", "ReadEntry"),
         *("TrustSettings", "Grant", "Grants"),
         *("RetentionPolicies", "RetentionPolicy", "RetentionReport", "DueMemories"),

@@ -59,8 +59,10 @@ if TYPE_CHECKING:
     from worlddb.files.versioned_files import FileChanges, Files
     from worlddb.identity.match_values import ResolverSettings
     from worlddb.ingest.background_queue import Reclustered
+    from worlddb.ingest.branch_merge import Merged
     from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
+    from worlddb.ingest.merge_conflicts import MergeConflict
     from worlddb.memory.memory import Memory
     from worlddb.memory.read_page import ReadPage
     from worlddb.memory.recall_receipt import Verification
@@ -110,6 +112,8 @@ if TYPE_CHECKING:
     from worlddb.model.records import (
         NOW,
         AsOf,
+        Branch,
+        Branches,
         Change,
         Commit,
         Conflict,
@@ -148,6 +152,8 @@ __all__ = [
     "AsyncMemory",
     "Background",
     "BackgroundRun",
+    "Branch",
+    "Branches",
     "CallerAccess",
     "Change",
     "Chat",
@@ -210,7 +216,9 @@ __all__ = [
     "MaybeOutdated",
     "Memory",
     "MemoryPage",
+    "MergeConflict",
     "MergeProposal",
+    "Merged",
     "Message",
     "Node",
     "NodeDraft",
@@ -302,8 +310,10 @@ _NAMES_OF = {
     "worlddb.files.versioned_files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
+    "worlddb.ingest.branch_merge": "Merged",
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
+    "worlddb.ingest.merge_conflicts": "MergeConflict",
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.read_page": "ReadPage",
     "worlddb.memory.recall_receipt": "Verification",
@@ -326,8 +336,8 @@ _NAMES_OF = {
     "worlddb.model.inputs": "Limits",
     "worlddb.model.proof": "Proof verify_proof",
     "worlddb.model.records": (
-        "AsOf Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node NodeDraft "
-        "Problem Proposal Query ScopeName TextMatch"
+        "AsOf Branch Branches Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node "
+        "NodeDraft Problem Proposal Query ScopeName TextMatch"
     ),
     "worlddb.model.retention_curve": "RetentionSettings",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from worlddb.errors import NotFoundError
 from worlddb.index.search import RecallCounter, Search
 from worlddb.ingest.background_queue import BackgroundQueue, Reclustered
 from worlddb.ingest.ingestion import Ingestion
@@ -21,7 +22,9 @@ from worlddb.view.visibility import wall_clock
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
     from worlddb.files.versioned_files import Files
+    from worlddb.ingest.branch_merge import Merged
     from worlddb.model.history_proof import HistoryProof
+    from worlddb.model.records import Branch, Diff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,22 +128,20 @@ class OpenStore:
         audit_reads: bool = False,
     ) -> None:
         self.audits_reads = audit_reads
-        self.engine = open_engine(
-            path,
-            read_only=read_only,
-            create=create,
-            durability=durability,
-            busy_timeout_s=busy_timeout_s,
-            verify_reads=verify_reads,
-            migrate=migrate,
-            limits=limits,
-            handlers=handlers,
-            embedder=embedder,
-            pooling=pooling,
-            models_dir=models_dir,
-            clock=clock,
-            random_bytes=random_bytes,
-        )
+        self._options: dict[str, Any] = {
+            "durability": durability,
+            "busy_timeout_s": busy_timeout_s,
+            "verify_reads": verify_reads,
+            "migrate": migrate,
+            "limits": limits,
+            "handlers": handlers,
+            "embedder": embedder,
+            "pooling": pooling,
+            "models_dir": models_dir,
+            "clock": clock,
+            "random_bytes": random_bytes,
+        }
+        self.engine = open_engine(path, read_only=read_only, create=create, **self._options)
 
     def files(self, world_id: bytes | str | None = None, *, actor: str = "files") -> Files:
         """Return the files of a world (default: the root world), with their versions.
@@ -229,6 +230,88 @@ class OpenStore:
 
         with self.engine.store.read() as reader:
             return prove_history(reader, since)
+
+    def branch(self, name: str, *, create: bool = True, actor: str = "branch") -> Self:
+        """Open a branch of this store as a store of its own; make it, if there is none yet.
+
+        A branch begins as the store is now, and takes the space of what is written to it. Neither
+        side sees what the other writes from then on. Try an import, a consolidation or another
+        extractor on it, look at `diff`, then `merge` or `drop_branch`. Close it when done.
+
+        Raises:
+            InvalidInputError: the name is none.
+            NotFoundError: there is no such branch, and none is to be made.
+            StorageError: this store is in memory, on a server or a branch itself, or cannot be
+                written.
+            CorruptionError: another program has changed the file below the branch.
+        """
+        row = next((row for row in self.branches() if row.name == name), None)
+        if row is None and not create:
+            raise NotFoundError(f"there is no branch {name!r}; list the branches")
+        row = row or self.engine.store.fork(name, actor)
+        read_only = self.engine.store.read_only
+        options = {**self._options, "handlers": (), "audit_reads": self.audits_reads}
+        made = type(self)(row.path, read_only=read_only, **options)
+        for world, handler in self.engine.registry.loaded():
+            made.engine.registry.load(world, handler)
+        return made
+
+    def branches(self) -> list[Branch]:
+        """Return the branches of this store, by name."""
+        return self.engine.store.branches()
+
+    def drop_branch(self, name: str) -> None:
+        """Remove a branch with all that was written to it.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+            StorageError: the store cannot be written.
+        """
+        self.engine.store.drop_branch(name)
+
+    def branch_diff(self, name: str) -> Diff:
+        """Return what was written to a branch since the fork, or since it was merged last.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+        """
+        from worlddb.audit.history import diff
+        from worlddb.ingest.branch_merge import merged_until
+
+        with self.branch(name, create=False) as branch, self.engine.store.read() as trunk:
+            row = next(row for row in self.branches() if row.name == name)
+            with branch.engine.store.read() as reader:
+                return diff(reader, merged_until(trunk, row)[0], reader.head().seq)
+
+    def merge(self, name: str, *, dry_run: bool = False, actor: str = "branch") -> Merged:
+        """Write what a branch says into this store, as one commit; say what that did.
+
+        Nodes keep their ids, and edges go through their handlers again. What both sides have
+        changed since the fork stays as both say it: `contradicts` edges and `same_as` proposals
+        tell of it, and so does the result. The branch stays, and can be merged again when more is
+        written to it. `undo` takes a merge back. `dry_run` tries it and writes nothing.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+            ConflictError: the store was replaced since the fork, or too much was refused.
+            StorageError: the store cannot be written.
+        """
+        from worlddb.ingest.branch_merge import merge_branch
+
+        engine = self.engine
+        with self.branch(name, create=False) as branch:
+            row = next(row for row in self.branches() if row.name == name)
+            with branch.engine.store.read() as work:
+                return merge_branch(
+                    engine.store,
+                    engine.registry,
+                    engine.limits,
+                    engine.clock,
+                    row,
+                    work,
+                    actor=actor,
+                    dry_run=dry_run,
+                )
 
     def clean(self) -> bool:
         """Rewrite the file without what was erased; return whether that is done. Copies the file.

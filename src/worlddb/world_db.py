@@ -450,13 +450,15 @@ class WorldDB(OpenStore):
         with self.engine.store.read() as reader:
             return history.log(reader, after, limit, newest_first)
 
-    def diff(self, seq_a: int, seq_b: int) -> Diff:
-        """Return what the commits after `seq_a` up to `seq_b` did.
+    def diff(self, seq_a: int | str, seq_b: int | None = None) -> Diff:
+        """Return what the commits after `seq_a` up to `seq_b`, or those of a branch by name, did.
 
         Raises:
             InvalidInputError: the later one was given first.
-            NotFoundError: there is no such commit.
+            NotFoundError: there is no such commit or branch.
         """
+        if isinstance(seq_a, str) and seq_b is None:
+            return self.branch_diff(seq_a)
         with self.engine.store.read() as reader:
             return history.diff(reader, seq_a, seq_b)
 

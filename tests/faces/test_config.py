@@ -80,9 +80,14 @@ def test_every_setting_can_be_given_in_each_of_the_three_ways(
     texts |= {"verify_reads": "false", "audit_reads": "true", "hook_timeout_s": "2.5"}
     texts |= {"consolidate_every_s": "1.5", "allowed_hosts": "x", "allowed_origins": "x"}
     texts |= {"trusted_proxies": "x", "tools": "graph", "stores_open": "7"}
+    texts |= {"workers": "3"}
     typed: dict[str, Any] = {"port": 99, "consolidate_every_s": 1.5, "verify_reads": False}
-    typed |= {"hook_timeout_s": 2.5, "stores_open": 7, "audit_reads": True}
+    typed |= {"hook_timeout_s": 2.5, "stores_open": 7, "audit_reads": True, "workers": 3}
     typed |= {"allowed_hosts": ["x"], "allowed_origins": ["x"], "trusted_proxies": ["x"]}
+    texts |= {"oauth_per_minute": "9", "oauth_audience": "x", "oauth_roles": "x"}
+    texts |= {"oauth_bounds": "x"}
+    typed |= {"oauth_per_minute": 9, "oauth_audience": ["x"], "oauth_roles": ["x"]}
+    typed |= {"oauth_bounds": ["x"]}
     texts |= {"edge_types": '[{"type": "x"}]'}
     typed |= {"edge_types": [{"type": "x"}]}
     for name, kind in KINDS.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from bench.confidence_fit import fit
 
 import worlddb
 from worlddb import Memory, RecallSettings
+from worlddb.embed.wordllama_embedder import WordLlamaEmbedder
 from worlddb.errors import InvalidInputError
 from worlddb.recall.confidence import PATH, asked_words, confidences, models, signals_of
 
@@ -90,8 +92,8 @@ def test_the_signals_are_told_and_do_not_need_vectors() -> None:
         with db.transaction() as tx:
             tx.create_node(type="Memory", content="Rosa teaches chemistry.")
         found = db.recall("What does Rosa teach?", settings=RecallSettings(weighing=None))
-        assert set(found.signals) == {"first_words", "all_words", "stated"}
-        assert found.signals["all_words"] == 1.0
+        assert set(found.signals) == {"match", "known", "stated"}
+        assert found.signals["match"] == found.signals["known"] == 1.0
         assert found.confidence > 0.5
         assert db.recall("Rosa", explain=False).signals == {}
 
@@ -107,6 +109,52 @@ def test_the_scale_of_the_embedder_makes_no_difference() -> None:
     first, second = (confidences(one) for one in told)
     assert first[0] == pytest.approx(second[0], abs=1e-3)
     assert first[1] == pytest.approx(second[1], abs=1e-3)
+
+
+def test_one_rare_word_that_nothing_meets_makes_a_near_miss() -> None:
+    """Four of five words are there; the mean of all is high, what is asked about is missing."""
+    rarity = {"tax": 1.0, "form": 1.0, "notari": 1.0, "sent": 1.0, "stamp": 4.0}
+    asked = asked_words(
+        "tax form notary sent stamp", [], lambda said: {**dict.fromkeys(said, 1.0)} | rarity
+    )
+    texts = ["The tax form was sent by the notary."]
+    missing = asked.met({0, 1, 2, 3}, texts, None)
+    assert missing < 0.25 < asked.covered({0, 1, 2, 3})
+    assert asked.met({0, 1, 2, 3, 4}, texts, None) == 1.0
+    alike = asked.met({0, 1, 2, 3}, texts, lambda words, _: [0.8 for _ in words])
+    assert missing < alike < 1.0
+    asked_for: list[Sequence[str]] = []
+
+    def noted(words: Sequence[str], _: Sequence[str]) -> list[float]:
+        asked_for.append(words)
+        return [0.5] * len(words)
+
+    asked.met({0, 1}, texts, noted)
+    assert asked_for == [["notary", "sent", "stamp"]]
+
+
+def test_the_default_embedder_tells_how_like_words_are() -> None:
+    near, far, none = WordLlamaEmbedder().likeness(
+        ["Car", "mortgage", "piano"], ["This vehicle carries a piano.", ""]
+    )
+    assert none == pytest.approx(1.0)
+    assert far < near < none
+    assert WordLlamaEmbedder().likeness(["word"], ["", "?!"]) == [0.0]
+
+
+def test_what_somebody_else_said_makes_recall_less_sure_of_the_named_one() -> None:
+    said = {"Ines": "I bought a red kayak in Porto.", "Otto": "I have been baking bread."}
+    with worlddb.open(":memory:") as db:
+        with db.transaction() as tx:
+            world = tx.create_node(type="Session", name="chat")
+            for speaker, text in said.items():
+                tx.create_node(type="Turn", name=speaker, content=text, parent=world.id)
+        right = db.recall("Where did Ines buy a kayak?")
+        wrong = db.recall("Where did Otto buy a kayak?")
+        neither = db.recall("Where was a kayak bought?")
+    assert wrong.signals["lead"] < 0 < right.signals["lead"]
+    assert "lead" not in neither.signals
+    assert wrong.confidence < right.confidence
 
 
 def test_the_file_says_where_its_numbers_come_from() -> None:

@@ -56,6 +56,22 @@ def test_what_merely_tells_something_is_no_preference(text: str) -> None:
     assert not preference_in(text)
 
 
+def test_the_two_nearest_instructions_have_places_behind_the_best_hits() -> None:
+    orders = ["Never use more than four ingredients.", "Always give the temperature in Celsius."]
+    with Memory(":memory:") as memory:
+        for text in [*SAID[2:], *orders]:
+            memory.write(text, user_id="ada")
+        question = "How should I bake a lemon cake in my small oven?"
+        found = [hit.node.content for hit in memory.recall(question, user_id="ada")]
+        plain = RecallSettings(preferences=False)
+        before = [
+            hit.node.content for hit in memory.recall(question, user_id="ada", settings=plain)
+        ]
+    assert set(found[3:5]) == set(orders)
+    assert found[:3] == [text for text in before if text not in orders][:3]
+    assert not set(orders) <= set(before[:5])
+
+
 @pytest.mark.parametrize(
     "question",
     [

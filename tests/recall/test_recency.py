@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from worlddb import Memory, Recall
+from worlddb.language.answer_change import answers_anew
 from worlddb.language.statement import is_rival, statement_of
 
 # An older text, a later text, and a question. In `updates` the later text answers the question; in
 # `decoys` it is about something else.
 PAIRS = json.loads(Path(__file__).with_name("everyday_updates.json").read_text(encoding="utf-8"))
+# The last forty of each were written last, when only details of the reading were left to do.
+FURTHER = json.loads(Path(__file__).with_name("further_updates.json").read_text(encoding="utf-8"))
+FRESH = 40
 EARLY, LATE = "2026-03-01T10:00:00Z", "2026-03-20T10:00:00Z"
 
 
@@ -35,6 +39,19 @@ def test_most_everyday_updates_come_before_what_they_update() -> None:
 def test_what_is_about_something_else_is_not_touched() -> None:
     touched = [pair for pair in PAIRS["decoys"] if any(hit.maybe_outdated for hit in asked(*pair))]
     assert touched == []
+
+
+def test_further_updates_are_read_as_such_and_further_decoys_are_not() -> None:
+    def is_read(old: str, new: str, question: str) -> bool:
+        before, after = statement_of(old), statement_of(new)
+        assert before is not None
+        assert after is not None
+        return is_rival(before, after) or answers_anew(old, new, question)
+
+    right = [is_read(*pair) for pair in FURTHER["updates"]]
+    assert sum(right) >= 0.78 * len(right)
+    assert sum(right[-FRESH:]) >= 0.75 * FRESH
+    assert [pair for pair in FURTHER["decoys"] if is_read(*pair)] == []
 
 
 def test_many_updates_in_one_store_do_not_mix() -> None:

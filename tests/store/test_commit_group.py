@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 import worlddb
-from worlddb.store.sqlite.commit_group import GROUP_MAX, CommitGroup
+from worlddb.store.commit_group import GROUP_MAX, CommitGroup
 from worlddb.store.sqlite.gate import Gate
 
 PATIENCE_S = 60.0
@@ -23,7 +23,7 @@ PATIENCE_S = 60.0
 class Crowd:
     """A store, and calls on it that all wait behind one transaction until the block ends."""
 
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, path: Path | str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.memory = worlddb.Memory(path, embedder="none", recluster="off")
         self.db = self.memory.db
         self.store: Any = self.db.engine.store
@@ -84,13 +84,17 @@ class Crowd:
 
 
 @pytest.fixture
-def crowd(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crowd]:
-    """Return an open store with its crowd."""
-    made = Crowd(path, monkeypatch)
+def crowd(
+    path: Path, store_kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Crowd]:
+    """Return an open store with its crowd, in a file or on a server."""
+    is_file = store_kind == "memory"
+    made = Crowd(path if is_file else request.getfixturevalue("new_tenant")(), monkeypatch)
     with made.memory:
         yield made
 
 
+@pytest.mark.stores
 def test_writes_that_wait_together_share_one_commit_and_keep_their_journal(crowd: Crowd) -> None:
     crowd.memory.write("Begins the index of names.", user_id="u2")
     texts = [f"Anna Berg met number {number} in Oslo." for number in range(6)]
@@ -112,6 +116,7 @@ def test_writes_that_wait_together_share_one_commit_and_keep_their_journal(crowd
     assert crowd.db.check() == []
 
 
+@pytest.mark.stores("memory")
 def test_the_same_text_of_two_writers_in_one_group_is_one_memory(crowd: Crowd) -> None:
     crowd.memory.write("Begins the index of names.", user_id="u2")
 
@@ -126,6 +131,7 @@ def test_the_same_text_of_two_writers_in_one_group_is_one_memory(crowd: Crowd) -
     assert len(crowd.memory.list(user_id="ada").memories) == 1
 
 
+@pytest.mark.stores
 def test_a_write_that_fails_takes_back_its_own_part_alone(crowd: Crowd) -> None:
     calls = [crowd.note("a"), crowd.note("bad", fails=True), crowd.note("b"), crowd.note("c")]
     with crowd.queued(calls) as written:
@@ -138,6 +144,7 @@ def test_a_write_that_fails_takes_back_its_own_part_alone(crowd: Crowd) -> None:
     assert crowd.db.check() == []
 
 
+@pytest.mark.stores
 def test_the_last_of_a_group_may_fail_and_the_others_still_land(crowd: Crowd) -> None:
     with crowd.queued([crowd.note("a"), crowd.note("bad", fails=True)]) as written:
         pass
@@ -146,6 +153,7 @@ def test_the_last_of_a_group_may_fail_and_the_others_still_land(crowd: Crowd) ->
     assert crowd.names() == {"a"}
 
 
+@pytest.mark.stores("memory")
 def test_a_commit_that_fails_is_told_to_every_writer_and_leaves_nothing(crowd: Crowd) -> None:
     with crowd.queued([crowd.note("a"), crowd.note("b"), crowd.note("c")]) as written:
         # SQLite refuses the COMMIT and takes the whole transaction back.
@@ -160,6 +168,7 @@ def test_a_commit_that_fails_is_told_to_every_writer_and_leaves_nothing(crowd: C
     assert crowd.db.check() == []
 
 
+@pytest.mark.stores("memory")
 def test_nobody_is_acknowledged_before_the_commit(crowd: Crowd) -> None:
     seen: list[tuple[int, list[bool]]] = []
 
@@ -175,6 +184,7 @@ def test_nobody_is_acknowledged_before_the_commit(crowd: Crowd) -> None:
     assert seen == [(0, [False, False, False])]
 
 
+@pytest.mark.stores
 def test_a_transaction_of_the_caller_waits_for_the_group_and_reads_all_of_it(crowd: Crowd) -> None:
     read: list[set[str]] = []
 
@@ -191,6 +201,7 @@ def test_a_transaction_of_the_caller_waits_for_the_group_and_reads_all_of_it(cro
     assert crowd.names() == {"a", "b", "block", "c"}
 
 
+@pytest.mark.stores
 def test_a_group_has_an_end(crowd: Crowd) -> None:
     calls = [crowd.note(f"{number}") for number in range(GROUP_MAX + 3)]
     with crowd.queued(calls) as written:
@@ -199,6 +210,7 @@ def test_a_group_has_an_end(crowd: Crowd) -> None:
     assert crowd.sizes == [GROUP_MAX, 4]
 
 
+@pytest.mark.stores("memory")
 def test_a_group_whose_next_writer_went_away_lands_by_itself(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +220,7 @@ def test_a_group_whose_next_writer_went_away_lands_by_itself(
     assert crowd.names() == {"a", "b"}
 
 
+@pytest.mark.stores("memory")
 def test_closing_waits_for_a_group_that_is_open(
     crowd: Crowd, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +247,7 @@ def test_closing_waits_for_a_group_that_is_open(
         assert [node.name for node in db.children()] == ["a"]
 
 
+@pytest.mark.stores
 def test_threads_that_write_memories_at_once_lose_none(crowd: Crowd) -> None:
     start = threading.Barrier(6)
 

@@ -74,15 +74,15 @@ def commit_row(reader: Reader, seq: int) -> CommitRow:
     return reader.commits(seq - 1, 1, False)[0]
 
 
-def diff(reader: Reader, first: int, last: int) -> Diff:
-    """Return what commits `first + 1` to `last` wrote and changed.
+def diff(reader: Reader, first: int | str, last: int | None) -> Diff:
+    """Return what commits `first + 1` to `last` (default: the last there is) wrote and changed.
 
     Raises:
         InvalidInputError: `first` is after `last`, or one of them is not a whole number.
         NotFoundError: there is no such commit.
     """
-    for seq in (first, last):
-        check_commit_number(seq, "diff")
+    first = check_commit_number(first, "diff")
+    last = reader.head().seq if last is None else check_commit_number(last, "diff")
     if first > last:
         raise InvalidInputError(f"diff({first}, {last}): give the earlier commit first")
     start, end = commit_row(reader, first), commit_row(reader, last)
@@ -101,7 +101,8 @@ def diff(reader: Reader, first: int, last: int) -> Diff:
     )
 
 
-def check_commit_number(given: object, parameter: str) -> None:
-    """Raise InvalidInputError for what is not a commit number."""
+def check_commit_number(given: object, parameter: str) -> int:
+    """Return a commit number; InvalidInputError for what is none."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise InvalidInputError(f"{parameter}: give a commit number, not {given!r}")
+    return given

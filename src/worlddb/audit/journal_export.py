@@ -436,8 +436,8 @@ def _replay_change(ledger: Ledger, change: Change) -> None:
     """Repeat one recorded effect."""
     writer, detail, kind = ledger.writer, change.detail, change.kind
     ledger.changes.append(change)
-    if kind == "undo":
-        return  # It names commits; its effects are changes of their own.
+    if kind in ("undo", "merge"):
+        return  # It names commits or a branch; its effects are changes of their own.
     if kind in ("erase", "close_node", "place", "register"):
         row = ledger.place(change.id).row
         if kind == "erase":

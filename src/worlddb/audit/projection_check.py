@@ -44,7 +44,7 @@ class _JournalReplay:
     def play(self, seq: int, change: Change) -> None:
         """Repeat one change of commit `seq`."""
         image, detail, kind = self.image, change.detail, change.kind
-        if kind in ("erase", "undo"):
+        if kind in ("erase", "undo", "merge"):
             return
         if kind in ("close_node", "place", "register"):
             self._play_on_node(seq, change, image.node_rows[change.id])

@@ -1,4 +1,4 @@
-"""An HTTP client that posts JSON, for embedding and chat endpoints, and its circuit breaker.
+"""An HTTP client for JSON, for embedding, chat and other endpoints, and its circuit breaker.
 
     JsonClient(server, headers).send("/embeddings", body) ──▶ the bytes of a successful response
 
@@ -56,6 +56,7 @@ class JsonServer:
     timeout_s: float = 60.0
     retries: int = 4
     backoff_s: float = 0.5
+    answer_bytes_max: int = RESPONSE_BYTES_MAX
 
     def __post_init__(self) -> None:
         """Check the values before the first request."""
@@ -97,7 +98,7 @@ class EndpointUnavailableError(ProviderError):
 
 
 class JsonClient:
-    """Posts JSON to one server. Safe to share between threads."""
+    """Posts JSON to one server, or gets it. Safe to share between threads."""
 
     def __init__(self, server: JsonServer, headers: Mapping[str, str]) -> None:
         self._server = server
@@ -109,10 +110,11 @@ class JsonClient:
         }
         self._opener = _opener(server.base_url)
 
-    def send(self, path: str, body: bytes, *, tries: int | None = None) -> bytes:
+    def send(self, path: str, body: bytes | None, *, tries: int | None = None) -> bytes:
         """Return the body of a good answer, trying again while trying again may help.
 
-        `tries` is how often at most, if not as often as the server's settings say.
+        Without a body it is a GET. `tries` is how often at most, if not as often as the server's
+        settings say.
 
         Raises:
             EndpointRefusedError: the server said no, and asking again will not change that.
@@ -145,11 +147,11 @@ class JsonClient:
         """Return an error about this server, with its name before the reason."""
         return ProviderError(self._message(reason))
 
-    def _send_once(self, path: str, body: bytes) -> bytes:
+    def _send_once(self, path: str, body: bytes | None) -> bytes:
         request = Request(f"{self._server.base_url.rstrip('/')}{path}", body, self._headers)
         ends = time.monotonic() + self._server.timeout_s
         with self._opener.open(request, timeout=self._server.timeout_s) as answer:
-            return _read(answer, ends)
+            return _read(answer, ends, self._server.answer_bytes_max)
 
     def _message(self, reason: str) -> str:
         return f"{self._server.name}: {self._masked(reason)}"
@@ -159,18 +161,18 @@ class JsonClient:
         return text.replace(self._server.api_key, "***") if self._server.api_key else text
 
 
-def _read(answer: http.client.HTTPResponse, ends: float) -> bytes:
+def _read(answer: http.client.HTTPResponse, ends: float, most: int) -> bytes:
     """Return the whole body of a response."""
     promised = answer.headers.get("Content-Length")
-    left = int(promised) if promised and promised.isdigit() else RESPONSE_BYTES_MAX
+    left = int(promised) if promised and promised.isdigit() else most + 1
     body = bytearray()
     # `read` would wait past the deadline for a server that sends byte by byte.
     while len(body) < left and (chunk := answer.read1(READ_BYTES)):
         body += chunk
         if time.monotonic() > ends:
             raise TimeoutError("timed out")
-        if len(body) > RESPONSE_BYTES_MAX:
-            raise OSError(f"the response is longer than {RESPONSE_BYTES_MAX:,} bytes")
+        if len(body) > most:
+            raise OSError(f"the response is longer than {most:,} bytes")
     if promised and len(body) < left:
         raise http.client.IncompleteRead(bytes(body[:0]), left - len(body))
     return bytes(body)

@@ -52,6 +52,8 @@ class LateEmbedder:
         self.batch_size = int(getattr(first, "batch_size", BATCH_SIZE))
         if hasattr(first, "embed_weighed"):
             self.embed_weighed = first.embed_weighed
+        if hasattr(first, "likeness"):
+            self.likeness = first.likeness
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return one vector per question, by the first model."""

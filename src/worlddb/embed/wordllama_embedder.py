@@ -49,6 +49,9 @@ TOKENS_AT_ONCE = 4_096  # A long text is summed in parts of this size, to limit 
 WORD_CHARS_CACHED = 32  # Longer words hardly ever occur again.
 WORDS_CACHED_MAX = 50_000  # About 10 MB; a conversation has some 5,000 different words.
 
+READ_CHARS = 2_000  # of a text, whose words are compared one by one: most turns are shorter
+_PLAIN = re.compile(r"[^\W_]+")
+
 SPACE = "▁"
 # No piece of the vocabulary has a space after another character, and none has a line break. So
 # words can be split off there before the merges, and looked up in a cache.
@@ -91,6 +94,22 @@ class WordLlamaEmbedder:
     def reads(self, text: str) -> bool:
         """Return whether most letters of a text are Latin: the model learned from English."""
         return reads_latin(text)
+
+    def likeness(self, words: Sequence[str], texts: Sequence[str]) -> list[float]:
+        """Return how near each word is to the nearest word of some texts, 0 to 1.
+
+        Only static models have this method: their words have vectors of their own.
+        """
+        said = list({word for text in texts for word in _PLAIN.findall(text[:READ_CHARS].lower())})
+        if not said or not words:
+            return [0.0] * len(words)
+        model = loaded_model()
+        ids = [model.tokenizer.encode(word) for word in (*(it.lower() for it in words), *said)]
+        starts = np.cumsum([0, *(max(1, len(them)) for them in ids[:-1])])
+        flat = [number for them in ids for number in (them or [0])]
+        vectors = unit(np.add.reduceat(model.table.take(flat, axis=0), starts, axis=0))
+        near = (vectors[: len(words)] @ vectors[len(words) :].T).max(axis=1)
+        return [max(0.0, float(one)) for one in near]
 
     def embed_weighed(self, words: Sequence[str], weights: Sequence[float]) -> Vectors:
         """Return one unit vector of weighted words, or zero if all weights are zero.

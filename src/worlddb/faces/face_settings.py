@@ -93,6 +93,10 @@ def _count(value: object) -> int:
     return number
 
 
+def _workers(value: object) -> int:
+    return 0 if value in ("0", 0) and value is not False else _count(value)
+
+
 def _seconds(value: object) -> float:
     try:
         number = float(value) if isinstance(value, str | int | float) else 0.0
@@ -172,7 +176,16 @@ class Settings:
     stores: str | None = _setting("WORLDDB_STORES", is_path=True)
     # Each has some open files; a system lets a process open 1,024 unless it is told otherwise.
     stores_open: int = _setting("WORLDDB_STORES_OPEN", _count, default=100)
+    workers: int = _setting("WORLDDB_WORKERS", _workers, default=0)
     trusted_proxies: tuple[str, ...] = _setting("WORLDDB_TRUSTED_PROXIES", _names, default=())
+    oauth_issuer: str | None = _setting("WORLDDB_OAUTH_ISSUER")
+    oauth_resource: str | None = _setting("WORLDDB_OAUTH_RESOURCE")
+    oauth_audience: tuple[str, ...] = _setting("WORLDDB_OAUTH_AUDIENCE", _names, default=())
+    oauth_jwks_url: str | None = _setting("WORLDDB_OAUTH_JWKS_URL")
+    oauth_roles: tuple[str, ...] = _setting("WORLDDB_OAUTH_ROLES", _names, default=())
+    oauth_bounds: tuple[str, ...] = _setting("WORLDDB_OAUTH_BOUNDS", _names, default=())
+    oauth_tenant_claim: str | None = _setting("WORLDDB_OAUTH_TENANT_CLAIM")
+    oauth_per_minute: int | None = _setting("WORLDDB_OAUTH_PER_MINUTE", _count)
     embedder: str | None = _setting("WORLDDB_EMBEDDER")
     embedder_key: str | None = _setting("WORLDDB_EMBEDDER_KEY", is_secret=True)
     models_dir: str | None = _setting("WORLDDB_MODELS", is_path=True)

@@ -10,6 +10,7 @@ from worlddb.faces.call_parts import ORIGIN, Call, Parameter
 from worlddb.faces.calls import SCOPES
 
 ROLES = ("read", "write", "curate", "administer")
+"""What a token may do, the least first."""
 NAME_CHARS_MAX = 100  # As many as the file of tokens takes.
 COUNT_MAX = 1_000_000  # More than one server answers.
 

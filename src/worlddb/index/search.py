@@ -179,13 +179,17 @@ class Search:
                 self._wide = StoreSearch(self._store)
             return self._wide
 
-    def follow(self) -> None:
+    def follow(self, *, elsewhere: bool = False) -> None:
         """Embed in the background from now on; nothing is done without an embedder.
+
+        `elsewhere`: another process does so. What a recall embeds here is not stored.
 
         Raises:
             ProviderError: as `vectors`.
         """
-        if self.has_vectors and self._follower is None and not self._store.read_only:
+        if elsewhere and self.has_vectors:
+            self.vectors().follow_elsewhere()
+        elif self.has_vectors and self._follower is None and not self._store.read_only:
             from worlddb.index.vector_follower import VectorFollower
 
             self._follower = VectorFollower(self.vectors())
@@ -199,7 +203,8 @@ class Search:
 
     def unembedded(self, reader: Reader, keep: Callable[[Iterable[int]], Collection[int]]) -> int:
         """Return how many nodes that `keep` lets through wait for a vector in the background."""
-        if self._follower is None or self.vectors().is_current(reader):
+        found = self._vectors
+        if found is None or not found.is_followed or found.is_current(reader):
             return 0
         return self.vectors().missing(reader, keep)
 

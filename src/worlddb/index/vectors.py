@@ -92,6 +92,11 @@ class Vectors:
         self._early: dict[int, bytes] = {}
         self.is_followed = False
         """Whether a thread embeds in the background; then a recall waits for no embedding."""
+        self._stores_early = True
+
+    def follow_elsewhere(self) -> None:
+        """Leave it to another process to embed in the background, and to store vectors."""
+        self.is_followed, self._stores_early = True, False
 
     @property
     def model_id(self) -> str:
@@ -119,6 +124,11 @@ class Vectors:
             return plain
         vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
         return vector if vector.any() else plain
+
+    def likeness(self, text: str) -> Callable[[Sequence[str], Sequence[str]], list[float]] | None:
+        """Return the embedder's likeness of words; None if it knows none, or not the script."""
+        found: Any = getattr(self._embedder, "likeness", None)
+        return found if found is not None and self.reads(text) else None
 
     def reads(self, text: str) -> bool:
         """Return whether the embedder knows the script of a text; one that does not say does."""
@@ -189,7 +199,7 @@ class Vectors:
             waiting = reader.head().nodes - self._embedded(reader)
         if not self.is_followed:
             self.catch_up()
-        elif waiting <= EARLY_MAX and self._turn.acquire(timeout=PATIENCE_S):
+        elif self._stores_early and waiting <= EARLY_MAX and self._turn.acquire(timeout=PATIENCE_S):
             try:
                 self._follow(lambda done, total: None, patience_s=0.0)
             finally:

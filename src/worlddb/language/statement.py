@@ -3,11 +3,9 @@ r"""Statements: short texts, read so that two of them can be compared without kn
     "The alarm code is 2204."            same words up to one span: the *frame* is the same, and
     "The alarm code is 7719 now."        the value is another (`is_rival`)
 
-    "My dentist is Dr. Hollis."          other words, but it answers the same question: it has what
-    "I go to a new dentist, Dr. Amari."  the question asks for, and nothing foreign (`answers_anew`)
-
-Only closed classes of words are known by list (`statement_words.txt`): articles, copulas, and words
-that tell of a change. Everything else is compared as it is, in any language.
+Two statements in other words may answer one question, too; see `answer_change.py`. Only closed
+classes of words are known by list (`statement_words.txt`): articles, copulas, and words that tell
+of a change. Everything else is compared as it is, in any language.
 
     "Polish-Russian War: a film of 2009 …"        ──▶  Polish-Russian War
     "# Polish-Russian War\n\nA film of 2009 …"    ──▶  Polish-Russian War
@@ -58,11 +56,15 @@ COPULAS = _list("copula")
 DEFINITE = _list("definite")
 _DEICTIC = _list("deictic")
 _OPEN = _list("open")
-_SELF = _list("self")
+SELF = _list("self")
+OWN = _list("own")
+RELATIVE = _list("relative")
+ASKING = _list("asking")
 _BEFORE = _list("before")
 _NEGATIONS = frozenset({"not", "no", "never"})
 _FUNCTION = _list("function") | COPULAS | DEFINITE
-_COUNTED = _list("calendar") | {*COUNTED, *WEEKDAYS, *MONTHS, "am", "pm"}
+CALENDAR = _list("dates") | {*WEEKDAYS, *(day + "s" for day in WEEKDAYS), *MONTHS}
+_COUNTED = _list("calendar") | CALENDAR | {*COUNTED, "am", "pm"}
 
 
 class _Phrases:
@@ -88,29 +90,37 @@ class _Phrases:
         """Return whether a text with these words has any of the phrases."""
         return self.may_be_in(said, text) and self._pattern.search(text) is not None
 
+    def open_in(self, text: str) -> bool:
+        """Return whether a text begins with one of the phrases."""
+        return self._pattern.match(text) is not None
+
     def cut(self, text: str) -> str:
         """Return a text without the phrases."""
         return self._pattern.sub(" ", text)
 
 
-_CHANGE, _PAST, _AGO, _DOUBT, _END = map(_Phrases, ("change", "past", "ago", "doubt", "end"))
+_CHANGE, _TURN, _END = map(_Phrases, ("change", "turn", "end"))
+_PAST, _AGO, _DOUBT = map(_Phrases, ("past", "ago", "doubt"))
 
 
 class Statement(NamedTuple):
     """A short text: its words in order, and what kind of words they are.
 
-    `topic` are the stems that carry a topic, `clauses` the same of each clause. `values` are stems
-    that look like a value: numbers and names. `owners` own something: "Anna's rent".
+    `topic` are the stems that carry a topic, `clauses` the same of each clause. `owners` own
+    something: "Anna's rent". `news` is the text without accents and without words of change. A
+    *change* is any word that tells of one ("now"), a *turn* a verb that is one ("moved");
+    `opens_with_turn` if the text has no subject before it.
     """
 
     words: tuple[str, ...]
     named: frozenset[str]
     topic: frozenset[str]
     clauses: tuple[tuple[str, ...], ...]
-    values: frozenset[str]
-    openings: frozenset[str]
     owners: frozenset[str]
+    news: str
     is_change: bool
+    is_turn: bool
+    opens_with_turn: bool
     is_end: bool
     is_past: bool
     is_doubtful: bool
@@ -126,7 +136,7 @@ def statement_of(text: str) -> Statement | None:
     """Return a text as a statement; None if it is long, asks, or has an address of the web."""
     if len(text) > CHARS_MAX or "://" in text or "?" in text or "？" in text:
         return None
-    read = _read(text)
+    read = read_statement(text)
     return read if len(read.clauses) <= CLAUSES_MAX else None
 
 
@@ -135,46 +145,40 @@ def asked_of(question: str) -> Statement | None:
     """Return a question, read like a statement; None if it asks for an earlier time."""
     if len(question) > CHARS_MAX:
         return None
-    read = _read(question)
+    read = read_statement(question)
     return None if read.is_past or not _BEFORE.isdisjoint(read.words) else read
 
 
-def _read(text: str) -> Statement:
+def read_statement(text: str) -> Statement:
+    """Return a text of any length, read as a statement."""
     plain = text
     if not text.isascii():
         plain = "".join(_bare(sign) for sign in text)
     said = frozenset(_LETTERS.findall(plain.lower()))
     is_end = _END.are_in(said, plain)
-    is_change = is_end or _CHANGE.are_in(said, plain)
-    news = _CHANGE.cut(_END.cut(plain)) if is_change else plain
-    values: set[str] = set()
-    openings: set[str] = set()
-    clauses = []
-    for clause in _CLAUSE.split(news):
-        stems: list[str] = []
-        for number, chunk in enumerate(clause.split()):
-            tokens, is_number = _topical(chunk)
-            stems += tokens
-            if is_number:
-                values.update(tokens)
-            elif chunk[0].isupper():
-                (values if number else openings).update(tokens)
-        if stems:
-            clauses.append(tuple(stems))
+    is_turn = is_end or _TURN.are_in(said, plain)
+    is_change = is_turn or _CHANGE.are_in(said, plain)
+    news = _CHANGE.cut(_TURN.cut(_END.cut(plain))) if is_change else plain
+    found = (
+        tuple(stem for chunk in clause.split() for stem in topical(chunk)[0])
+        for clause in _CLAUSE.split(news)
+    )
+    clauses = tuple(stems for stems in found if stems)
     return Statement(
         words=tuple(_sequence(fold(news))),
         named=frozenset(fold(word) for word in _NAMED.findall(news)),
         topic=frozenset(stem for stems in clauses for stem in stems),
-        clauses=tuple(clauses),
-        values=frozenset(values),
-        openings=frozenset(openings),
+        clauses=clauses,
         owners=frozenset(
             stem
             for name in _OWNER.findall(plain)
             if name.lower() not in _DEICTIC
             for stem in words(name)
         ),
+        news=news,
         is_change=is_change,
+        is_turn=is_turn,
+        opens_with_turn=is_turn and _TURN.open_in(plain),
         is_end=is_end,
         is_past=_PAST.are_in(said, plain) or (not is_change and _AGO.are_in(said, plain)),
         is_doubtful=_DOUBT.are_in(said, plain),
@@ -187,7 +191,7 @@ def _bare(sign: str) -> str:
 
 
 @lru_cache(CHUNKS_KEPT)
-def _topical(chunk: str) -> tuple[tuple[str, ...], bool]:
+def topical(chunk: str) -> tuple[tuple[str, ...], bool]:
     """Return the stems of a chunk that carry a topic, and whether there is a number among them.
 
     Scripts without spaces give the pairs of signs, less those with a sign of the grammar.
@@ -255,7 +259,7 @@ def is_rival(old: Statement, new: Statement) -> bool:
     is_owned = before[1:2] == ("s",) and before[0] not in _DEICTIC  # Mia's
     is_definite = before[0] in DEFINITE or is_owned
     if all(_is_number(word) for value in values for word in value):
-        return topics > 0 and (is_definite or has_copula or before[0] in _SELF)
+        return topics > 0 and (is_definite or has_copula or before[0] in SELF)
     if any(map(_is_topical, after)) or _is_topical(before[-1]) or before[-1] in _OPEN:
         return False
     if topics > 1:
@@ -302,69 +306,6 @@ def frame_keys(statement: Statement) -> list[str]:
             keys.append("… " + " ".join(said[at:]))
             break
     return keys
-
-
-# -- another answer to the same question -----------------------------------------------------------
-
-
-def is_answer(said: Statement, asked: Statement) -> bool:
-    """Return whether a statement has half of the words of a question at least."""
-    return 2 * len(asked.topic & said.topic) >= len(asked.topic) > 0
-
-
-def answers_anew(old: Statement, new: Statement, asked: Statement) -> bool:
-    """Return whether a later statement answers a question that an older one answers, too.
-
-    It has the words of the question that the older one has; only if it tells of a change, half of
-    these are enough. Beside them it says nothing foreign: what is neither in the older statement
-    nor in the question has to look like a value, or stand where the value of a change stands.
-    It also answers if it says of the older answer itself that it is over: "The ThinkPad is gone."
-    """
-    wanted = asked.topic & old.topic
-    if not wanted or not new.is_so or not new.owners <= old.topic | asked.topic:
-        return False
-    if _is_of_another(old, new):
-        return False
-    if new.is_end and _is_over(old, new, asked):
-        return True
-    lost = wanted - new.topic
-    if lost and (not new.is_change or 2 * len(lost) > len(wanted)):
-        return False
-    if not new.is_change and not old.topic - new.topic - asked.topic:
-        return False
-    clause = max(new.clauses, key=lambda stems: len(wanted.intersection(stems)))
-    known = old.topic | asked.topic
-    usual = known | new.values
-    if lost:
-        first = next(at for at, stem in enumerate(clause) if stem in wanted)
-        if not all(stem in known or _is_number(stem) for stem in clause[:first]):
-            return False  # Another subject.
-    elif new.is_change:
-        usual |= new.openings | frozenset(clause[-1:] if new.values.isdisjoint(clause) else ())
-    return usual.issuperset(clause) or any(_SPACELESS.search(stem) for stem in wanted)
-
-
-def _is_of_another(old: Statement, new: Statement) -> bool:
-    """Return whether two statements say the same of two names: the capital of Italy, of Japan."""
-    size = _common(old.words, new.words)
-    if not any(map(_is_topical, old.words[:size])):
-        return False
-    rests = old.words[size:], new.words[size:]
-    return all(
-        rest[:1] and rest[0] in said.named and not COPULAS.isdisjoint(rest)
-        for said, rest in zip((old, new), rests, strict=True)
-    )
-
-
-def _is_over(old: Statement, new: Statement, asked: Statement) -> bool:
-    """Return whether a statement says that the very answer of an older one is over."""
-    answer = old.topic - asked.topic
-    known = old.topic | asked.topic | new.values
-    return any(
-        not answer.isdisjoint(clause)
-        and (known.issuperset(clause) or asked.topic & old.topic <= set(clause))
-        for clause in new.clauses
-    )
 
 
 # -- titles ----------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.errors import RejectedError
@@ -12,6 +13,8 @@ from worlddb.model.records import ScopeIds
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
+    from worlddb.ingest.branch_merge import Merged
+    from worlddb.memory.memory import Memory
     from worlddb.memory.read_page import ReadPage
     from worlddb.memory.reads import MemoryReader
     from worlddb.memory.recall_receipt import Verification
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from worlddb.memory.writes import MemoryWriter
     from worlddb.model.history_proof import HistoryProof
     from worlddb.model.inputs import Instant
+    from worlddb.model.records import Branch, Branches, Diff
 
 
 class GovernedMemory(ScopedFiles):
@@ -154,6 +158,89 @@ class GovernedMemory(ScopedFiles):
 
         self._refuse_bound("a retention policy")
         return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self._actor)
+
+    # -- branches ----------------------------------------------------------------------------------
+
+    def branch(self, name: str, *, create: bool = True) -> Memory:
+        """Open a branch of the store as a memory of its own; make it, if there is none yet.
+
+        A branch begins as the store is now; neither side sees what the other writes. See
+        `WorldDB.branch`. Close it when done.
+
+        Raises:
+            InvalidInputError: the name is none.
+            NotFoundError: there is no such branch, and none is to be made.
+            RejectedError: this memory is bound; branches are for administrators.
+            StorageError: the store cannot be branched, or not be written.
+        """
+        self._refuse_bound("a branch")
+        db = self.db.branch(name, create=create, actor=self._actor)
+        scopes = replace(self._scopes, store=db.engine.store, clock=db.engine.clock)
+        return self._with(replace(self._writer, engine=db.engine, scopes=scopes), db)
+
+    def create_branch(self, name: str) -> Branch:
+        """Make a branch of the store, and return where it was forked from.
+
+        Raises:
+            InvalidInputError: the name is none.
+            ConflictError: there is a branch of that name.
+            RejectedError: this memory is bound; branches are for administrators.
+            StorageError: the store cannot be branched, or not be written.
+        """
+        self._refuse_bound("a branch")
+        return self.db.engine.store.fork(name, self._actor)
+
+    def branches(self) -> Branches:
+        """Return the branches of the store, by name.
+
+        Raises:
+            RejectedError: this memory is bound; branches are for administrators.
+        """
+        from worlddb.model.records import Branches
+
+        self._refuse_bound("a branch")
+        return Branches(branches=tuple(self.db.branches()))
+
+    def branch_diff(self, name: str) -> Diff:
+        """Return what was written to a branch and not merged yet.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+            RejectedError: this memory is bound; branches are for administrators.
+        """
+        self._refuse_bound("a branch")
+        return self.db.branch_diff(name)
+
+    def merge(self, name: str, *, dry_run: bool = False) -> Merged:
+        """Write what a branch says into the store, as one commit; say what that did.
+
+        What both sides have changed since the fork stays as both say it, and is told. `undo` takes
+        a merge back. `dry_run` tries it and writes nothing. See `WorldDB.merge`.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+            ConflictError: the store was replaced since the fork, or too much was refused.
+            RejectedError: this memory is bound; branches are for administrators.
+            StorageError: the store cannot be written.
+        """
+        self._refuse_bound("a branch")
+        return self.db.merge(name, dry_run=dry_run, actor=self._actor)
+
+    def drop_branch(self, name: str) -> Branches:
+        """Remove a branch with all that was written to it; return those that are left.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such branch.
+            RejectedError: this memory is bound; branches are for administrators.
+            StorageError: the store cannot be written.
+        """
+        self._refuse_bound("a branch")
+        self.db.drop_branch(name)
+        return self.branches()
+
+    def _with(self, writer: MemoryWriter, db: WorldDB | None = None) -> Memory:
+        """Return a memory of the same kind that writes as `writer` does, into `db` if given."""
+        raise NotImplementedError
 
     # -- grants ------------------------------------------------------------------------------------
 

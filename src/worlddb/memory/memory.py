@@ -170,8 +170,9 @@ class Memory(ScopedGraph):
         origin, actor = at_most(origin, self._origin), actor or self._actor
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
-    def _with(self, writer: MemoryWriter) -> Memory:
-        made = type(self)(self.db)  # A subclass keeps its own calls.
+    def _with(self, writer: MemoryWriter, db: WorldDB | None = None) -> Memory:
+        made = type(self)(db or self.db)  # A subclass keeps its own calls.
+        made._owns = db is not None
         made._use(writer)
         return made
 

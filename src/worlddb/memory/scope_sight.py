@@ -36,7 +36,7 @@ def sees(view: View, ids: Sequence[bytes]) -> bool:
 
 def sees_change(view: View, change: Change) -> bool:
     """Return whether what a change is about is inside scopes."""
-    if change.kind in ("close_node", "place", "erase", "register", "undo"):
+    if change.kind in ("close_node", "place", "erase", "register", "undo", "merge"):
         return sees(view, [change.id])
     row = view.reader.edge_row(change.id)
     edge = None if row is None else view.reader.edges([row])[0].edge

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -215,6 +215,36 @@ class Diff(Plain):
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch(Plain):
+    """A branch of a store: where it lies, and the commit (`fork`, `hash`) it was forked from.
+
+    `size_bytes` is the space that it takes; `id` tells it from others that had its name.
+    """
+
+    id: str
+    name: str
+    path: str
+    fork: int
+    hash: Id
+    created_at: datetime
+    actor: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branches(Plain):
+    """The branches of a store, by name."""
+
+    branches: tuple[Branch, ...]
+
+    def __iter__(self) -> Iterator[Branch]:
+        return iter(self.branches)
+
+    def __len__(self) -> int:
+        return len(self.branches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,10 @@ class Registry:
         """Make `handler` answer for its type in `world` and its interior."""
         self._loaded.setdefault(world, {})[handler.type] = handler
 
+    def loaded(self) -> list[tuple[Id, EdgeHandler]]:
+        """Return the handlers that this process has loaded, each with its world."""
+        return [(Id(world), one) for world, found in self._loaded.items() for one in found.values()]
+
     def record(self, registrations: Iterable[Registration]) -> None:
         """Take over what the store remembers, replacing what was taken over before.
 

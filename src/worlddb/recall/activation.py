@@ -179,7 +179,7 @@ class Spreading:
         return found
 
     def _current(self, rows: Iterable[int]) -> list[int]:
-        """Return texts without those that a later one of them may have replaced: see `recency`."""
+        """Return texts without those that a later one of them may have replaced."""
         bodies = {body.row: body for body in self._reader.bodies(sorted(rows), self._moment.known)}
         said = {row: statement_of(body.content) for row, body in bodies.items()}
         current = []

@@ -1,11 +1,11 @@
 """Confidence: the probability that the hits of a recall hold an answer, and that each hit does.
 
-    words of the question, lanes, first hits ──▶ signals, each 0 to about 1 ──logistic──▶ confidence
+    words of the question, lanes, first hits ──▶ signals, each -1 to 1 ──logistic──▶ confidence
 
-Every signal is free of scales: a share of the question's words, weighed by how rare they are, or a
-place between what any text would get and what a perfect one would get. So the same numbers serve
-with any embedder and in a world of any size. `confidence.json` beside this file holds the numbers
-of the two logistic models, what they were fitted to and how well they did on data left out.
+Every signal is free of scales: how well the question's words are met, weighed by how rare they are,
+or a place between what any text would get and what a perfect one would get. So the same numbers
+serve with any embedder and in a world of any size. `confidence.json` beside this file holds the
+numbers of the two logistic models, what they were fitted to and how well they did on data left out.
 `python -m bench.confidence_fit` writes it. Nothing here changes the order of hits.
 
 C1  No hit is surer than its recall: an answer in a hit is an answer among the hits.
@@ -30,11 +30,16 @@ from worlddb.language.text_tokens import STOP, node_words, words
 
 Scores = NDArray[np.float64]
 Signals = Mapping[str, float]
+Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
+"""Tells how near each word is to the nearest word of some texts, 0 to 1."""
 
 PATH = Path(__file__).with_name("confidence.json")
 HITS_READ = 3  # hits that are read for the words of the question; an answer is seldom in the fourth
 BACKGROUND = 0.5  # share of the candidates, the farthest ones, that are surely about other things
 COMPANY_MIN = 50  # candidates from which on a standard deviation says something
+MATCH_MIN = (
+    0.1  # how well a word is met that nothing in a text is like; 0 would outweigh all others
+)
 STATED = 0.9  # confidence at least in a text that states the very thing; not fitted: no data has it
 
 
@@ -42,11 +47,14 @@ STATED = 0.9  # confidence at least in a text that states the very thing; not fi
 class AskedWords:
     """The words of a question: the forms that each may have in a text, and how rare it is.
 
-    `rows` are the nodes that have each word, where a held world knows them.
+    `said` are the words as they were written, and `is_known` tells those that any text has. `rows`
+    are the nodes that have each word, where a held world knows them.
     """
 
     forms: Sequence[frozenset[str]]
     rarity: Sequence[float]
+    said: Sequence[str]
+    is_known: Sequence[bool]
     rows: Sequence[NDArray[np.int64]] | None = None
 
     def found_in(self, rows: Sequence[int], texts: Sequence[tuple[str, str]]) -> list[set[int]]:
@@ -68,6 +76,23 @@ class AskedWords:
         total = sum(self.rarity)
         return sum(self.rarity[at] for at in numbers) / total if total else 0.0
 
+    def met(self, numbers: set[int], texts: Sequence[str], likeness: Likeness | None) -> float:
+        """Return how well texts that have the words `numbers` meet the question, 0 to 1.
+
+        A word that the texts lack is met by the word in them that is most like it. The harmonic
+        mean over all words is low if a single rare word is not met: a near miss has all the others.
+        """
+        total = sum(self.rarity)
+        missing = [at for at in range(len(self.rarity)) if at not in numbers]
+        worth = dict.fromkeys(missing, 0.0)
+        if likeness is not None and missing:
+            near = likeness([self.said[at] for at in missing], texts)
+            worth = dict(zip(missing, near, strict=True))
+        lost = sum(
+            self.rarity[at] / max(MATCH_MIN, worth.get(at, 1.0)) for at in range(len(self.rarity))
+        )
+        return total / lost if lost else 0.0
+
 
 def asked_words(
     question: str,
@@ -82,11 +107,15 @@ def asked_words(
     """
     forms = list(zip(words(question), *(words(question, it) for it in languages), strict=True))
     kept = {one[0]: frozenset(one) for one in forms if one[0] not in STOP and one[0] not in FRAME}
-    every = list(kept.values()) or [frozenset(one) for one in forms]
+    kept = kept or {one[0]: frozenset(one) for one in forms}
+    every = list(kept.values())
     rare = rarity([*dict.fromkeys(form for them in every for form in them), ""])
+    written = {token: part for part in question.split() for token in words(part)}
     return AskedWords(
         forms=every,
         rarity=[min((rare[it] for it in them if rare[it]), default=rare[""]) for them in every],
+        said=[written.get(token, token) for token in kept],
+        is_known=[any(rare[it] for it in them) for them in every],
         rows=None if having is None else [having(them) for them in every],
     )
 
@@ -95,11 +124,14 @@ def asked_words(
 class HitSignals:
     """What speaks for a recall, and for each of its hits.
 
-    `words` is the share of the question's words that a hit has; of a recall, that the `first` hit
-    has and that `all` first hits have together. `nearness` is how near a hit is by meaning, between
-    what other texts are (0) and the question itself (1); `spread` is the standard deviation of all
-    texts on that scale: a topic that is known divides them. `place` is 1 for the first hit, 1/2 for
-    the second. `stated` is 1 if a hit states exactly what is asked for.
+    Of a recall: `match` is how well the first hits meet the words of the question together, see
+    `AskedWords.met`; `known` is the share of these words that any text has; `lead` is how far the
+    best text of a speaker whom the question names is ahead of all others (`Weighed.lead`). Of a
+    hit: `words` is the share of the question's words that it has; `place` is 1 for the first hit,
+    1/2 for the second. Of both: `nearness` is how near a hit is by meaning, between what other
+    texts are (0) and the question itself (1); `spread` is the standard deviation of all texts on
+    that scale: a topic that is known divides them. `stated` is 1 if a hit states exactly what is
+    asked for.
     """
 
     whole: Signals
@@ -113,10 +145,13 @@ def signals_of(
     places: Sequence[int],
     lanes: Mapping[str, Scores],
     stated: NDArray[np.bool_] | None = None,
+    lead: float | None = None,
+    likeness: Likeness | None = None,
 ) -> HitSignals:
     """Return the signals of hits, from their rows, names and contents, and places in lanes.
 
-    `stated` marks the candidates that state exactly what is asked for.
+    `stated` marks the candidates that state exactly what is asked for. `likeness` is that of the
+    embedder, if it knows single words.
     """
     said = asked.found_in(rows, texts)
     size = max((len(lane) for lane in lanes.values()), default=0)
@@ -142,7 +177,12 @@ def signals_of(
     if not first:
         return HitSignals(whole={}, hits=())
     together: set[int] = set().union(*said[:HITS_READ])
-    whole = {"first_words": own[0]["words"], "all_words": asked.covered(together)}
+    whole = {
+        "match": asked.met(together, [text for _, text in texts[:HITS_READ]], likeness),
+        "known": asked.covered({at for at, is_known in enumerate(asked.is_known) if is_known}),
+    }
+    if lead is not None:
+        whole["lead"] = lead
     for name in ("nearness", "stated"):
         if name in first[0]:
             whole[name] = max(hit[name] for hit in first)

@@ -5,8 +5,8 @@
     hits in their order ──▶ pairs of an older and a newer answer ──▶ newer before older, and told so
 
 Two hits answer alike if they are one frame with two values ("The code is 2204", "The code is
-7719"), or if the later one has what the question asks for and says nothing foreign; see
-`language/statement.py`. Both stay. The older hit says which hit may have replaced it.
+7719"; `language/statement.py`), or if the later one tells otherwise of what the question is about
+(`language/answer_change.py`). Both stay. The older hit says which hit may have replaced it.
 
 N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
 N2  A question for an earlier time ("What was my old code?") is answered in the order of the ranker.
@@ -31,11 +31,10 @@ from numpy.typing import NDArray
 
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
+from worlddb.language.answer_change import answers_anew
 from worlddb.language.statement import (
     Statement,
-    answers_anew,
     asked_of,
-    is_answer,
     is_rival,
     may_be_rival,
     statement_of,
@@ -48,6 +47,7 @@ from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 
 if TYPE_CHECKING:
     from worlddb.recall.activation import Way
+    from worlddb.recall.confidence import Likeness
     from worlddb.recall.ranker import Scores
 
 HITS_COMPARED_MAX = 20  # Every pair is compared; what ranks lower than this is hardly read.
@@ -62,6 +62,7 @@ class Ranking:
     `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
     positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
     the graph lane came to a node, by row. `stated` marks what states exactly what is asked for.
+    `lead` is that of `Weighed`, `likeness` that of the embedder.
     """
 
     order: Sequence[int]
@@ -73,19 +74,21 @@ class Ranking:
     parts: Mapping[str, Scores]
     ways: Mapping[int, Way] = field(default_factory=dict)
     stated: NDArray[np.bool_] | None = None
+    lead: float | None = None
+    likeness: Likeness | None = None
 
 
 class _Answer(NamedTuple):
     """A hit that states something: where in the order, since when, who says it where, and what.
 
-    `answers` if it has enough of the question's words. `trust` is the level of the node.
+    `trust` is the level of the node.
     """
 
     at: int
     since: tuple[datetime, int]
     speaker: tuple[object, ...]
+    text: str
     said: Statement
-    answers: bool
     trust: int
 
 
@@ -102,16 +105,15 @@ def newer_first(
     the rows that are trusted in full.
     """
     found = list(order)
-    asked = asked_of(question)
-    if asked is None or len(found) < 2:
+    if asked_of(question) is None or len(found) < 2:
         return found, {}
     answers = sorted(
-        _answers(found[:HITS_COMPARED_MAX], rows, nodes, asked, trust),
+        _answers(found[:HITS_COMPARED_MAX], rows, nodes, trust),
         key=lambda it: (it.trust, it.since),
     )
     outdated: dict[int, int] = {}
     for number, new in enumerate(answers):
-        older = [old for old in answers[:number] if _replaces(new, old, asked)]
+        older = [old for old in answers[:number] if _replaces(new, old, question)]
         if not older:
             continue
         outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
@@ -126,7 +128,6 @@ def _answers(
     positions: Sequence[int],
     rows: Sequence[int],
     nodes: Mapping[int, Node],
-    asked: Statement,
     trust: Mapping[int, int],
 ) -> list[_Answer]:
     answers = []
@@ -137,19 +138,18 @@ def _answers(
             # Turns of several chats are compared if one person says them.
             speaker = ("Turn", node.name) if node.type == "Turn" else (node.parent,)
             since = node.valid_from, rows[at]
-            answers.append(
-                _Answer(at, since, speaker, said, is_answer(said, asked), trust.get(rows[at], FULL))
-            )
+            level = trust.get(rows[at], FULL)
+            answers.append(_Answer(at, since, speaker, node.content, said, level))
     return answers
 
 
-def _replaces(new: _Answer, old: _Answer, asked: Statement) -> bool:
+def _replaces(new: _Answer, old: _Answer, question: str) -> bool:
     """Return whether a later answer may have replaced an older one."""
     if new.speaker != old.speaker:
         return False
-    if old.answers and answers_anew(old.said, new.said, asked):
+    if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
         return True
-    return may_be_rival(old.said, new.said) and is_rival(old.said, new.said)
+    return answers_anew(old.text, new.text, question)
 
 
 WORLDS_MAX = 2

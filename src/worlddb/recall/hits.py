@@ -299,7 +299,8 @@ def _signals(
     """Return what speaks for the hits at some places."""
     rows = [ranking.rows[at] for at in places]
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
-    return signals_of(asked, rows, texts, places, ranking.lanes, ranking.stated)
+    noted = ranking.lanes, ranking.stated, ranking.lead, ranking.likeness
+    return signals_of(asked, rows, texts, places, *noted)
 
 
 def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:

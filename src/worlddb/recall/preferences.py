@@ -2,8 +2,9 @@
 
 "Always give sources when I ask for facts." hardly shares a word with the question it is meant for.
 So where a question asks for advice or a task, the texts of the asker that state a preference or a
-standing instruction are looked up. The nearest preferences get the second and the seventh place and
-the nearest instruction the fourth, unless they rank higher anyway. No other question is touched.
+standing instruction are looked up. The nearest preferences get the third and the seventh place and
+the nearest instructions the fourth and the fifth, unless they rank higher anyway. No other question
+is touched.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from numpy.typing import NDArray
 from worlddb.language.preference_forms import PreferenceKind, preference_in
 from worlddb.recall.ranker import Candidates, Scores, Weighed, standing_out
 
-PLACES = {PreferenceKind.PREFERENCE: (1, 6), PreferenceKind.ORDER: (3,)}
-"""Where wishes go at the latest, counted from 0: two of the first five hits, three of ten."""
-NEAR_MIN = {PreferenceKind.PREFERENCE: 0.5, PreferenceKind.ORDER: -1.0}
-"""Standard deviations from the mean: a preference that is farther has another topic. A standing
-instruction seldom has the words of a task ("format code"), and there are few of them."""
+PLACES = {
+    PreferenceKind.PREFERENCE: ((2, 0.5), (6, 0.5)),
+    PreferenceKind.ORDER: ((3, -1.0), (4, -0.5)),
+}
+"""Where wishes go at the latest, counted from 0, and how near they must be: the two best hits stay
+first. Nearness is in standard deviations from the mean. A preference that is farther has another
+topic. A standing instruction seldom has the words of a task ("format code"), and there are few."""
 READ_MAX = 60  # texts with a sign of a preference that are read, the nearest to the question first
 COMPANY = 50  # candidates assumed at least: among three, one always stands out
 
@@ -59,8 +62,8 @@ def _chosen(near: Scores, texts: Mapping[int, str], likely: Sequence[int]) -> di
     found: dict[int, int] = {}
     for at in likely:
         kind = preference_in(texts.get(at, ""))
-        if kind is not None and near[at] > NEAR_MIN[kind] and left[kind]:
-            found[left[kind].pop(0)] = at
+        if kind is not None and left[kind] and near[at] > left[kind][0][1]:
+            found[left[kind].pop(0)[0]] = at
     return found
 
 

@@ -242,13 +242,16 @@ def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDAr
 class Weighed(NamedTuple):
     """The final score of each candidate, its parts by feature, and the last scores of the lanes.
 
-    `usual` is the score of a node like most others.
+    `usual` is the score of a node like most others. `lead` is how far the best text of a speaker
+    whom the question names is ahead of all others, -1 to 1: if somebody else said it, the named one
+    hardly did. None if the question names no speaker.
     """
 
     scores: Scores
     parts: Mapping[str, Scores]
     lanes: Mapping[str, Scores]
     usual: float
+    lead: float | None = None
 
     def with_spread(self, gained: Scores, weight: float) -> Weighed:
         """Return the scores with what candidates gained; the graph lane has found them, too."""
@@ -287,6 +290,7 @@ def weigh(
         above = weighed.scores - weighed.usual
         gained = spread(above, found.graph, weights.spread, scalars)
         weighed = weighed.with_spread(gained, weights.graph)
+    weighed = weighed._replace(lead=ranker.lead(weighed, question))
     return _lifted(weighed, found.claims, weights.claim)
 
 
@@ -470,6 +474,20 @@ class Ranker:
             meant = side is not None and is_asker != side.startswith("not ")
             verdicts.append(float(meant or (speaker != "" and speaker in named)))
         return np.array(verdicts)[self.found.spoken] if any(verdicts) else np.zeros(self._count)
+
+    def lead(self, weighed: Weighed, question: str) -> float | None:
+        """Return how far the best text of a named speaker is ahead; see `Weighed.lead`."""
+        named, _ = speakers_of(question, self.weights.asker)
+        others = ("", self.weights.asker.casefold())
+        is_named = [speaker in named and speaker not in others for speaker in self.found.speakers]
+        if not any(is_named) or not self.weights.speaker:
+            return None
+        own = np.array(is_named)[self.found.spoken]
+        if own.all() or not own.any():
+            return None
+        scores = weighed.scores - weighed.parts["speaker"]
+        ahead = (scores[own].max() - scores[~own].max()) / self.weights.speaker
+        return float(np.clip(ahead, -1.0, 1.0))
 
     def _dated(self, question: str, asked_at: datetime) -> Scores:
         """Return how near each candidate is to the time of the question, 0 to 1.

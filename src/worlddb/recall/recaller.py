@@ -217,16 +217,16 @@ class Recaller:
     def answer(self, vector: Vector | None) -> Recall:
         """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
         rows_within = self._narrow()
-        view = self.view
+        view, text = self.view, self.question.text
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             if interior is None:
-                vector = stored_question(self.search, self.view, self.question.text, vector)
+                vector = stored_question(self.search, self.view, text, vector)
                 rows, ids, found = self._wide_candidates(vector)
             else:
                 if vector is not None and view.within:
                     interior.vectors(self.reader, self.search.vectors())  # The worlds keep them.
                 interior, within = interior.narrowed(view, rows_within)
-                vector = held_question(self.search, interior, self.question.text, vector)
+                vector = held_question(self.search, interior, text, vector)
                 rows, ids, found = self._candidates(interior, vector, within)
             if not rows or not found.lanes:
                 return self._answered(None)
@@ -239,12 +239,12 @@ class Recaller:
             if weighing is None:
                 found = self._spread_ranks(ids, found)
             else:
-                is_read = vector is None or self.search.vectors().reads(self.question.text)
+                is_read = vector is None or self.search.vectors().reads(text)
                 texts, read = partial(self._texts, rows), found
                 if not is_read:
-                    read = without_vectors(found, self.question.text, interior, rows, texts)
-                weighed = weigh(read, self.question.text, self._asked_at(), weighing)
-                if self.question.settings.preferences and wants_advice(self.question.text):
+                    read = without_vectors(found, text, interior, rows, texts)
+                weighed = weigh(read, text, self._asked_at(), weighing)
+                if self.question.settings.preferences and wants_advice(text):
                     signs = preference_signs()
                     signed = None if interior is None else np.isin(rows, interior.having(signs))
                     weighed = with_preferences(weighed, found, signed, texts, weighing.asker)
@@ -264,6 +264,8 @@ class Recaller:
                 parts=parts,
                 ways={} if found.graph is None else found.graph.ways,
                 stated=found.claims,
+                lead=None if weighed is None else weighed.lead,
+                likeness=None if vector is None else self.search.vectors().likeness(text),
             )
             is_plain = view.types is None and view.where is None
             if vector is not None and self.question.settings.worlds and is_plain:
@@ -307,8 +309,7 @@ class Recaller:
             explain=question.explain,
             with_conflicts=self.query.shows_conflicts,
         )
-        least = question.min_confidence or 0.0
-        kept = tuple(hit for hit in found.hits if hit.confidence >= least)
+        kept = tuple(it for it in found.hits if it.confidence >= (question.min_confidence or 0.0))
         return replace(found, question=asked_for, hits=kept)
 
     def _ranks(self, ids: Sequence[bytes], found: Candidates) -> dict[str, list[int]]:

@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from worlddb.model.address import Id
-from worlddb.model.records import Direction, Node
+from worlddb.model.records import Branch, Direction, Node
 from worlddb.store.reader_groups import (
     Embeddings,
     KeyLookups,
@@ -415,6 +415,33 @@ class Store(Protocol):
 
         Raises:
             StorageError: the target exists or cannot be written.
+        """
+
+    def fork(self, name: str, actor: str) -> Branch:
+        """Make a branch of the last commit: a store of its own that shares what is there.
+
+        Raises:
+            StorageError: this store cannot be branched, or not be written.
+            ConflictError: there is a branch of that name.
+            InvalidInputError: it is no name.
+        """
+
+    def branches(self) -> list[Branch]:
+        """Return the branches of this store, by name."""
+
+    def drop_branch(self, name: str) -> None:
+        """Remove a branch with all that was written to it.
+
+        Raises:
+            NotFoundError: there is no such branch.
+            StorageError: the store cannot be written.
+        """
+
+    def refuse_branches(self, what: str) -> None:
+        """Refuse what cannot be done to a branch, nor to a store that has any.
+
+        Raises:
+            ConflictError: so it is.
         """
 
     def side_file(self, suffix: str) -> str | None:

@@ -41,7 +41,13 @@ from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import follow_registrations, registrations
 from worlddb.write.commit import Ledger, seal, to_commit
 from worlddb.write.handler_context import decide_merge
-from worlddb.write.node_rows import create_node, create_nodes, erase_nodes, refuse_erased
+from worlddb.write.node_rows import (
+    create_node,
+    create_nodes,
+    erase_nodes,
+    refuse_erased,
+    replay_nodes,
+)
 from worlddb.write.reconcile import Reconciler
 from worlddb.write.trust_guard import TrustGuard, outranks, yields
 
@@ -139,6 +145,30 @@ class Transaction:
             InvalidInputError, NotFoundError, ConflictError: as `create_node`.
         """
         return self._do(partial(create_nodes, reuse=reuse), self._ledger, drafts)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The rows of the last node and the last edge, with what was written so far."""
+        return self._ledger.node_row, self._ledger.edge_row
+
+    def replay_nodes(self, drafts: Sequence[NodeDraft], blinds: Sequence[bytes]) -> None:
+        """Write nodes that were written elsewhere, with their ids, of which none is here yet.
+
+        Raises:
+            CorruptionError: one of them is here already.
+        """
+        self._do(replay_nodes, self._ledger, drafts, blinds)
+
+    def replay_note(self, node_id: Id, kind: str, text: str) -> None:
+        """Write a note that was written elsewhere, unless the node has it.
+
+        Raises:
+            NotFoundError: no such node.
+        """
+        if kind == "metadata":
+            self._do(self._add_metadata, node_id, text)
+        else:
+            self._do(self._add_notes, node_id, kind, (text,))
 
     def expect(self, node_ids: Iterable[Id]) -> None:
         """Look up in one statement the nodes that the transaction will refer to."""
@@ -246,6 +276,7 @@ class Transaction:
         Raises:
             InvalidInputError, NotFoundError: the root, or no such node.
         """
+        self._store.refuse_branches("erased from")
         return self._do(erase_nodes, self._ledger, node_ids)
 
     # -- edges -------------------------------------------------------------------------------------
@@ -295,6 +326,14 @@ class Transaction:
             RejectedError: the handler refused; the whole transaction is rolled back.
         """
         return self._do(self._reconciler.delete, edge_id)
+
+    def end_edge(self, edge_id: Id, at: Instant) -> None:
+        """End an edge's validity, if it does not end earlier.
+
+        Raises:
+            NotFoundError: no such edge.
+        """
+        self._do(self._ledger.close_validity, edge_id, at, None)
 
     def decide_merge(
         self, edge_id: bytes | str, status: ProposalStatus, *, reopens: bool = False

@@ -21,6 +21,7 @@ from started_program import StartedProgram
 from worlddb.faces.http.access_tokens import Access, AccessToken, make_access, token_digest
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.http_server import HttpServer, listener_on
+from worlddb.faces.http.write_link import WorkerStores
 from worlddb.memory.memory import Memory
 
 DEADLINE_S = PATIENCE_S
@@ -142,12 +143,15 @@ def token(value: str, **options: Any) -> AccessToken:
 
 
 @contextmanager
-def serving(memory: Memory, access: Access | None = None, **options: Any) -> Iterator[Site]:
+def serving(
+    memory: Memory | WorkerStores, access: Access | None = None, **options: Any
+) -> Iterator[Site]:
     """Serve a memory on a real socket, from a thread."""
     access = access or make_access(host="127.0.0.1", tokens=())
     listening = threading.Event()
     with listener_on("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
+        options = {"url": f"http://127.0.0.1:{port}"} | options
         server = HttpServer(make_app(memory, access=access, **options), listening.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -195,6 +199,11 @@ class Process:
         """Return how much memory the process has in use."""
         about = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(about.partition("VmRSS:")[2].split()[0]) >> 10
+
+    def children(self) -> list[int]:
+        """Return the processes that it has started."""
+        pid = self._process.pid
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def is_open(self) -> bool:
         """Return whether new callers are still let in."""

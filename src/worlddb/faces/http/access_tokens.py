@@ -34,6 +34,7 @@ from urllib.parse import urlsplit
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.face_settings import Settings
+from worlddb.faces.http.oauth_rules import OAuthRules, oauth_rules
 from worlddb.faces.user_paths import toml_in
 from worlddb.model.origin import Origin, check_origin
 from worlddb.model.records import KINDS, groups_of
@@ -73,6 +74,8 @@ class AccessToken:
     origin: Origin | None = None
     per_minute: int | None = None
     memories_per_day: int | None = None
+    is_listed: bool = True
+    """False for the token of somebody who signed in at an authorisation server."""
 
     @property
     def role(self) -> str:
@@ -91,13 +94,20 @@ class AccessToken:
 class Access:
     """The tokens that are valid, and the host names and web pages that may be used.
 
-    Without tokens everybody who reaches the port may do everything. The loopback names are always
-    allowed as hosts: a page that attacks by DNS rebinding shows its own name.
+    Without tokens everybody who reaches the port may do everything, unless people sign in. The
+    loopback names are always allowed as hosts: a page that attacks by DNS rebinding shows its own
+    name.
     """
 
     tokens: tuple[AccessToken, ...] = ()
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    sign_in: OAuthRules | None = None
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether nobody is let in without a token."""
+        return bool(self.tokens) or self.sign_in is not None
 
     def token_of(self, presented: bytes, now: datetime | None = None) -> AccessToken | None:
         """Return the token that was presented, or None if it is unknown or has expired."""
@@ -171,6 +181,7 @@ def make_access(
     tokens: Sequence[AccessToken],
     allowed_hosts: Sequence[str] = (),
     allowed_origins: Sequence[str] = (),
+    sign_in: OAuthRules | None = None,
 ) -> Access:
     """Return the access rules of a server on `host`; one that others can reach needs tokens.
 
@@ -182,17 +193,17 @@ def make_access(
     if len({token.digest for token in tokens}) != len(tokens):
         raise InvalidInputError("two tokens have the same value; each needs its own")
     if not is_loopback(host):
-        if not tokens:
+        if not tokens and sign_in is None:
             raise InvalidInputError(
                 f"host {host}: other machines can reach it, so it needs a token; set "
-                "WORLDDB_TOKEN or --tokens-file, or listen on 127.0.0.1"
+                "WORLDDB_TOKEN, --tokens-file or --oauth-issuer, or listen on 127.0.0.1"
             )
         if not hosts:
             raise InvalidInputError(
                 f"host {host}: other machines can reach it, so it needs the names by which they "
                 "call; give --allowed-host NAME for each, or listen on 127.0.0.1"
             )
-    return Access(tokens=tuple(tokens), hosts=hosts, origins=origins)
+    return Access(tokens=tuple(tokens), hosts=hosts, origins=origins, sign_in=sign_in)
 
 
 def _checked_host(given: str) -> str:
@@ -241,6 +252,7 @@ def access_of(settings: Settings) -> Access:
         tokens=tokens,
         allowed_hosts=settings.allowed_hosts,
         allowed_origins=settings.allowed_origins,
+        sign_in=oauth_rules(settings),
     )
 
 

@@ -11,25 +11,29 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worlddb.errors import RejectedError
 from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
-from worlddb.faces.http.guess_limit import GuessLimit, RateLimit
+from worlddb.faces.http.guess_limit import GuessLimit
 from worlddb.faces.http.http_problems import HttpError, problem_of, too_many
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_uses import TokenUses
 from worlddb.memory.memory import Memory
 
+if TYPE_CHECKING:  # Most servers need no JWT.
+    from worlddb.faces.http.oauth_tokens import OAuthTokens
+
 PUBLIC_PATHS = frozenset(("/", "/health", "/openapi.json"))
 PAGES_PATH = "/ui/"
 """Paths that need no token: they show nothing of what is remembered."""
 WELL_KNOWN = "/.well-known/"
-"""Where clients look for a login server; 404 tells them that there is none."""
+"""Where clients look for an authorisation server; 404 tells them that there is none."""
 CHALLENGE = 'Bearer realm="worlddb"'
 KNOWN = "worlddb.known"
 """The key of a request's scope that says whether its caller was let in, not only its request."""
@@ -76,6 +80,13 @@ class CallerSource(Protocol):
         """Follow a change of the tokens."""
 
 
+class RateSource(Protocol):
+    """Counts the requests of tokens."""
+
+    async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
+        """Count a request; return how long its token has to wait first; 0 if not at all."""
+
+
 class CallerGate:
     """Whom a server lets in, and as what. It can change while the server runs."""
 
@@ -89,11 +100,14 @@ class CallerGate:
         self._source = source
         self._metrics = metrics
         self.uses = uses or TokenUses()
+        self.before_each: Callable[[], None] = lambda: None
+        """Called before the token of a request is looked at; may change whom the gate lets in."""
         self.let_in(access)
 
     def let_in(self, access: Access) -> None:
         """Let in those whom `access` allows, and nobody else."""
         source, counts = self._source, (self._metrics, self.uses)
+        # Those who sign in are as many as there are people; their calls are made as they come.
         callers = {token.digest: source.caller(token, *counts) for token in access.tokens}
         self.access = access
         self._callers = callers
@@ -106,17 +120,29 @@ class CallerGate:
 
     def caller(self, token: AccessToken | None) -> Memory:
         """Return the calls that a token allows."""
-        return cast(Memory, self._anybody if token is None else self._callers[token.digest])
+        if token is None:
+            return cast(Memory, self._anybody)
+        if token.is_listed:
+            return cast(Memory, self._callers[token.digest])
+        return cast(Memory, self._source.caller(token, self._metrics, self.uses))
 
 
 class AuthMiddleware:
     """Lets a request in, with its `CALLER`, or answers why not."""
 
-    def __init__(self, app: ASGIApp, *, gate: CallerGate) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        gate: CallerGate,
+        rates: RateSource,
+        sign_in: OAuthTokens | None = None,
+    ) -> None:
         self.app = app
         self._gate = gate
+        self._sign_in = sign_in
         self._guesses = GuessLimit()
-        self._rates = RateLimit()
+        self._rates = rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request."""
@@ -135,15 +161,16 @@ class AuthMiddleware:
             if scope["method"] == "OPTIONS":
                 await _preflight_answer()(scope, receive, send)
                 return
+        self._gate.before_each()
         try:
-            token = self._token_of(scope)
-            self._count(token)
+            token = await self._token_of(scope)
+            await self._count(token)
         except HttpError as refused:
             await problem_of(refused)(scope, receive, send)
             return
         scope["worlddb.token"] = token.name if token else ""
         scope["worlddb.operator"] = token is None or (token.admin and token.tenant is None)
-        scope[KNOWN] = token is not None or not self._gate.access.tokens
+        scope[KNOWN] = token is not None or not self._gate.access.needs_token
         # The request has a task of its own, so all of these end with it.
         CALLER.set(self._gate.caller(token))
         TOKEN.set(token)
@@ -170,36 +197,41 @@ class AuthMiddleware:
             )
         return origins[0] if self._gate.access.shares_with(origins[0]) else None
 
-    def _token_of(self, scope: Scope) -> AccessToken | None:
+    async def _token_of(self, scope: Scope) -> AccessToken | None:
         """Return the token of a request; None where none is needed."""
         path = scope["path"]
-        if not self._gate.access.tokens or path in PUBLIC_PATHS:
+        if not self._gate.access.needs_token or path in PUBLIC_PATHS:
             return None
         if path.startswith((WELL_KNOWN, PAGES_PATH)):
             return None
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if not given:
-            raise _unauthorized("send a token: 'Authorization: Bearer …'", CHALLENGE)
+            raise self._unauthorized("send a token: 'Authorization: Bearer …'", path)
         kind, _, value = given[0].partition(b" ")
-        token = self._looked_up(address_of(scope), value.strip(b" "))
+        token = await self._looked_up(address_of(scope), value.strip(b" "))
         if len(given) != 1 or kind.lower() != b"bearer" or token is None:
-            raise _unauthorized(
-                "this token is not valid here, or has expired",
-                f'{CHALLENGE}, error="invalid_token"',
+            raise self._unauthorized(
+                "this token is not valid here, or has expired", path, ', error="invalid_token"'
             )
         return token
 
-    def _count(self, token: AccessToken | None) -> None:
+    def _unauthorized(self, message: str, path: str, error: str = "") -> HttpError:
+        where = "" if self._sign_in is None else f", {self._sign_in.challenge(path)}"
+        challenge = f"{CHALLENGE}{error}{where}"
+        return HttpError(401, message, {"WWW-Authenticate": challenge, "Connection": "close"})
+
+    async def _count(self, token: AccessToken | None) -> None:
         """Count a request of a token; refuse one beyond its rate."""
         if token is None:
             return
         if token.per_minute is not None:
-            if wait_s := self._rates.wait_s(token.digest, token.per_minute):
+            if wait_s := await self._rates.rate_wait_s(token.digest, token.per_minute):
                 told = f"this token may make {token.per_minute:,} requests in a minute"
                 raise too_many(f"{told}; wait a little", wait_s)
-        self._gate.uses.note(token)
+        if token.is_listed:
+            self._gate.uses.note(token)
 
-    def _looked_up(self, address: str, value: bytes) -> AccessToken | None:
+    async def _looked_up(self, address: str, value: bytes) -> AccessToken | None:
         """Return the token of a value, unless its address has guessed too often."""
         digest = token_digest(value)
         wait_s = self._guesses.wait_s(address, digest)
@@ -210,6 +242,8 @@ class AuthMiddleware:
                 {"Retry-After": str(math.ceil(wait_s)), "Connection": "close"},
             )
         token = self._gate.access.token_of(value)
+        if token is None and self._sign_in is not None:
+            token = await self._sign_in.token_of(value)
         if self._guesses.note(address, digest, right=token is not None):
             log.warning("%s: too many wrong tokens; further ones are not looked at", address)
         return token
@@ -218,10 +252,6 @@ class AuthMiddleware:
 def address_of(scope: Scope) -> str:
     """Return the address that a request comes from."""
     return scope["client"][0] if scope.get("client") else ""
-
-
-def _unauthorized(message: str, challenge: str) -> HttpError:
-    return HttpError(401, message, {"WWW-Authenticate": challenge, "Connection": "close"})
 
 
 def _values(scope: Scope, wanted: bytes) -> list[str]:

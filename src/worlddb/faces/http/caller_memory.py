@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from worlddb.errors import RejectedError
-from worlddb.faces.calls import CALLS
+from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.http.access_tokens import AccessToken
 from worlddb.faces.http.http_problems import too_many
 from worlddb.faces.http.server_metrics import ServerMetrics
@@ -20,14 +20,17 @@ WRITTEN_TYPES = ("Memory", "Session", "Document")
 _CALLS = {call.name: call for call in CALLS}
 
 
-def refuse_undeclared(name: str) -> None:
-    """Refuse what is no declared call.
+def declared_call(name: str) -> Call:
+    """Return the declared call of a name.
 
     Raises:
-        AttributeError: it is none.
+        AttributeError: there is none.
     """
-    if name not in _CALLS:
-        raise AttributeError(f"a caller has no {name!r}; it has the declared calls of Memory")
+    try:
+        return _CALLS[name]
+    except KeyError:
+        told = f"a caller has no {name!r}; it has the declared calls of Memory"
+        raise AttributeError(told) from None
 
 
 def bound_memory(memory: Memory, token: AccessToken | None) -> Memory:
@@ -66,9 +69,9 @@ class CallerMemory:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call."""
-        refuse_undeclared(name)
+        declared = declared_call(name)
         call: Callable[..., Any] = getattr(self._memory, name)
-        return call if _CALLS[name].reads else self._writing(call, _CALLS[name].effect)
+        return call if declared.reads else self._writing(call, declared.effect)
 
     def _writing(self, call: Callable[..., Any], effect: str) -> Callable[..., Any]:
         def write(*given: Any, **options: Any) -> Any:

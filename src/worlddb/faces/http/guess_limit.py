@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 MINUTE_S = 60  # Limits are given for a minute.
 GUESSES_MAX = 50  # More than anybody mistypes.
 GUESS_EVERY_S = 1.0  # Afterwards one more each second: 86,400 a day against 2**128 tokens.
-ADDRESSES_MAX = 10_000  # Bounds the memory; the address that was quiet longest is forgotten.
+ADDRESSES_MAX = 10_000  # Bounds the memory; who was quiet longest is forgotten.
 KEPT_MAX = 1_000  # Tokens kept for each address, right or wrong; some hundred kilobytes.
 IPV6_NETWORK_BITS = 64  # What one customer gets: any of its addresses counts as the same.
 
@@ -85,7 +85,11 @@ class RateLimit:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._left: dict[bytes, tuple[float, float]] = {}
+        self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
+        """Do as `wait_s`, for whom it might have to be asked elsewhere."""
+        return self.wait_s(digest, per_minute)
 
     def wait_s(self, digest: bytes, per_minute: int) -> float:
         """Count a request; return how long its token has to wait first; 0 if not at all."""
@@ -94,4 +98,7 @@ class RateLimit:
         left = min(per_minute, left + (now - at) * per_minute / MINUTE_S)
         allowed = left >= 1
         self._left[digest] = (left - 1 if allowed else left, now)
+        self._left.move_to_end(digest)
+        if len(self._left) > ADDRESSES_MAX:
+            self._left.popitem(last=False)
         return 0.0 if allowed else (1 - left) * MINUTE_S / per_minute

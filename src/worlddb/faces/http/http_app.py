@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import ValidationError
@@ -21,10 +21,18 @@ from worlddb import __version__
 from worlddb.errors import WorldDBError
 from worlddb.faces.calls import Effect
 from worlddb.faces.http.access_tokens import Access
-from worlddb.faces.http.auth_middleware import AuthMiddleware, CallerGate, caller_key, memory_for
+from worlddb.faces.http.auth_middleware import (
+    AuthMiddleware,
+    CallerGate,
+    RateSource,
+    caller_key,
+    memory_for,
+)
 from worlddb.faces.http.explorer import explorer_routes
+from worlddb.faces.http.guess_limit import RateLimit
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
 from worlddb.faces.http.mcp_sessions import McpSessions
+from worlddb.faces.http.oauth_rules import MCP_PATH, METADATA_PATH
 from worlddb.faces.http.openapi_schema import openapi
 from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
 from worlddb.faces.http.rest_routes import rest_routes, server_routes
@@ -33,9 +41,13 @@ from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.thread_limits import PATIENCE_S, Threads, work_of
 from worlddb.faces.http.token_desk import TokenDesk
 from worlddb.faces.http.token_uses import TokenUses
+from worlddb.faces.http.write_link import WorkerStores
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from worlddb.faces.http.oauth_tokens import OAuthTokens
 
 HEALTH_S_MAX = 5.0  # A file that takes longer to look at is not in good health.
 
@@ -45,7 +57,7 @@ T = TypeVar("T")
 
 
 def make_app(
-    memory: Memory | TenantStores,
+    memory: Memory | TenantStores | WorkerStores,
     *,
     access: Access,
     body_bytes_max: int = BODY_BYTES_MAX,
@@ -54,59 +66,96 @@ def make_app(
     tools: str = "memory",
     tokens_file: str | None = None,
     read_access: Callable[[], Access] | None = None,
+    url: str = "http://127.0.0.1:8765",
+    state_key: bytes | None = None,
 ) -> Starlette:
     """Return the application that serves a memory, or those of tenants; the caller closes them.
 
     Authentication is part of the application, whatever ASGI server runs it. Administrators can
     change the tokens of `tokens_file`; `read_access` then returns what the changed file allows.
+    `url` is where clients find the server, unless the rules for signing in say so.
+    Processes that share their callers need the same `state_key`.
     """
     metrics = ServerMetrics()
-    served = memory if isinstance(memory, TenantStores) else OneStore(memory)
-    gate = CallerGate(access, served, metrics, TokenUses(tokens_file))
+    served = OneStore(memory) if isinstance(memory, Memory) else memory
+    is_worker = isinstance(served, WorkerStores)
+    rates: RateSource = served if isinstance(served, WorkerStores) else RateLimit()
+    uses = TokenUses(None if is_worker else tokens_file)
+    gate = CallerGate(access, served, metrics, uses)
     threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
-    server = make_server(memory_for, runner=ToolThreads(threads), tools=tools)
-    mcp = McpSessions(server, body_bytes_max=body_bytes_max)
+    server = make_server(memory_for, runner=ToolThreads(threads), tools=tools, state_key=state_key)
+    mcp = McpSessions(server, body_bytes_max=body_bytes_max, keeps=not is_worker)
+    sign_in = _sign_in(access, url)
     end_subscriptions = _end(server.open_subscriptions, mcp)
     let_in = _let_in(gate, end_subscriptions)
     desk = TokenDesk(
         gate,
         path=tokens_file,
-        of_tenants=isinstance(served, TenantStores),
+        of_tenants=served.of_tenants,
         read_access=read_access,
         let_in=let_in,
+        look_up=(lambda: served.look_up(uses)) if isinstance(served, WorkerStores) else None,
     )
 
+    app = Starlette(
+        routes=[
+            Route(MCP_PATH, mcp, methods=["POST", "GET", "DELETE"]),
+            *rest_routes(threads),
+            *server_routes(threads, desk),
+            *explorer_routes(),
+            Route("/health", _health(served.check), methods=["GET"]),
+            Route("/metrics", _metrics(served, threads, metrics), methods=["GET"]),
+            Route("/openapi.json", _description(access.needs_token), methods=["GET"]),
+            *_metadata_routes(sign_in),
+        ],
+        middleware=[
+            Middleware(RequestLog, metrics=metrics),
+            Middleware(AuthMiddleware, gate=gate, rates=rates, sign_in=sign_in),
+            Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
+        ],
+        exception_handlers=_handlers(served.path),
+        lifespan=_lifespan(mcp, gate),
+    )
+    # A redirect would send a token to wherever the Host header says.
+    app.router.redirect_slashes = False
+    app.state.end_subscriptions = end_subscriptions
+    app.state.let_in = let_in
+    app.state.gate = gate
+    app.state.mcp_server = server
+    app.state.metrics = metrics
+    return app
+
+
+def _sign_in(access: Access, url: str) -> OAuthTokens | None:
+    if access.sign_in is None:
+        return None
+    from worlddb.faces.http.oauth_tokens import OAuthTokens  # Most servers need no JWT.
+
+    return OAuthTokens(access.sign_in, url)
+
+
+def _metadata_routes(sign_in: OAuthTokens | None) -> list[Route]:
+    """Return where clients find the authorisation server (RFC 9728), for REST and for MCP."""
+
+    def route(end: str, tokens: OAuthTokens) -> Route:
+        async def answer(_: Request) -> Response:
+            return _json(tokens.metadata(end))
+
+        return Route(METADATA_PATH + end, answer, methods=["GET"])
+
+    return [] if sign_in is None else [route(end, sign_in) for end in ("", MCP_PATH)]
+
+
+def _lifespan(
+    mcp: McpSessions, gate: CallerGate
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with mcp.run():
             yield
         gate.save_uses()
 
-    app = Starlette(
-        routes=[
-            Route("/mcp", mcp, methods=["POST", "GET", "DELETE"]),
-            *rest_routes(threads),
-            *server_routes(threads, desk),
-            *explorer_routes(),
-            Route("/health", _health(served.check), methods=["GET"]),
-            Route("/metrics", _metrics(served, threads, metrics), methods=["GET"]),
-            Route("/openapi.json", _description(bool(access.tokens)), methods=["GET"]),
-        ],
-        middleware=[
-            Middleware(RequestLog, metrics=metrics),
-            Middleware(AuthMiddleware, gate=gate),
-            Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
-        ],
-        exception_handlers=_handlers(served.path),
-        lifespan=lifespan,
-    )
-    # A redirect would send a token to wherever the Host header says.
-    app.router.redirect_slashes = False
-    app.state.end_subscriptions = end_subscriptions
-    app.state.let_in = let_in
-    app.state.save_uses = gate.save_uses
-    app.state.mcp_server = server
-    return app
+    return lifespan
 
 
 def _end(subscriptions: OpenSubscriptions, mcp: McpSessions) -> Callable[[], None]:
@@ -164,12 +213,18 @@ def _health(check: Callable[[], None]) -> Endpoint:
     return health
 
 
-def _metrics(served: OneStore | TenantStores, threads: Threads, metrics: ServerMetrics) -> Endpoint:
+def _metrics(
+    served: OneStore | TenantStores | WorkerStores, threads: Threads, metrics: ServerMetrics
+) -> Endpoint:
+    def text() -> str:
+        shown = served.metrics_of_all(metrics) if isinstance(served, WorkerStores) else metrics
+        return shown.text(served.gauges())
+
     async def answer(request: Request) -> Response:
         if not request.scope["worlddb.operator"]:
             raise HttpError(403, "this needs an admin token")
-        text = await threads.run(lambda: metrics.text(served.gauges()), caller=caller_key())
-        return Response(text, headers={"Content-Type": CONTENT_TYPE})
+        shown = await threads.run(text, caller=caller_key())
+        return Response(shown, headers={"Content-Type": CONTENT_TYPE})
 
     return answer
 

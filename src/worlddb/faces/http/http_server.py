@@ -26,7 +26,6 @@ from worlddb.faces.hooks.memory_door import leave_address, remove_address
 from worlddb.faces.http.access_tokens import (
     SHORT_TOKEN_CHARS,
     Access,
-    access_of,
     is_loopback,
     token_file_warnings,
 )
@@ -37,7 +36,8 @@ from worlddb.faces.http.connection_guard import (
 )
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.request_middleware import HEAD_BYTES_MAX
-from worlddb.faces.http.served_stores import TenantStores, check_tenants, tenant_stores
+from worlddb.faces.http.served_stores import TenantStores, tenant_stores
+from worlddb.faces.http.token_reload import TokenReload, read_access
 from worlddb.faces.user_paths import is_file
 from worlddb.memory.memory import Memory
 
@@ -60,6 +60,8 @@ class HttpServer(uvicorn.Server):
         *,
         every_second: Callable[[], None] = lambda: None,
         trusted_proxies: Sequence[str] = (),
+        accepts_at_once: int = BACKLOG,
+        grace_s: float | None = None,
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -73,7 +75,7 @@ class HttpServer(uvicorn.Server):
             proxy_headers=bool(trusted_proxies),
             forwarded_allow_ips=list(trusted_proxies),
             limit_concurrency=CONNECTIONS_MAX,
-            backlog=BACKLOG,
+            backlog=accepts_at_once,
             h11_max_incomplete_event_size=HEAD_BYTES_MAX,
             timeout_keep_alive=KEEP_ALIVE_S,
         )
@@ -81,6 +83,7 @@ class HttpServer(uvicorn.Server):
         self._app = app
         self._listening = listening
         self._every_second = every_second
+        self._grace_s = GRACE_S if grace_s is None else grace_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self.dropped = ""
 
@@ -88,6 +91,10 @@ class HttpServer(uvicorn.Server):
         """Listen, and report it."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
+        for listener in sockets or ():
+            # asyncio accepts as many connections at once as may wait. With few at once, processes
+            # that share a socket share the connections, too; those that wait still have room.
+            listener.listen(BACKLOG)
         self._listening()
 
     async def on_tick(self, counter: int) -> bool:
@@ -102,7 +109,7 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish what was begun, for a limited time. Subscriptions end at once."""
         self._app.state.end_subscriptions()
-        late = asyncio.get_running_loop().call_later(GRACE_S, self._drop, "out of time")
+        late = asyncio.get_running_loop().call_later(self._grace_s, self._drop, "out of time")
         await super().shutdown(sockets)
         late.cancel()
 
@@ -133,54 +140,96 @@ def serve(settings: Settings, access: Access, announce: Callable[[str], None]) -
 
     `announce` is called with the server's URL once it listens.
     """
-    _set_up_logs(settings.log_level)
+    set_up_logs(settings.log_level)
     _log_warnings(settings, access)
-    latest = threading.Timer(CLOSING_S_MAX, _leave)
-    latest.daemon = True
     with ExitStack() as closing:
         listener = closing.enter_context(listener_on(settings.host, settings.port))
         memory = _opened(settings, closing)
         url = address(settings.host, listener.getsockname()[1], access.hosts)
-        app = make_app(
-            memory,
-            access=access,
-            tools=settings.tools,
-            tokens_file=settings.tokens_file,
-            read_access=lambda: read_access(settings),
-        )
 
         def listening() -> None:
             if settings.stores is None and is_file(settings.path):
-                leave_address(settings.path, url, needs_token=bool(access.tokens))
+                leave_address(settings.path, url, needs_token=access.needs_token)
                 closing.callback(remove_address, settings.path)
             announce(url)
             if isinstance(memory, Memory):
-                warming = threading.Thread(target=_warm, args=(memory,), name="worlddb-warming")
+                works = _work_of_writer if settings.workers else warm_up
+                warming = threading.Thread(target=works, args=(memory,), name="worlddb-warming")
                 warming.start()
                 closing.callback(warming.join)
 
-        reload = TokenReload(settings, app.state.let_in)
+        if settings.workers:
+            from worlddb.faces.http.worker_pool import WorkerPool
 
-        def every_second() -> None:
-            reload.if_changed()
-            app.state.save_uses(if_due=True)
+            pool = WorkerPool(settings, access, listener, memory, url=url)
+            dropped = pool.run(listening, grace_s=GRACE_S, closing_s=CLOSING_S_MAX)
+        else:
+            app = make_app(
+                memory,
+                access=access,
+                tools=settings.tools,
+                tokens_file=settings.tokens_file,
+                read_access=lambda: read_access(settings),
+                url=url,
+            )
+            dropped = run_app(app, settings, listener, listening)
+        if dropped:
+            log.warning("%s: open requests are dropped", dropped)
+        latest = closing_timer(CLOSING_S_MAX)
+    latest.cancel()
+    log.info("stopped")
 
-        server = HttpServer(
-            app,
-            listening,
-            every_second=every_second,
-            trusted_proxies=settings.trusted_proxies,
-        )
+
+def run_app(
+    app: Starlette,
+    settings: Settings,
+    listener: socket.socket,
+    listening: Callable[[], None],
+    *,
+    is_worker: bool = False,
+    grace_s: float | None = None,
+    stopper: Callable[[Callable[[], None]], None] = lambda stop: None,
+) -> str:
+    """Serve an application until a signal; return why open requests were dropped, if they were.
+
+    `stopper` gets a function that stops the server as a signal does.
+    """
+    reload = TokenReload(settings, app.state.let_in)
+    if is_worker and settings.tokens_file is not None:
+        reload.ask()  # The file may have changed since the parent has read it.
+        # What one worker has changed must hold in all of them.
+        app.state.gate.before_each = reload.if_changed
+
+    def every_second() -> None:
+        reload.if_changed()
+        app.state.gate.save_uses(if_due=True)
+
+    server = HttpServer(
+        app,
+        listening,
+        every_second=every_second,
+        trusted_proxies=settings.trusted_proxies,
+        accepts_at_once=1 if is_worker else BACKLOG,
+        grace_s=grace_s,
+    )
+    stopper(lambda: server.handle_exit(signal.SIGTERM, None))
+    with ExitStack() as closing:
         if hasattr(signal, "SIGHUP"):
             closing.callback(signal.signal, signal.SIGHUP, signal.getsignal(signal.SIGHUP))
             signal.signal(signal.SIGHUP, lambda *_: reload.ask())
         server.run(sockets=[listener])
-        if server.dropped:
-            log.warning("%s: open requests are dropped", server.dropped)
-        # Closing waits for calls that are at work, and they may take longer than anybody waits.
-        latest.start()
-    latest.cancel()
-    log.info("stopped")
+    return server.dropped
+
+
+def closing_timer(seconds: float) -> threading.Timer:
+    """Return a timer that ends the process, unless it is cancelled before.
+
+    Closing waits for calls that are at work, and they may take longer than anybody waits.
+    """
+    latest = threading.Timer(seconds, _leave)
+    latest.daemon = True
+    latest.start()
+    return latest
 
 
 def _opened(settings: Settings, closing: ExitStack) -> Memory | TenantStores:
@@ -199,60 +248,23 @@ def _opened(settings: Settings, closing: ExitStack) -> Memory | TenantStores:
     return memory
 
 
-def read_access(settings: Settings) -> Access:
-    """Return whom the settings and the tokens file let in now."""
-    access = access_of(settings)
-    check_tenants(settings, access)
-    return access
-
-
-class TokenReload:
-    """Reads the tokens again when their file has changed, or on SIGHUP.
-
-    If the file is wrong, the tokens that were read before still hold.
-    """
-
-    def __init__(self, settings: Settings, let_in: Callable[[Access], None]) -> None:
-        self._settings = settings
-        self._let_in = let_in
-        self._asked = False
-        self._seen = self._stamp()
-
-    def ask(self) -> None:
-        """Read the tokens at the next tick, changed or not."""
-        self._asked = True
-
-    def if_changed(self) -> None:
-        """Read the tokens if there is a reason to."""
-        stamp = self._stamp()
-        if not self._asked and stamp == self._seen:
-            return
-        self._asked, self._seen = False, stamp
-        try:
-            access = read_access(self._settings)
-        except WorldDBError as error:
-            log.error("the tokens are not read again, the old ones hold: %s", error)
-            return
-        self._let_in(access)
-        log.info("tokens read again: %d", len(access.tokens))
-
-    def _stamp(self) -> tuple[int, ...] | None:
-        if self._settings.tokens_file is None:
-            return None
-        try:
-            found = os.stat(self._settings.tokens_file)
-        except OSError:
-            return ()
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-
 def _leave() -> None:
     """End the process now. Nothing that was acknowledged is lost."""
     log.warning("out of time: a call is still at work; the process ends without it")
     os._exit(0)
 
 
-def _warm(memory: Memory) -> None:
+def _work_of_writer(memory: Memory) -> None:
+    """Begin what a process does in the background that writes, and does nothing else."""
+    try:
+        memory.read_pending()
+        memory.db.embed_in_background()
+    except WorldDBError as error:
+        log.warning("nothing is embedded in the background: %s", error)
+
+
+def warm_up(memory: Memory) -> None:
+    """Load what the first recall would wait for, and begin the work in the background."""
     try:
         memory.read_pending()
         memory.warm()
@@ -285,11 +297,10 @@ def listener_on(host: str, port: int) -> socket.socket:
     return made
 
 
-def _set_up_logs(level: str) -> None:
+def set_up_logs(level: str, who: str = "") -> None:
     """Log to stderr. Libraries log warnings only: their details could hold texts."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
-    )
+    shown = f"%(asctime)s %(levelname)s {who}%(message)s"
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=shown)
     logging.getLogger("worlddb").setLevel(level.upper())
     logging.getLogger("uvicorn").setLevel("ERROR" if level == "error" else "WARNING")
 
@@ -306,7 +317,7 @@ def _log_warnings(settings: Settings, access: Access) -> None:
     if settings.tokens_file is not None:
         for warning in token_file_warnings(settings.tokens_file):
             log.warning("%s", warning)
-    if access.hosts and not access.tokens:
+    if access.hosts and not access.needs_token:
         log.warning("host names other than localhost are allowed, but no token is required")
     if not is_loopback(settings.host):
         log.warning("HTTP is not encrypted; put a TLS proxy in front")

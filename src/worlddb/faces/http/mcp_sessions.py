@@ -29,9 +29,14 @@ SESSIONS_MAX = 1_000  # Some ten megabytes. One that is idle for half an hour en
 
 
 class McpSessions:
-    """The endpoint of MCP: routes each request to its session, or answers it without one."""
+    """The endpoint of MCP: routes each request to its session, or answers it without one.
 
-    def __init__(self, server: MemoryServer, *, body_bytes_max: int) -> None:
+    A session lives in one process. Where several share the connections, `keeps` is False: no
+    session is opened, so a client of the older protocols is never asked.
+    """
+
+    def __init__(self, server: MemoryServer, *, body_bytes_max: int, keeps: bool = True) -> None:
+        self._keeps = keeps
         # AuthMiddleware has checked Host and Origin, for all routes alike.
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         server.streamable_http_app(
@@ -73,7 +78,7 @@ class McpSessions:
         elif not in_session:
             body = await _read(receive)
             receive = _replayed(body, receive)
-            in_session = _opens_session(body)
+            in_session = self._keeps and _opens_session(body)
             if _wants_progress(scope, body):
                 await self._streaming.handle_request(scope, receive, send)
                 return

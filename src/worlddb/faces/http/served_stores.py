@@ -26,7 +26,7 @@ from worlddb.errors import (
 from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
 from worlddb.faces.http.access_tokens import Access, AccessToken, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
-from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, refuse_undeclared
+from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, declared_call
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.user_paths import VECTORS_END
@@ -40,6 +40,8 @@ LOOK_S = 0.05  # How often who waits looks again.
 
 class OneStore:
     """One store for everybody."""
+
+    of_tenants = False
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -82,6 +84,8 @@ class _OpenTenant:
 
 class TenantStores:
     """A folder of stores, of which a limited number is open; safe to use from any thread."""
+
+    of_tenants = True
 
     def __init__(self, folder: str, make: Callable[[str], Memory], open_max: int) -> None:
         self.path = folder
@@ -189,8 +193,8 @@ class TenantStores:
 
     def keep(self, access: Access) -> None:
         """Close the stores of tenants that no token opens any more, unless they are in use."""
-        if any(token.tenant is None for token in access.tokens):
-            return  # An operator may name any.
+        if access.sign_in is not None or any(token.tenant is None for token in access.tokens):
+            return  # An operator may name any, and so may those who sign in.
         kept = {token.tenant for token in access.tokens}
         self._close_all(lambda name: name not in kept)
 
@@ -244,7 +248,7 @@ class TenantCaller:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call; the store is opened when the call is made."""
-        refuse_undeclared(name)
+        declared_call(name)
 
         def run(*given: Any, **options: Any) -> Any:
             with self._stores.lease(self._tenant()) as memory:
@@ -302,6 +306,11 @@ def check_tenants(settings: Settings, access: Access) -> None:
     Raises:
         InvalidInputError: a token has a tenant, but there is one store; or the other way round.
     """
+    if access.sign_in is not None:
+        if (access.sign_in.tenant_claim is None) == (settings.stores is not None):
+            raise InvalidInputError(
+                "--stores and --oauth-tenant-claim belong together: the claim names the store"
+            )
     tenants: Iterable[AccessToken] = [token for token in access.tokens if token.tenant]
     if settings.stores is None:
         for token in tenants:
@@ -310,7 +319,7 @@ def check_tenants(settings: Settings, access: Access) -> None:
                 "--stores DIR"
             )
         return
-    if not access.tokens:
+    if not access.needs_token:
         raise InvalidInputError(
             "--stores: a token says which tenant calls; give --tokens-file, with a tenant for each"
         )

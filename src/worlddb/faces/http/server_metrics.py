@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from worlddb import __version__
 
@@ -42,14 +44,29 @@ class _Histogram:
         self.counts[-1] += 1
 
 
+@dataclass(frozen=True, slots=True)
+class MetricsState:
+    """What one process has counted, as plain data."""
+
+    started: float
+    counters: Mapping[str, int]
+    requests: Mapping[tuple[str, str, int], int]
+    times: Mapping[tuple[str, str], tuple[list[int], float]]
+    in_progress: int
+
+    def at_rest(self) -> MetricsState:
+        """Return the same of a process that has ended."""
+        return replace(self, in_progress=0)
+
+
 class ServerMetrics:
     """Counters of one server, safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started = time.time()
-        self._counters = {"worlddb_memories_written_total": 0, "worlddb_memories_retired_total": 0}
-        self._requests: dict[tuple[str, str, int], int] = {}
+        self._counters = Counter(worlddb_memories_written_total=0, worlddb_memories_retired_total=0)
+        self._requests: Counter[tuple[str, str, int]] = Counter()
         self._times: dict[tuple[str, str], _Histogram] = {}
         self._in_progress = 0
 
@@ -69,8 +86,30 @@ class ServerMetrics:
         with self._lock:
             self._in_progress -= 1
             key = (route, method, status)
-            self._requests[key] = self._requests.get(key, 0) + 1
+            self._requests[key] += 1
             self._times.setdefault((route, method), _Histogram()).observe(seconds)
+
+    def state(self) -> MetricsState:
+        """Return what was counted so far."""
+        with self._lock:
+            times = {key: (list(one.counts), one.total_s) for key, one in self._times.items()}
+            counters, requests = dict(self._counters), dict(self._requests)
+            return MetricsState(self._started, counters, requests, times, self._in_progress)
+
+    @classmethod
+    def of(cls, states: Iterable[MetricsState]) -> ServerMetrics:
+        """Return what several processes have counted together."""
+        made = cls()
+        for state in states:
+            made._started = min(made._started, state.started)
+            made._in_progress += state.in_progress
+            made._counters.update(state.counters)
+            made._requests.update(state.requests)
+            for key, (counts, total_s) in state.times.items():
+                sums = made._times.setdefault(key, _Histogram())
+                sums.counts = [old + new for old, new in zip(sums.counts, counts, strict=True)]
+                sums.total_s += total_s
+        return made
 
     def text(self, of_stores: Mapping[str, float]) -> str:
         """Return all metrics, with those of what is served."""

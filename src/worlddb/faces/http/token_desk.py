@@ -37,12 +37,15 @@ class TokenDesk:
         of_tenants: bool,
         read_access: Callable[[], Access] | None,
         let_in: Callable[[Access], None],
+        look_up: Callable[[], None] | None = None,
     ) -> None:
         self._gate = gate
         self._path = path if read_access is not None else None
         self._of_tenants = of_tenants
         self._read_access = read_access
         self._let_in = let_in
+        self._look_up = look_up or (lambda: None)
+        """Makes the uses of tokens known here that another process counts."""
 
     def reload(self) -> None:
         """Let in those whom the changed file allows."""
@@ -69,6 +72,7 @@ class TokenDesk:
             RejectedError: the caller is no administrator of the whole server.
         """
         self._admitted(changes=False)
+        self._look_up()
         now = datetime.now(UTC)
         in_file = {one.digest for one in tokens_in(self._path)} if self._path else set()
         listed = (self._entry(one, now, in_file) for one in self._gate.access.tokens)

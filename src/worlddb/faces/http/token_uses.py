@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -61,6 +61,30 @@ class TokenUses:
         with self._lock:
             use = self._uses.get(token.digest, TokenUse())
             return use.last_used, use.written_on(_day(self._clock()))
+
+    def handed_over(self) -> dict[bytes, TokenUse]:
+        """Return all uses, and forget them: another process counts them from now on."""
+        with self._lock:
+            uses, self._uses = self._uses, {}
+            return uses
+
+    def add(self, uses: Mapping[bytes, TokenUse]) -> None:
+        """Note uses that another process has noted; what was written is counted here alone."""
+        with self._lock:
+            for digest, theirs in uses.items():
+                ours = self._uses.setdefault(digest, TokenUse())
+                ours.last_used = max(filter(None, (ours.last_used, theirs.last_used)), default=None)
+                self._changed = True
+
+    def all(self) -> dict[bytes, TokenUse]:
+        """Return all uses."""
+        with self._lock:
+            return dict(self._uses)
+
+    def replace(self, uses: dict[bytes, TokenUse]) -> None:
+        """Take over what another process has counted."""
+        with self._lock:
+            self._uses = uses
 
     def take(self, token: AccessToken) -> float:
         """Count a memory that is to be written; return the seconds to wait first, 0 for none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, GetPromptResult, InputRequiredResult
 
@@ -58,6 +58,7 @@ def make_server(
     runner: CallRunner = run_on_any_thread,
     search_fetch: bool = False,
     tools: str = "memory",
+    state_key: bytes | None = None,
     log_level: LogLevel = "WARNING",
 ) -> MemoryServer:
     """Return a server over the memory that `memory_for` gives.
@@ -65,6 +66,7 @@ def make_server(
     `memory_for` is called for each tool call, in the context of the request, on a worker thread, so
     it may give each caller a memory bound to its own scopes. `runner` runs what blocks.
     `search_fetch` adds `search` and `fetch`; `tools` adds a set: graph, files or all of them.
+    Servers with the same `state_key` understand the answers to each other's questions.
     """
 
     def assistants() -> Memory:
@@ -82,6 +84,7 @@ def make_server(
         version=__version__,
         tools=[*offered],
         log_level=log_level,
+        request_state_security=RequestStateSecurity(keys=[state_key]) if state_key else None,
     )
     add_resources(server, memory_for, runner)
     add_guide(server)

@@ -30,9 +30,12 @@ from worlddb.errors import (
     ConflictError,
     CorruptionError,
     InvalidInputError,
+    NotFoundError,
     StorageError,
     WorldDBError,
 )
+from worlddb.model.records import Branch
+from worlddb.store.commit_group import Mark, SharedCommit
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -142,6 +145,72 @@ def server_format(address: str) -> tuple[int, int]:
         return format_of_server(con, shown), len(MIGRATIONS)
 
 
+class ServerTransaction:
+    """The transaction of a server that a group of blocks shares, on a connection from the pool.
+
+    `beginning` is the statement that begins the next one.
+    """
+
+    def __init__(
+        self,
+        begun: Callable[[str], ServerSession],
+        give_back: Callable[[ServerSession], None],
+        has: Callable[[Mark], bool],
+    ) -> None:
+        self._begun = begun
+        self._give_back = give_back
+        self.has = has
+        self.beginning = ""
+        self._session: ServerSession | None = None
+
+    @property
+    def session(self) -> ServerSession:
+        """The session of the open transaction."""
+        assert self._session is not None
+        return self._session
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open: a connection that was lost has none."""
+        return self._session is not None and not self._session.con.broken
+
+    def begin(self) -> None:
+        """Begin a transaction, with the tenant's lock."""
+        self._session = self._begun(self.beginning)
+
+    def begin_block(self) -> None:
+        """Begin a block that can be undone alone."""
+        self.session.run("SAVEPOINT block")
+
+    def end_block(self, is_nested: bool) -> None:
+        """End a block: the server must have taken what was kept."""
+        if is_nested:
+            self.session.run("RELEASE block")
+        else:
+            self.session.flush()
+
+    def undo_block(self) -> None:
+        """Undo a block; if an interrupt came before its savepoint, `commit` will be refused."""
+        self.session.forget()
+        with suppress(psycopg.Error):
+            self.session.run("ROLLBACK TO block")
+            self.session.run("RELEASE block")
+
+    def commit(self) -> None:
+        """Commit, and free the connection."""
+        self.session.commit()
+        self._leave()
+
+    def rollback(self) -> None:
+        """Undo everything, and free the connection."""
+        if self._session is not None:
+            self._leave()
+
+    def _leave(self) -> None:
+        session, self._session = self.session, None
+        self._give_back(session)
+
+
 class PostgresStore:
     """A WorldDB store in a PostgreSQL database: the worlds of one tenant."""
 
@@ -169,6 +238,8 @@ class PostgresStore:
         self._context = SessionContext(verify_reads, random_bytes)
         self._pages = PageCache()
         self._gate = Gate(self.path, busy_timeout_s)
+        self._writing = ServerTransaction(self._begun, self._give_back, self._has)
+        self._shared = SharedCommit(self._gate, self._writing)
         self._tenant = 0
         with server_errors(self.path):
             self._tenant = self._open_tenant(tenant, create and not read_only)
@@ -195,7 +266,7 @@ class PostgresStore:
                     writer.insert_nodes([root_node()])
                     writer.insert_texts([ROOT_TEXT])
                     writer.insert_commit(first_commit())
-                session.run("COMMIT")
+                session.commit()
             self._idle.append(session)
         except BaseException:
             con.close()
@@ -233,7 +304,7 @@ class PostgresStore:
 
     # -- sessions ----------------------------------------------------------------------------------
 
-    def _begun(self, begin: str) -> ServerSession:
+    def _begun(self, begin: str, *, is_snapshot: bool = False) -> ServerSession:
         """Return a session in a transaction; connections that the server has ended are replaced."""
         while True:
             try:
@@ -241,9 +312,7 @@ class PostgresStore:
             except IndexError:
                 session, is_new = ServerSession(self._connect(), self._context), True
             try:
-                session.forget()
-                self._context.statements += 1
-                session.con.execute(begin)
+                session.begin(begin, is_snapshot=is_snapshot)
                 return session
             except BaseException as error:
                 session.con.close()
@@ -265,13 +334,19 @@ class PostgresStore:
     def _give_back(self, session: ServerSession) -> None:
         con = session.con
         with suppress(psycopg.Error):
-            if not con.closed:
-                con.execute("ROLLBACK")
+            session.end()
         is_clean = not con.closed and not con.broken
         if is_clean and len(self._idle) < IDLE_MAX:
             self._idle.append(session)
         else:
             con.close()
+
+    def _has(self, mark: Mark) -> bool:
+        session = self._begun(self._begin_read(), is_snapshot=True)
+        try:
+            return bool(session.run("SELECT 1 FROM commits WHERE seq = $1 AND hash = $2", mark))
+        finally:
+            self._give_back(session)
 
     @contextmanager
     def read(self) -> Iterator[TableReader]:
@@ -281,7 +356,7 @@ class PostgresStore:
             yield shared[0]
             return
         with self._gate.reading(), server_errors(self.path):
-            session = self._begun(self._begin_read())
+            session = self._begun(self._begin_read(), is_snapshot=True)
             opened = TableReader(session), function_of(inspect.currentframe())
             try:
                 self._local.shared = opened
@@ -296,7 +371,7 @@ class PostgresStore:
     def snapshot(self) -> Iterator[TableReader]:
         """Yield a snapshot that may be read for long, by any thread, beside all other sessions."""
         with self.using():
-            session = self._begun(self._begin_read())
+            session = self._begun(self._begin_read(), is_snapshot=True)
             reader = TableReader(session)
             reader.head()  # Only the first read takes the snapshot.
         self._gate.adopt(session.con)
@@ -318,12 +393,15 @@ class PostgresStore:
 
     @contextmanager
     def write(self, *, together: bool = False) -> Iterator[TableWriter]:
-        """Yield the write transaction; it commits when the block ends, or leaves nothing."""
-        with self._landing(self._busy_timeout_s) as session:
+        """Yield the write transaction; it commits when the block ends, or leaves nothing.
+
+        One that is written `together` with others shares their COMMIT (see `commit_group`).
+        """
+        with self._landing(self._busy_timeout_s, joins=together) as session:
             writer = TableWriter(session, self._pages)
             writer.begin(self._clock)
             yield writer
-        self._pages.landed()
+            self._pages.landed()
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:
@@ -333,17 +411,31 @@ class PostgresStore:
             yield TableReader(session)
 
     @contextmanager
-    def _landing(self, patience_s: float, *, is_derived: bool = False) -> Iterator[ServerSession]:
+    def _landing(
+        self, patience_s: float, *, is_derived: bool = False, joins: bool = False
+    ) -> Iterator[ServerSession]:
         """Yield a session whose transaction lands whole or not at all."""
         if self.read_only:
             raise StorageError(f"{self.path}: {self.why_read_only}")
-        with server_errors(self.path), self._gate.writing(patience_s):
-            session = self._begun(self._begin_write(patience_s, is_derived=is_derived))
+        turn, shared = self._gate.turn(joins), self._shared
+        with server_errors(self.path):
             try:
-                yield session
-                session.run("COMMIT")
+                self._gate.take(turn, patience_s)
+                if not (joins and shared.is_open):
+                    shared.land_open()
+                    self._writing.rollback()  # What an interrupt has left of the last turn.
+                    self._writing.beginning = self._begin_write(patience_s, is_derived=is_derived)
+                group = shared.begin()
+                yield self._writing.session
+                shared.hand_in(group, turn, self._pages.coming, stays=not is_derived)
+            except BaseException as error:
+                if self._gate.holds(turn):
+                    shared.take_back(turn, error)
+                raise
             finally:
-                self._give_back(session)
+                turn.leave()
+                self._gate.pass_on(turn)
+            shared.wait(group, turn)
 
     # -- the whole store ---------------------------------------------------------------------------
 
@@ -372,9 +464,8 @@ class PostgresStore:
     def clean(self) -> bool:
         """Remove deleted and overwritten texts from the tables; the server's log keeps them."""
         with self.using():
-            session = self._begun("SET search_path = worlddb")
+            session = self._begun("SELECT 1")  # VACUUM needs a connection outside a transaction.
             try:
-                session.con.execute("RESET search_path")
                 for table in ("nodes", "notes", "edges", "words", "proposals", "conflicts"):
                     session.con.execute(f"VACUUM worlddb.{table}")
             except errors.InsufficientPrivilege:
@@ -389,6 +480,24 @@ class PostgresStore:
             f"{self.path}: is backed up by the server's own tools; 'worlddb copy' writes a store "
             "to a file"
         )
+
+    def fork(self, name: str, actor: str) -> Branch:
+        """Refuse: a branch lies over a file."""
+        raise StorageError(
+            f"{self.path}: a store on a server has no branches; copy the store to a file by "
+            "'worlddb copy' and branch that"
+        )
+
+    def branches(self) -> list[Branch]:
+        """Return none: a store on a server has no branches."""
+        return []
+
+    def drop_branch(self, name: str) -> None:
+        """Refuse: there is no such branch."""
+        raise NotFoundError(f"there is no branch {name!r}; a store on a server has none")
+
+    def refuse_branches(self, what: str) -> None:
+        """Refuse nothing: there are no branches."""
 
     def side_file(self, suffix: str) -> str | None:
         """Return None: there is no folder beside the store."""
@@ -408,6 +517,7 @@ class PostgresStore:
         for con in self._gate.close():
             con.close()
             self._gate.drop(con)
+        self._writing.rollback()
         _close_all(self._idle)
 
 

@@ -10,8 +10,9 @@ from math import log
 from typing import Any
 
 from psycopg import Connection, RawCursor, RawServerCursor
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 
+from worlddb.errors import StorageError
 from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.store.postgres.server_schema import COLUMNS, KEYS
 from worlddb.store.postgres.sql_dialect import (
@@ -21,12 +22,13 @@ from worlddb.store.postgres.sql_dialect import (
     translated_sql,
     turned,
 )
-from worlddb.store.rows import NewText, TextHit
-from worlddb.store.tables.sql_session import SessionContext, SqlSession
+from worlddb.store.rows import Head, NewText, TextHit
+from worlddb.store.tables.sql_session import DeferredIndexes, SessionContext, SqlSession
 from worlddb.store.tables.table_scan import TableScan
 
 STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
 KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
+REMEMBERED_MAX = 8  # Rows of an answer that a snapshot remembers: heads, models, single nodes.
 COUNTED_MAX = 2_000  # As in a file: more nodes with a word than this are estimated.
 K1, B = 1.2, 0.75  # BM25 as FTS5 computes it, so that both stores give the same scores.
 IDF_MIN = 1e-6  # What FTS5 gives a word that half of all nodes have.
@@ -43,6 +45,10 @@ _COUNTS = """
 """
 _LATEST = "SELECT node FROM words a WHERE a.word = $1{} ORDER BY a.node DESC LIMIT {}"
 _HAS = " AND EXISTS (SELECT 1 FROM words b WHERE b.word = ${} AND b.node = a.node)"
+
+
+Posting = tuple[str, int, int, int, bytes]
+"""A row of `words`: the word, the node, its length, the length of its name, where the word is."""
 
 
 class FoundRows(list[Any]):
@@ -66,25 +72,67 @@ class ServerSession(SqlSession):
     """A session on a connection to PostgreSQL.
 
     What writes and has no answer is kept, and sent with the next statement that has one, or with
-    the COMMIT: each answer that is waited for costs a way to the server and back.
+    the COMMIT: each answer that is waited for costs a way to the server and back. For the same
+    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, and nobody waits for
+    the end of one (`end`).
     """
 
-    __slots__ = ("_cursor", "_kept", "_streams")
+    __slots__ = ("_answers", "_cursor", "_is_ending", "_kept", "_streams", "is_snapshot")
 
     def __init__(self, con: Connection[Any], context: SessionContext, time: int = 0) -> None:
         self._cursor = RawCursor(con)
         self._cursor.format = Format.BINARY  # Numbers and bytes need no reading.
         self._kept: list[tuple[str, Any]] = []
         self._streams = 0
+        self._is_ending = self.is_snapshot = False
         super().__init__(con, context, time)
 
     def forget(self) -> None:
         """Drop what was remembered of a snapshot, and what was not sent."""
         super().forget()
         self._kept = []
+        self._answers: dict[tuple[str, Any], FoundRows] = {}
+
+    def begin(self, sql: str, *, is_snapshot: bool) -> None:
+        """Begin a transaction, as soon as the last one has ended."""
+        self.forget()
+        self.context.statements += 1
+        self.is_snapshot = is_snapshot
+        while self._is_ending and self.con.pgconn.get_result() is not None:
+            pass
+        self._is_ending = False
+        self.con.execute(sql)
+
+    def end(self) -> None:
+        """Have the server roll back what is open, without waiting for that."""
+        pgconn = self.con.pgconn
+        if not self.con.closed and pgconn.transaction_status != TransactionStatus.IDLE:
+            if pgconn.transaction_status == TransactionStatus.ACTIVE:
+                self.con.execute("ROLLBACK")  # An interrupt has left a statement.
+            else:
+                pgconn.send_query(b"ROLLBACK")
+                pgconn.flush()
+                self._is_ending = True
 
     def run(self, sql: str, values: Any = None) -> FoundRows:
         """Run a statement of PostgreSQL's own."""
+        cursor = self._sent(sql, values)
+        return FoundRows(cursor.fetchall() if cursor.description is not None else ())
+
+    def commit(self) -> None:
+        """Commit the transaction.
+
+        Raises:
+            StorageError: the server has rolled back, which it does without an error if a statement
+                had failed before.
+        """
+        done = self._sent("COMMIT").statusmessage
+        if done != "COMMIT":
+            raise StorageError(
+                f"the server did not commit ({done}); nothing was written, try again"
+            )
+
+    def _sent(self, sql: str, values: Any = None) -> RawCursor[Any]:
         self.context.statements += 1
         if not self._kept:
             cursor = self._cursor.execute(sql, values)
@@ -96,7 +144,7 @@ class ServerSession(SqlSession):
                 cursor = RawCursor(self.con)
                 cursor.format = Format.BINARY
                 cursor.execute(sql, values)
-        return FoundRows(cursor.fetchall() if cursor.description is not None else ())
+        return cursor
 
     def keep(self, sql: str, values: Any = None) -> None:
         """Run a statement without an answer, together with the next that has one."""
@@ -115,7 +163,15 @@ class ServerSession(SqlSession):
         if sql.startswith(("UPDATE", "INSERT", "DELETE")):
             self.keep(translated_sql(sql), values)
             return FoundRows()
-        return self.run(translated_sql(sql), values)
+        if not self.is_snapshot or isinstance(values, list):
+            return self.run(translated_sql(sql), values)
+        try:
+            return self._answers[sql, values]
+        except (KeyError, TypeError) as error:
+            found = self.run(translated_sql(sql), values)
+            if isinstance(error, KeyError) and len(found) <= REMEMBERED_MAX:
+                self._answers[sql, values] = found
+            return found
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
         """Run one statement for many rows; it counts once."""
@@ -160,6 +216,12 @@ class ServerSession(SqlSession):
         """Return the full-text index."""
         return WordTable(self)
 
+    def bulk_load(self, head: Head) -> DeferredIndexes:
+        """Put the words of new texts off until the end of a load."""
+        from worlddb.store.postgres.server_load import ServerLoad
+
+        return ServerLoad(self)
+
     def scan(self) -> ServerScan:
         """Return the whole tables."""
         return ServerScan(self)
@@ -191,7 +253,7 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text.lower())
 
 
-def _postings(row: int, name: str, content: str) -> list[tuple[str, int, int, int, bytes]]:
+def postings_of(row: int, name: str, content: str) -> list[Posting]:
     """Return the rows of `words` for one node.
 
     Words are numbered through name and content, with a gap between, so that no phrase spans both.
@@ -215,6 +277,7 @@ class WordTable:
 
     def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
         """Return about how many of all `nodes` have each word; exact while there are few."""
+        self._session.need_index("words")
         found: dict[str, int] = {}
         single = [word for word in words if _tokens(word) == [word]]
         for word, count, last in self._session.run(_COUNTS, (single, COUNTED_MAX)):
@@ -236,6 +299,7 @@ class WordTable:
 
     def latest(self, words: Sequence[str], most: int) -> list[int]:
         """Return the newest nodes that have all words, newest first."""
+        self._session.need_index("words")
         asked = [_tokens(word) for word in words]
         if all(len(tokens) == 1 for tokens in asked) and asked:
             flat = [token for (token,) in asked]
@@ -257,6 +321,7 @@ class WordTable:
         return words / texts if texts else 0.0
 
     def _totals(self) -> tuple[int, int]:
+        self._session.need_index("words")
         texts, words = self._session.run("SELECT texts, words FROM heads")[0]
         return texts, words
 
@@ -264,6 +329,7 @@ class WordTable:
         """Return the nodes that have a phrase: how often, and how many words they have."""
         if not phrase:
             return {}
+        self._session.need_index("words")
         wanted = list(dict.fromkeys(phrase))
         if len(wanted) == len(phrase) == 1 and not in_name:
             sql = f"SELECT node, length(places) / {_PLACE_BYTES}, length FROM words WHERE word = $1"
@@ -317,16 +383,20 @@ class WordTable:
 
     def insert(self, rows: Iterable[NewText]) -> None:
         """Index new nodes."""
-        given = [_postings(*row) for row in rows]
-        self._session.insert(
-            "words", tuple(COLUMNS["words"]), [item for items in given for item in items]
-        )
-        self._count(len(given), sum(items[0][2] for items in given if items))
+        given = [postings_of(*row) for row in rows]
+        words = sum(items[0][2] for items in given if items)
+        self.add(len(given), words, [item for items in given for item in items])
+
+    def add(self, texts: int, words: int, rows: Sequence[Posting]) -> None:
+        """Write the rows of so many texts, with so many words in them."""
+        self._session.insert("words", tuple(COLUMNS["words"]), rows)
+        self._count(texts, words)
 
     def erase(self, rows: Sequence[int]) -> None:
         """Forget the words of nodes; their texts are still there."""
+        self._session.need_index("words")
         sql = "SELECT row, name, content FROM nodes WHERE row = ANY($1)"
-        found = [_postings(*row) for row in self._session.run(sql, (RowNumbers(rows),))]
+        found = [postings_of(*row) for row in self._session.run(sql, (RowNumbers(rows),))]
         gone = [(item[0], item[1]) for items in found for item in items]
         self._session.executemany("DELETE FROM words WHERE word = ? AND node = ?", gone)
         self._count(0, -sum(items[0][2] for items in found if items))
@@ -368,7 +438,7 @@ class ServerScan(TableScan):
         ):
             stored.setdefault(node, []).append((word, node, *rest))
         for row, name, content in self._own.stream("SELECT row, name, content FROM nodes"):
-            if stored.pop(row, []) != _postings(row, name, content):
+            if stored.pop(row, []) != postings_of(row, name, content):
                 return [f"words: the index and the text of node row {row} differ"]
         return (
             [f"words: the index has a node row {min(stored)} that is not there"] if stored else []

@@ -17,8 +17,11 @@ from psycopg.types.string import StrBinaryDumper
 from worlddb.store.postgres.server_schema import COLUMNS, TYPES
 
 _INT8_ARRAY_OID = 1016  # The number of the type int8[] in every PostgreSQL.
-_INT8_OID = 20
+_TEXT_ARRAY_OID, _BYTEA_ARRAY_OID = 1009, 1001  # Those of text[] and bytea[].
+_INT8_OID, _TEXT_OID, _BYTEA_OID = 20, 25, 17
 _NUMBER_BYTES = 8  # An int8.
+_MANY = 64  # From here on numpy is faster than a loop.
+_SIZES = tuple(size.to_bytes(4, "big") for size in range(256))  # The usual sizes of words.
 _ITEM = Struct(">iq")  # The size of a number, and the number.
 _MISSING = (-1).to_bytes(4, "big", signed=True)
 _REWRITES = (
@@ -82,18 +85,73 @@ class RowNumbersDumper(Dumper):
 
     def dump(self, obj: RowNumbers) -> bytes:
         """Return the array as PostgreSQL reads it."""
-        shape = (1, 1, _INT8_OID, len(obj), 1) if obj else (0, 0, _INT8_OID)
-        head = b"".join(number.to_bytes(4, "big") for number in shape)
-        return head + b"".join(
+        if len(obj) >= _MANY and None not in obj:
+            import numpy as np
+
+            items = np.empty(len(obj), [("size", ">i4"), ("number", ">i8")])
+            items["size"], items["number"] = _NUMBER_BYTES, obj
+            return _array_head(len(obj), _INT8_OID) + items.tobytes()
+        return _array_head(len(obj), _INT8_OID) + b"".join(
             [_MISSING if number is None else _ITEM.pack(_NUMBER_BYTES, number) for number in obj]
         )
+
+
+class TextColumn(list["str | None"]):
+    """Texts, or None, as one value."""
+
+
+class BytesColumn(list["bytes | None"]):
+    """Byte strings, or None, as one value."""
+
+
+class TextColumnDumper(Dumper):
+    """Sends texts as text[], without a look at the type of each."""
+
+    format = Format.BINARY
+    oid = _TEXT_ARRAY_OID
+
+    def dump(self, obj: TextColumn) -> bytes:
+        """Return the array as PostgreSQL reads it."""
+        return _array(_TEXT_OID, [None if text is None else text.encode() for text in obj])
+
+
+class BytesColumnDumper(Dumper):
+    """Sends byte strings as bytea[]."""
+
+    format = Format.BINARY
+    oid = _BYTEA_ARRAY_OID
+
+    def dump(self, obj: BytesColumn) -> bytes:
+        """Return the array as PostgreSQL reads it."""
+        return _array(_BYTEA_OID, obj)
+
+
+def _array_head(items: int, oid: int) -> bytes:
+    """Return what an array begins with: dimensions, whether some are missing, type, length."""
+    shape = (1, 1, oid, items, 1) if items else (0, 0, oid)
+    return b"".join([number.to_bytes(4, "big") for number in shape])
+
+
+def _array(oid: int, items: Sequence[bytes | None]) -> bytes:
+    parts = [_array_head(len(items), oid)]
+    for item in items:
+        if item is None:
+            parts.append(_MISSING)
+        else:
+            size = len(item)
+            parts.append(_SIZES[size] if size < len(_SIZES) else size.to_bytes(4, "big"))
+            parts.append(item)
+    return b"".join(parts)
+
+
+_COLUMNS: dict[str, type[list[Any]]] = {"n": RowNumbers, "t": TextColumn, "b": BytesColumn}
 
 
 def turned(table: str, columns: Sequence[str], rows: Sequence[Any]) -> list[list[Any]]:
     """Return rows as one list for each column."""
     letters = [COLUMNS[table][column][0] for column in columns]
     return [
-        RowNumbers(column) if letter == "n" else list(column)
+        _COLUMNS.get(letter, list)(column)
         for letter, column in zip(letters, zip(*rows, strict=True), strict=True)
     ]
 
@@ -107,3 +165,5 @@ def teach_types(con: Connection[Any]) -> None:
     con.adapters.register_dumper(int, Int8BinaryDumper)
     con.adapters.register_dumper(str, StrBinaryDumper)
     con.adapters.register_dumper(RowNumbers, RowNumbersDumper)
+    con.adapters.register_dumper(TextColumn, TextColumnDumper)
+    con.adapters.register_dumper(BytesColumn, BytesColumnDumper)

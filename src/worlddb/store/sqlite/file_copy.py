@@ -19,6 +19,7 @@ import apsw
 
 from worlddb.errors import ConflictError, FormatError, StorageError
 from worlddb.store.interface import Migration
+from worlddb.store.sqlite.branch_file import branches_of
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     check_format,
@@ -189,11 +190,13 @@ def copy_into(source: str, path: str) -> None:
     none, never.
 
     Raises:
-        ConflictError: somebody has the store at `path` open.
+        ConflictError: somebody has the store at `path` open, or it has branches.
         FormatError: the file at `path` is no store.
         StorageError: it cannot be written.
     """
     refuse_bad_path(path)
+    if names := ", ".join(row.name for row in branches_of(path)):
+        raise ConflictError(f"{path}: has branches ({names}) of what it says now; drop them first")
     is_new = not os.path.exists(path)
     if is_new:
         make_private(path)

@@ -29,6 +29,7 @@ from types import FrameType, TracebackType
 import apsw
 
 from worlddb.errors import ConflictError, InvalidInputError, StorageError, WorldDBError
+from worlddb.store.sqlite.branch_file import move_log, vfs_of
 
 LOG_ENDS = ("-wal", "-shm")
 TIDYING_S_MAX = 5.0
@@ -520,7 +521,7 @@ class Checkpointer:
                 con.close()
 
     def _connect(self) -> apsw.Connection:
-        con = apsw.Connection(self._path)
+        con = apsw.Connection(self._path, vfs=vfs_of(self._path))
         con.set_busy_timeout(OTHERS_PATIENCE_MS)
         return con
 
@@ -529,12 +530,12 @@ class Checkpointer:
         # A connection that has read nothing does not know of the log, and would move nothing.
         con.pragma("user_version")
         for _ in range(ROUNDS_MAX):
-            _, moved = con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            _, moved = move_log(self._path, con, apsw.SQLITE_CHECKPOINT_PASSIVE)
             # SQLite waits for the disk only with the last page; here no writer waits with it.
             sync_file(con)
             if self._pages - moved <= TAIL_MAX:
                 with self._gate.tidying():
-                    con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+                    move_log(self._path, con, apsw.SQLITE_CHECKPOINT_FULL)
                 return
 
     def stop(self) -> None:

@@ -17,9 +17,20 @@ from pathlib import Path
 
 import apsw
 
-from worlddb.errors import StorageError
+from worlddb.errors import ConflictError, StorageError
+from worlddb.model.records import Branch
+from worlddb.store.commit_group import Mark, SharedCommit
 from worlddb.store.interface import Migration
-from worlddb.store.sqlite.commit_group import SharedCommit
+from worlddb.store.sqlite.branch_file import (
+    branches_of,
+    check_name,
+    drop,
+    fork,
+    has_branches,
+    move_log,
+    refuse_lost_base,
+    trunk_of,
+)
 from worlddb.store.sqlite.database_file import (
     MEMORY,
     PAGE_BUDGET,
@@ -62,6 +73,52 @@ IDLE_READERS_MAX = 8
 """How many connections wait for the next reader; each has a page cache of its own."""
 
 
+class FileTransaction:
+    """The transaction of a file that a group of blocks shares."""
+
+    def __init__(self, writer: Callable[[], apsw.Connection], check: Callable[[], None]) -> None:
+        self._writer = writer
+        self._check = check
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open."""
+        return self._writer().in_transaction
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._writer().execute("BEGIN IMMEDIATE")
+
+    def begin_block(self) -> None:
+        """Begin a block that can be undone alone."""
+        self._writer().execute("SAVEPOINT block")
+
+    def end_block(self, is_nested: bool) -> None:
+        """End a block; the first has no savepoint."""
+        if is_nested:
+            self._writer().execute("RELEASE block")
+
+    def undo_block(self) -> None:
+        """Undo a block; an interrupt may have come before its savepoint, or after it."""
+        with suppress(apsw.SQLError):
+            self._writer().execute("ROLLBACK TO block; RELEASE block")
+
+    def commit(self) -> None:
+        """Commit; what nobody would find is not acknowledged."""
+        self._writer().execute("COMMIT")
+        self._check()
+
+    def rollback(self) -> None:
+        """Undo everything."""
+        with suppress(apsw.Error):
+            self._writer().execute("ROLLBACK")
+
+    def has(self, mark: Mark) -> bool:
+        """Return whether a commit is in the journal."""
+        sql = "SELECT 1 FROM commits WHERE seq = ? AND hash = ?"
+        return self._writer().execute(sql, mark).get is not None
+
+
 class SqliteStore:
     """A WorldDB store in a SQLite file, or in memory."""
 
@@ -92,7 +149,8 @@ class SqliteStore:
         self._pages = PageCache()
         self._sums = TableSums()
         self._gate = Gate(path, busy_timeout_s)
-        self._shared = SharedCommit(self._gate, lambda: self._writer, self._refuse_lost_log)
+        transaction = FileTransaction(lambda: self._writer, self._refuse_lost_log)
+        self._shared = SharedCommit(self._gate, transaction)
         refuse_bad_path(path)
         # The process may change its folder while the store is open.
         self._file = MEMORY if path == MEMORY else os.path.abspath(path)
@@ -101,6 +159,8 @@ class SqliteStore:
         with LOCKED_FILES.opening(), translated(path):
             refuse_second_name(path, self._file)
             LOCKED_FILES.refuse_two_logs(self._file)
+            if trunk_of(self._file) is not None:
+                refuse_lost_base(self._file)
             self._writer = self._open_writer(read_only, create, migration)
             in_file = path != MEMORY and not self._immutable
             if in_file:
@@ -333,7 +393,7 @@ class SqliteStore:
                     shared.take_back(turn, error)
                     if isinstance(error, apsw.FullError):
                         # The log is moved into the file, so that the next write has its room.
-                        self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                        move_log(self._file, self._writer, apsw.SQLITE_CHECKPOINT_TRUNCATE)
             raise
         finally:
             turn.leave()
@@ -372,6 +432,17 @@ class SqliteStore:
             self._checkpointer.follow(new)
         old.close(True)
 
+    def _close_writer(self) -> None:
+        """Close the last connection, which moves the log; branches keep their pages."""
+        if self.path != MEMORY and not self._immutable:
+            is_kept = has_branches(self._file)
+            with suppress(apsw.Error, OSError):
+                if is_kept:
+                    move_log(self._file, self._writer, apsw.SQLITE_CHECKPOINT_PASSIVE)
+            with suppress(apsw.ConnectionClosedError):
+                self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(is_kept))
+        close_connection(self._writer, self.path)
+
     # -- the whole file ----------------------------------------------------------------------------
 
     def mend(self) -> bool:
@@ -403,6 +474,7 @@ class SqliteStore:
     def clean(self) -> bool:
         """Take deleted and overwritten texts off the disk; False while a reader needs them."""
         self._refuse_read_only()
+        self.refuse_branches("cleaned")
         with translated(self.path):
             with self._landing() as con:
                 con.execute("INSERT INTO texts (texts) VALUES ('optimize')")
@@ -427,6 +499,48 @@ class SqliteStore:
             reader.head()  # Only the first read takes the snapshot.
             copy_to_new(reader.con, path, like)
 
+    def fork(self, name: str, actor: str) -> Branch:
+        """Make a branch of the last commit."""
+        self._refuse_read_only()
+        check_name(name)
+        if self.path == MEMORY or trunk_of(self._file) is not None:
+            what = "a store in memory" if self.path == MEMORY else "a branch"
+            raise StorageError(f"{self.path}: {what} cannot be branched; branch a store in a file")
+        with translated(self.path), self._gate.writing():
+            writer = self._prepared(None, is_derived=False, joins=False)
+            writer.execute("BEGIN IMMEDIATE")
+            try:
+                head = TableReader(FileSession(writer, self._context)).head()
+                now = max(self._clock(), head.time)
+                about = {"fork": head.seq, "hash": head.hash.hex(), "time": now, "actor": actor}
+                fork(self._file, writer, name, about)
+            finally:
+                writer.execute("ROLLBACK")
+        return next(row for row in self.branches() if row.name == name)
+
+    def branches(self) -> list[Branch]:
+        """Return the branches of the store, by name."""
+        return [] if self.path == MEMORY else branches_of(self._file)
+
+    def drop_branch(self, name: str) -> None:
+        """Remove a branch and its files."""
+        self._refuse_read_only()
+        drop(self._file, name)
+
+    def refuse_branches(self, what: str) -> None:
+        """Refuse what cannot be done to a branch, or to a store that has branches."""
+        names = ", ".join(row.name for row in self.branches())
+        if names:
+            raise ConflictError(
+                f"{self.path}: cannot be {what} while its branches ({names}) hold copies of what "
+                "it says; merge or drop them first"
+            )
+        if self.path != MEMORY and trunk_of(self._file) is not None:
+            raise ConflictError(
+                f"{self.path}: a branch cannot be {what}, for the store below it still has the "
+                "texts; do that to the store itself"
+            )
+
     def side_file(self, suffix: str) -> str | None:
         """Return the path for a file of derived data beside the store; None in memory."""
         is_kept = self.path != MEMORY and self._view is None
@@ -436,6 +550,8 @@ class SqliteStore:
         """Return the size of the file and its log; 0 in memory."""
         if self.path == MEMORY:
             return 0
+        if trunk_of(self._file) is not None:
+            return sum(entry.stat().st_size for entry in os.scandir(os.path.dirname(self._file)))
         files = (self._file, f"{os.path.realpath(self._file)}-wal")
         return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
 
@@ -454,7 +570,7 @@ class SqliteStore:
             self._idle.pop()
         if self._checkpointer is not None:
             self._checkpointer.stop()
-        close_connection(self._writer, self.path)
+        self._close_writer()
         PAGE_BUDGET.leave(self._writer)
         if self._view is not None:
             self._view.close()

@@ -27,6 +27,11 @@ OPTIONS = (
     option("--stores", "DIR", "one store for each tenant, DIR/TENANT.db, instead of one for all"),
     option("--stores-open", "N", "how many stores of tenants are open at once (default: 100)"),
     option(
+        "--workers",
+        "N",
+        "processes that answer requests and read, beside the one that writes (default: 0)",
+    ),
+    option(
         "--allowed-host",
         "NAME",
         "a name by which clients call; may be repeated",
@@ -47,6 +52,31 @@ OPTIONS = (
         dest="trusted_proxies",
         action="append",
     ),
+    option("--oauth-issuer", "URL", "people sign in at this authorisation server"),
+    option("--oauth-resource", "URL", "by which clients reach this server, for signing in"),
+    option(
+        "--oauth-audience",
+        "NAME",
+        "what a token's audience may be (default: that URL); may be repeated",
+        action="append",
+    ),
+    option("--oauth-jwks-url", "URL", "the issuer's keys (default: as its metadata tell)"),
+    option(
+        "--oauth-role",
+        "ROLE=SCOPE",
+        "the scope of OAuth for a role (default: worlddb:ROLE); may be repeated",
+        dest="oauth_roles",
+        action="append",
+    ),
+    option(
+        "--oauth-bound",
+        "KIND=CLAIM",
+        "the claim that names a scope (default: user_id=sub); may be repeated",
+        dest="oauth_bounds",
+        action="append",
+    ),
+    option("--oauth-tenant-claim", "CLAIM", "the claim that names the tenant, with --stores"),
+    option("--oauth-per-minute", "N", "requests of each person who signs in"),
     option("--user-id", "ID", "the user where a call names none (default: $WORLDDB_SCOPE)"),
     TOOLS,
     CONSOLIDATE_EVERY,
@@ -67,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
       worlddb serve --open                                                         # and show it in the browser
       worlddb serve --db work.db --port 0 --json                                   # any free port, printed as JSON
       worlddb serve --tokens-file tokens.toml                                      # each token opens its own scopes
+      worlddb serve --oauth-issuer https://login.example.org/realms/team           # people sign in there
       worlddb serve --stores tenants --tokens-file tokens.toml                     # a store for each tenant
       worlddb serve --host 0.0.0.0 --tokens-file t.toml --allowed-host memory.lan  # for others, too
     """  # noqa: E501
@@ -128,9 +159,13 @@ def _serve(args: argparse.Namespace, *, with_browser: bool) -> int:
     from worlddb.faces.http.served_stores import check_tenants
 
     check_tenants(settings, access)
+    if settings.workers:
+        from worlddb.faces.http.worker_pool import check_workers
+
+        check_workers(settings)
 
     def announce(url: str) -> None:
-        shown = welcome_text(url, served, with_tokens=bool(access.tokens))
+        shown = welcome_text(url, served, with_tokens=access.needs_token)
         print(shown, file=sys.stderr, flush=True)
         if wants_json(args):
             from worlddb.faces.cli.terminal import print_json

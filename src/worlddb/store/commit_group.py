@@ -1,9 +1,9 @@
-"""Commit groups: transactions that wait together share one transaction of SQLite, and one fsync.
+"""Commit groups: blocks that wait together share one transaction of the database, and one fsync.
 
     block ─▶ block ─▶ block ─▶ COMMIT ─▶ all three are acknowledged
 
 A block that has ended looks whether the next writer in the queue is one that may join. If so, the
-block leaves SQLite's transaction open, passes the turn on, and waits. Each further block runs
+block leaves the database's transaction open, passes the turn on, and waits. Each further block runs
 inside a savepoint, so a block that fails takes back its own part alone. Who has no follower commits
 for all. Nobody is acknowledged before.
 
@@ -12,12 +12,10 @@ Interrupts are met as in `gate`: who waits looks again by itself, and commits wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
-import apsw
-
-from worlddb.errors import StorageError, WorldDBError
+from worlddb.errors import StorageError
 from worlddb.store.sqlite.gate import LOOK_S, Gate, Turn
 
 GROUP_MAX = 32
@@ -26,6 +24,20 @@ an fsync shared by more would save little."""
 
 Mark = tuple[int, bytes]
 """Number and hash of a commit."""
+
+
+class GroupTransaction(Protocol):
+    """The transaction of the database that a group shares."""
+
+    @property
+    def is_open(self) -> bool: ...  # noqa: D102
+    def begin(self) -> None: ...  # noqa: D102
+    def begin_block(self) -> None: ...  # noqa: D102 - inside the transaction, after another block
+    def end_block(self, is_nested: bool) -> None: ...  # noqa: D102 - whatever it wrote was accepted
+    def undo_block(self) -> None: ...  # noqa: D102 - without an error if there is none
+    def commit(self) -> None: ...  # noqa: D102
+    def rollback(self) -> None: ...  # noqa: D102 - without an error
+    def has(self, mark: Mark) -> bool: ...  # noqa: D102 - whether a commit can be read
 
 
 class CommitGroup:
@@ -54,93 +66,88 @@ class CommitGroup:
 
 
 class SharedCommit:
-    """The group that is open on the writing connection, if any; used by who has the turn."""
+    """The group whose transaction is open, if any; used by who has the turn."""
 
-    def __init__(
-        self, gate: Gate, writer: Callable[[], apsw.Connection], check: Callable[[], None]
-    ) -> None:
+    def __init__(self, gate: Gate, transaction: GroupTransaction) -> None:
         self._gate = gate
-        self._writer = writer
-        self._check = check
+        self._transaction = transaction
         self._open: CommitGroup | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether blocks that have ended wait for a COMMIT."""
-        return self._open is not None and self._writer().in_transaction
+        return self._open is not None and self._transaction.is_open
 
     def begin(self) -> CommitGroup:
         """Begin a block: inside the group that is open, or in a transaction of its own."""
-        con, group = self._writer(), self._open
+        group = self._open
         if group is None:
-            con.execute("BEGIN IMMEDIATE")
+            self._transaction.begin()
             return CommitGroup()
-        self._clear(con, group)
+        self._clear(group)
         group.in_block = True
-        con.execute("SAVEPOINT block")
+        self._transaction.begin_block()
         return group
 
     def hand_in(self, group: CommitGroup, turn: Turn, mark: Mark | None, stays: bool) -> None:
         """End a block: leave the rest to the next writer if that one joins, or commit for all."""
-        if group.in_block:
-            self._writer().execute("RELEASE block")
+        goes_on = stays and self._goes_on(group, turn, 1)
+        if goes_on or group.in_block:
+            self._transaction.end_block(group.in_block)
             group.in_block = False
         group.mark = mark or group.mark
         group.members.append(turn)
-        if stays and self._goes_on(group, turn):
+        if goes_on:
             self._open = group
         else:
             self._land(group)
 
-    def _goes_on(self, group: CommitGroup, turn: Turn) -> bool:
-        return len(group.members) < GROUP_MAX and self._gate.next_joins(turn)
+    def _goes_on(self, group: CommitGroup, turn: Turn, more: int = 0) -> bool:
+        return len(group.members) + more < GROUP_MAX and self._gate.next_joins(turn)
 
     def take_back(self, turn: Turn, error: BaseException) -> None:
         """Undo the block of a writer that has failed, and nothing else."""
-        con, group = self._writer(), self._open
+        group = self._open
         if group is None:
-            if con.in_transaction:
-                con.execute("ROLLBACK")
-        elif not con.in_transaction:
-            # SQLite has given up the whole transaction, as when the disk is full.
+            if self._transaction.is_open:
+                self._transaction.rollback()
+        elif not self._transaction.is_open:
+            # The database has given up the whole transaction, as when the disk is full.
             if isinstance(error, Exception):
                 self._open = None
                 group.end(error)
         elif turn not in group.members:  # Otherwise an interrupt came after its end.
-            self._clear(con, group)
+            self._clear(group)
             if not self._goes_on(group, turn):
                 self.land_open()
 
-    def _clear(self, con: apsw.Connection, group: CommitGroup) -> None:
+    def _clear(self, group: CommitGroup) -> None:
         """Undo the block that did not come to its end, if there is one."""
         if group.in_block:
-            with suppress(apsw.SQLError):  # An interrupt came before the savepoint, or after it.
-                con.execute("ROLLBACK TO block; RELEASE block")
+            self._transaction.undo_block()
             group.in_block = False
 
     def land_open(self) -> None:
         """Commit the open group before something else begins; its members hear of an error."""
         group = self._open
         if group is not None:
-            self._clear(self._writer(), group)
-            with suppress(apsw.Error, WorldDBError):
+            self._clear(group)
+            with suppress(Exception):
                 self._land(group)
 
     def _land(self, group: CommitGroup) -> None:
-        con = self._writer()
+        transaction = self._transaction
         try:
-            con.execute("COMMIT")
-            self._check()  # What nobody would find is not acknowledged.
+            transaction.commit()
         except Exception as error:
-            with suppress(apsw.Error):
-                if con.in_transaction:
-                    con.execute("ROLLBACK")
+            if transaction.is_open:
+                transaction.rollback()
             self._open = None
             group.end(error)
             raise
         except BaseException:
             # An interrupt. If it came before the COMMIT, the others still get theirs.
-            if con.in_transaction and len(group.members) > 1:
+            if transaction.is_open and len(group.members) > 1:
                 self._open = group
             raise
         self._open = None
@@ -166,11 +173,10 @@ class SharedCommit:
         with self._gate.settling():
             if group.is_over:
                 return
-            if self._open is group and self._writer().in_transaction:
+            if self._open is group and self._transaction.is_open:
                 self.land_open()
                 return
             # An interrupt came between the COMMIT and its acknowledgement.
-            sql = "SELECT 1 FROM commits WHERE seq = ? AND hash = ?"
-            landed = group.mark is None or self._writer().execute(sql, group.mark).get is not None
+            landed = group.mark is None or self._transaction.has(group.mark)
             self._open = None
             group.end(None if landed else StorageError("the commit was interrupted; write again"))

@@ -1,0 +1,228 @@
+"""OAuth tokens: a JWT of the authorisation server as an access token of this server.
+
+    JWT ─▶ algorithm, key ─▶ signature, issuer, audience, times ─▶ role, bounds ─▶ AccessToken
+
+O1  Algorithms are pinned to those with a public key; the token does not choose among others.
+O2  Keys are fetched when the first token comes, never from an address that a token names. They are
+    fetched again when they are old, and for an unknown key id at most once in `REFRESH_EVERY_S`.
+O3  A provider that does not answer holds up a request for `FETCH_S_MAX` at most, and the keys that
+    were fetched before still hold for a day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+import jwt
+
+from worlddb.embed.json_client import EndpointRefusedError, JsonClient, JsonServer
+from worlddb.errors import InvalidInputError, ProviderError
+from worlddb.faces.http.access_tokens import AccessToken, checked_tenant, token_digest
+from worlddb.faces.http.http_problems import HttpError
+from worlddb.faces.http.oauth_rules import MCP_PATH, METADATA_PATH, OAuthRules, safe_url
+from worlddb.faces.server_calls import ROLES
+from worlddb.model.records import groups_of
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
+TOKEN_BYTES_MAX = 16 << 10  # Tokens with many groups have some kilobytes.
+LEEWAY_S = 30.0  # Clocks of two machines differ by less.
+KEYS_KEPT_S = 600.0  # Providers announce a new key for longer than that before they use it.
+KEYS_HELD_S_MAX = 86_400.0  # A key that was withdrawn must not hold for ever.
+REFRESH_EVERY_S = 10.0  # Made-up key ids must not make us ask the provider all the time.
+FETCH_S_MAX = 5.0  # A client waits for 30.
+ANSWER_BYTES_MAX = 1 << 20  # A set of keys has some kilobytes.
+NAME_CHARS_MAX = 100  # As a token of the file.
+SIGN_IN_SCOPES = ROLES[:-1]
+"""The roles that a client is told to ask for; administering is for those who ask by themselves."""
+
+log = logging.getLogger("worlddb.http")
+
+
+class SigningKeys:
+    """The public keys of an authorisation server, by their ids."""
+
+    def __init__(self, rules: OAuthRules) -> None:
+        self._rules = rules
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._fetched: float | None = None
+        self._tried: float | None = None
+        self._turn = asyncio.Lock()
+
+    async def find(self, ident: str) -> jwt.PyJWK | None:
+        """Return the key of an id; None if the server has no such key.
+
+        Raises:
+            HttpError: the keys could not be fetched.
+        """
+        if ident not in self._keys or self._age() > KEYS_KEPT_S:
+            async with self._turn:
+                if self._tried is None or time.monotonic() - self._tried >= REFRESH_EVERY_S:
+                    await self._refresh()
+        if self._age() > KEYS_HELD_S_MAX:
+            raise HttpError(
+                503,
+                "the identity provider does not answer; try again later",
+                {"Retry-After": str(int(REFRESH_EVERY_S))},
+            )
+        return self._keys.get(ident)
+
+    def _age(self) -> float:
+        return float("inf") if self._fetched is None else time.monotonic() - self._fetched
+
+    async def _refresh(self) -> None:
+        self._tried = time.monotonic()
+        try:
+            self._keys = await anyio.to_thread.run_sync(self._fetch)
+        except (ProviderError, InvalidInputError, ValueError, KeyError, TypeError) as error:
+            log.warning("the keys of %s cannot be fetched: %s", self._rules.issuer, error)
+            return
+        self._tried = self._fetched = time.monotonic()
+
+    def _fetch(self) -> dict[str, jwt.PyJWK]:
+        found = _json_at(self._rules.jwks_url or self._announced())
+        public = [one for one in found["keys"] if one["kty"] != "oct"]
+        keys = jwt.PyJWKSet.from_dict({"keys": public}).keys if public else []
+        wanted = [one for one in keys if one.key_id and one.public_key_use in ("sig", None)]
+        return {str(one.key_id): one for one in wanted}
+
+    def _announced(self) -> str:
+        """Return the address of the keys as the server's own metadata tell it."""
+        issuer = self._rules.issuer
+        parts = urlsplit(issuer)
+        inserted = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-authorization-server"
+        addresses = (
+            f"{issuer.rstrip('/')}/.well-known/openid-configuration",
+            inserted + parts.path.rstrip("/"),
+        )
+        for number, address in enumerate(addresses, 1):
+            try:
+                told = _json_at(address)
+            except EndpointRefusedError:
+                if number == len(addresses):
+                    raise
+                continue
+            if told["issuer"] == issuer:
+                return safe_url(told["jwks_uri"], "jwks_uri")
+            raise ProviderError(f"{address}: tells of another issuer: {told['issuer']!r:.100}")
+        raise AssertionError  # There are addresses.
+
+
+class OAuthTokens:
+    """Makes access tokens of JWTs, and says where to get one."""
+
+    def __init__(self, rules: OAuthRules, url: str) -> None:
+        self._rules = rules
+        self._keys = SigningKeys(rules)
+        self._resource = rules.resource or url
+        self._audiences = rules.accepted_audiences(self._resource)
+
+    def challenge(self, path: str) -> str:
+        """Return where to get a token, for the header WWW-Authenticate."""
+        end = MCP_PATH if path == MCP_PATH else ""
+        wanted = [scope for scope, role in self._rules.roles.items() if role in SIGN_IN_SCOPES]
+        where = f'resource_metadata="{self._resource}{METADATA_PATH}{end}"'
+        return f'{where}, scope="{" ".join(wanted)}"'
+
+    def metadata(self, end: str) -> dict[str, object]:
+        """Return the metadata of the server, or of its MCP endpoint."""
+        return self._rules.metadata(self._resource + end)
+
+    async def token_of(self, presented: bytes) -> AccessToken | None:
+        """Return what a JWT allows; None if it is not valid here.
+
+        Raises:
+            HttpError: it is valid and opens nothing, or the keys could not be fetched.
+        """
+        if len(presented) > TOKEN_BYTES_MAX or presented.count(b".") != 2:
+            return None
+        try:
+            header = jwt.get_unverified_header(presented)
+            ident = header.get("kid")
+            if header["alg"] not in ALGORITHMS or not isinstance(ident, str):
+                return None
+            key = await self._keys.find(ident)
+            if key is None:
+                return None
+            claims = jwt.decode(
+                presented,
+                key,
+                algorithms=ALGORITHMS,
+                audience=self._audiences,
+                issuer=self._rules.issuer,
+                leeway=LEEWAY_S,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            return None
+        try:
+            return self._opened_by(claims)
+        except InvalidInputError as error:
+            raise HttpError(403, f"this sign-in opens nothing here: {error}") from None
+
+    def _opened_by(self, claims: Mapping[str, Any]) -> AccessToken:
+        rules, subject = self._rules, str(claims["sub"])
+        role = self._role(claims)
+        admin = role == "administer"
+        bounds = {} if admin else {kind: _texts(claims, one) for kind, one in rules.bounds.items()}
+        groups_of(bounds)  # Refuses what is no scope.
+        tenant = None
+        if rules.tenant_claim is not None:
+            tenant = checked_tenant(_texts(claims, rules.tenant_claim)[0])
+        name = "".join(one if one.isprintable() else "?" for one in subject)[:NAME_CHARS_MAX]
+        return AccessToken(
+            name=name or "?",
+            digest=token_digest(json.dumps([rules.issuer, subject, tenant]).encode()),
+            bounds=bounds,
+            read_only=role == "read",
+            admin=admin,
+            tenant=tenant,
+            curates=role in ("curate", "administer"),
+            per_minute=rules.per_minute,
+            is_listed=False,
+        )
+
+    def _role(self, claims: Mapping[str, Any]) -> str:
+        """Return the highest role that the scopes of a token stand for."""
+        granted: set[str] = set()
+        for name in ("scope", "scp"):  # The second is what some providers write instead.
+            held = claims.get(name, "")
+            granted.update(held.split() if isinstance(held, str) else map(str, held or ()))
+        roles = {role for scope, role in self._rules.roles.items() if scope in granted}
+        if not roles:
+            wanted = " ".join(self._rules.roles)
+            raise HttpError(
+                403,
+                f"this sign-in has none of the scopes that open something here: {wanted}",
+                {"WWW-Authenticate": f'Bearer error="insufficient_scope", {self.challenge("")}'},
+            )
+        return max(roles, key=ROLES.index)
+
+
+def _texts(claims: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return the texts of a claim: one, or a list of them."""
+    held = claims.get(name)
+    found = (held,) if isinstance(held, str) else tuple(held) if isinstance(held, list) else ()
+    if not found or any(not isinstance(one, str) for one in found):
+        raise InvalidInputError(f"the token has no claim {name!r:.80} that is a text")
+    return found
+
+
+def _json_at(address: str) -> dict[str, Any]:
+    server = JsonServer(
+        base_url=address,
+        name=address,
+        timeout_s=FETCH_S_MAX,
+        retries=0,
+        answer_bytes_max=ANSWER_BYTES_MAX,
+    )
+    found = json.loads(JsonClient(server, {}).send("", None))
+    if not isinstance(found, dict):
+        raise ValueError("the answer is no JSON object")
+    return found

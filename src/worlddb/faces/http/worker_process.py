@@ -1,0 +1,131 @@
+"""A worker of `worlddb serve --workers N`: answers requests, reads the store, hands writes on.
+
+The parent's orders come on stdin as one pickle; stdin then stays open for as long as the parent
+lives. The worker says on stdout that it listens.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+from worlddb.errors import WorldDBError
+from worlddb.faces.face_settings import Settings, open_memory
+from worlddb.faces.http.http_app import make_app
+from worlddb.faces.http.http_server import closing_timer, run_app, set_up_logs
+from worlddb.faces.http.served_stores import OneStore, TenantStores, tenant_stores
+from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_reload import read_access
+from worlddb.faces.http.token_uses import TokenUses
+from worlddb.faces.http.worker_pool import READY, WorkerOrders
+from worlddb.faces.http.write_link import WorkerStores, WriteLink
+from worlddb.memory.memory import Memory
+
+TELL_EVERY_S = 1.0  # As old may be what /metrics of another worker tells of this one.
+PIPE_BYTES = 4_096  # Nothing more comes on stdin, however much is asked for.
+WRITER_GONE = 1  # The exit code of a worker whose parent has ended.
+
+log = logging.getLogger("worlddb.http")
+
+
+def work(orders: WorkerOrders) -> int:
+    """Serve until a signal, or until the parent is gone; return the exit code."""
+    settings, gone = orders.settings, threading.Event()
+    set_up_logs(settings.log_level, f"worker {orders.number}: ")
+    with ExitStack() as closing:
+        own = _opened(settings, closing)
+        served = WorkerStores(own, WriteLink(orders.writer), os.getpid())
+        app = make_app(
+            served,
+            access=orders.access,
+            tools=settings.tools,
+            tokens_file=settings.tokens_file,
+            read_access=lambda: read_access(settings),
+            url=orders.url,
+            state_key=orders.state_key,
+        )
+        listener = closing.enter_context(socket.socket(fileno=orders.listener))
+
+        def listening() -> None:
+            sys.stdout.buffer.write(READY)
+            sys.stdout.buffer.flush()
+            _background(_tell, served, app.state.gate.uses, app.state.metrics)
+            if isinstance(own, OneStore):
+                _background(_warm, own.memory)
+
+        def stopper(stop: Callable[[], None]) -> None:
+            _background(_end_with_parent, gone, stop)
+
+        dropped = run_app(
+            app,
+            settings,
+            listener,
+            listening,
+            is_worker=True,
+            grace_s=orders.grace_s,
+            stopper=stopper,
+        )
+        if dropped:
+            log.warning("%s: open requests are dropped", dropped)
+        with suppress(WorldDBError):
+            served.tell(app.state.gate.uses, app.state.metrics)
+        latest = closing_timer(orders.closing_s)
+    latest.cancel()
+    return WRITER_GONE if gone.is_set() else 0
+
+
+def _opened(settings: Settings, closing: ExitStack) -> OneStore | TenantStores:
+    """Open what is to be read; the writer has made and migrated it."""
+    if settings.stores is not None:
+        stores = tenant_stores(settings, settings.stores)
+        closing.callback(stores.close)
+        return stores
+    made = open_memory(settings, create=False, migrate=False, actor="http")
+    return OneStore(closing.enter_context(made))
+
+
+def _background(task: Callable[..., None], *given: object) -> None:
+    threading.Thread(target=task, args=given, name="worlddb-worker", daemon=True).start()
+
+
+def _end_with_parent(gone: threading.Event, stop: Callable[[], None]) -> None:
+    # Until the parent has ended. Not by `sys.stdin`, whose lock would be held when this one ends.
+    while os.read(sys.stdin.fileno(), PIPE_BYTES):
+        pass
+    gone.set()
+    log.error("the process that writes has ended; this worker ends, too")
+    stop()
+
+
+def _tell(served: WorkerStores, uses: TokenUses, metrics: ServerMetrics) -> None:
+    """Tell the writer now and then what was counted here."""
+    with suppress(WorldDBError):  # The writer is gone.
+        while True:
+            time.sleep(TELL_EVERY_S)
+            served.tell(uses, metrics)
+
+
+def _warm(memory: Memory) -> None:
+    """Load what the first recall would wait for. The writer embeds what is new."""
+    try:
+        memory.warm()
+        memory.db.engine.search.follow(elsewhere=True)
+    except WorldDBError as error:
+        log.warning("recall is not ready: %s", error)
+
+
+def main() -> int:
+    """Run a worker by the orders on stdin."""
+    orders = pickle.load(sys.stdin.buffer)
+    try:
+        return work(orders)
+    except WorldDBError as error:
+        log.error("%s", error)
+        return 1

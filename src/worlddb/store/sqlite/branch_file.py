@@ -1,0 +1,508 @@
+"""Branch file: a store that lies over the file of another one, its trunk, and holds what differs.
+
+    memory.db-branches/NAME/   branch.json       which commit of the trunk it was forked from
+                               store.db (-wal)   what SQLite locks and logs by; it is empty
+                               own (-numbers)    pages that the branch has changed
+                               kept (-numbers)   pages as forked, which the trunk has changed since
+
+A page of the branch is looked for in this order: own, kept, the file of the trunk. To SQLite, and
+so to everything above it, that is one file: a branch is a store like any other.
+
+B1  Forking copies no page but those that wait in the trunk's log.
+B2  Before the log of the trunk is moved into its file, every page that the move overwrites is kept
+    for each branch (`move_log`). A snapshot bounds the move to the commits that were looked at.
+B3  A page number is written after its page is on the disk; a power cut leaves a page or none.
+B4  If a program that knows no branches moved the log, the fork's commit is no longer found below
+    the branch, and the branch is refused when it is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import struct
+import time
+import uuid
+from array import array
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+from urllib.parse import quote
+from weakref import WeakValueDictionary
+
+import apsw
+
+from worlddb.errors import ConflictError, CorruptionError, InvalidInputError, NotFoundError
+from worlddb.model.address import Id
+from worlddb.model.inputs import from_micros
+from worlddb.model.records import Branch
+
+FOLDER_END, STORE, ABOUT = "-branches", "store.db", "branch.json"
+VFS = "worlddb-branch"  # The name under which SQLite knows how branches are read.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # A folder's name on every system.
+SIZE = struct.Struct(
+    ">Q"
+)  # Before the numbers of a layer: how long the whole file is; 0: as forked.
+LOG_HEAD = struct.Struct(">8I")  # Magic, version, page size, count, two salts, two checksums.
+FRAME_HEAD = struct.Struct(">6I")  # Page number, pages after a commit, two salts, two checksums.
+GONE = ".dropped-"  # What a branch is called while its files are removed.
+FRAMES_AT_ONCE = 4_096  # Of the log in memory: 4 MiB with our page size.
+FORK_S_MAX = 5.0  # How long a fork waits for a checkpoint of another process to end.
+FORK_PAUSE_S = 0.005  # Between two looks; a checkpoint takes longer.
+
+
+def branch_folder(file: str) -> str:
+    """Return the folder of the branches of a store's file."""
+    return os.path.realpath(file) + FOLDER_END
+
+
+def has_branches(file: str) -> bool:
+    """Return whether a store has, or had, a branch."""
+    return os.path.isdir(branch_folder(file))
+
+
+def trunk_of(file: str) -> str | None:
+    """Return the file that a branch lies over; None if this is the file of no branch."""
+    folder, name = os.path.split(os.path.realpath(file))
+    above = os.path.dirname(folder)
+    if name != STORE or not above.endswith(FOLDER_END):
+        return None
+    return above.removesuffix(FOLDER_END) if os.path.isfile(f"{folder}/{ABOUT}") else None
+
+
+def vfs_of(file: str) -> str | None:
+    """Return how SQLite is to read a file: a branch through its layers, all else as usual."""
+    if trunk_of(file) is None:
+        return None
+    _register()
+    return VFS
+
+
+# -- the pages of a branch -------------------------------------------------------------------------
+
+
+class PageLayer:
+    """Pages by number, in the order in which they were first written; one writer at a time."""
+
+    def __init__(self, path: str, page_bytes: int) -> None:
+        self._page_bytes = page_bytes
+        opened = (Path(name).open("r+b", buffering=0) for name in (path, f"{path}-numbers"))  # noqa: SIM115
+        self._files = list(opened)
+        self._pages, self._numbers = self._files
+        self._lock = Lock()
+        self._slots: dict[int, int] = {}
+        self._stored = 0
+        self._new: list[int] = []
+
+    def get(self, number: int) -> bytes | None:
+        """Return a page; None if this layer does not have it."""
+        with self._lock:
+            self._follow()
+            slot = self._slots.get(number)
+            if slot is None:
+                return None
+            self._pages.seek(slot * self._page_bytes)
+            return self._pages.read(self._page_bytes)
+
+    def put(self, number: int, page: bytes) -> None:
+        """Write a page; other processes see it after `sync`."""
+        with self._lock:
+            self._follow()
+            slot = self._slots.get(number)
+            if slot is None:
+                slot = self._slots[number] = self._stored + len(self._new)
+                self._new.append(number)
+            self._pages.seek(slot * self._page_bytes)
+            self._pages.write(page)
+
+    def sync(self) -> None:
+        """Wait until the disk has every page, then every number."""
+        with self._lock:
+            self._follow()
+            os.fsync(self._pages.fileno())
+            if self._new:
+                self._numbers.seek(SIZE.size + self._stored * 4)
+                self._numbers.write(_as_bytes(self._new))
+                self._stored += len(self._new)
+                self._new = []
+            os.fsync(self._numbers.fileno())
+
+    def _follow(self) -> None:
+        """Take in the numbers that another user of this layer has written."""
+        stored = max(0, os.fstat(self._numbers.fileno()).st_size - SIZE.size) // 4
+        if stored <= self._stored:
+            return
+        for number in self._new:  # A move that came to no end; whoever came later did it again.
+            del self._slots[number]
+        self._new = []
+        self._numbers.seek(SIZE.size + self._stored * 4)
+        found = array("I", self._numbers.read((stored - self._stored) * 4))
+        if array("I", [1]).tobytes()[0]:
+            found.byteswap()
+        self._slots.update({number: self._stored + at for at, number in enumerate(found) if number})
+        self._stored = stored
+
+    @property
+    def file_bytes(self) -> int:
+        """How long the whole file is, as far as this layer says so; else 0."""
+        with self._lock:
+            self._numbers.seek(0)
+            return int(SIZE.unpack(self._numbers.read(SIZE.size))[0])
+
+    @file_bytes.setter
+    def file_bytes(self, size: int) -> None:
+        with self._lock:
+            self._numbers.seek(0)
+            self._numbers.write(SIZE.pack(size))
+
+    def __del__(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+def _as_bytes(numbers: Iterable[int]) -> bytes:
+    return b"".join(number.to_bytes(4, "big") for number in numbers)
+
+
+class _Layers(NamedTuple):
+    """What the pages of one branch are read from."""
+
+    own: PageLayer
+    kept: PageLayer
+    page_bytes: int
+    pages: int
+
+
+_LAYERS: WeakValueDictionary[str, PageLayer] = WeakValueDictionary()
+_LAYERS_LOCK = Lock()
+
+
+def _layer(path: str, page_bytes: int) -> PageLayer:
+    """Return the one object of this process for a layer, so that all connections see its pages."""
+    with _LAYERS_LOCK:
+        about = os.stat(path)
+        key = f"{about.st_dev}/{about.st_ino}/{path}"
+        found = _LAYERS.get(key)
+        if found is None:
+            found = _LAYERS[key] = PageLayer(path, page_bytes)
+        return found
+
+
+def _layers(folder: str) -> _Layers:
+    about = _about(folder)
+    size = int(about["page_bytes"])
+    own, kept = (_layer(f"{folder}/{name}", size) for name in ("own", "kept"))
+    return _Layers(own, kept, size, int(about["pages"]))
+
+
+def _about(folder: str) -> dict[str, Any]:
+    """Return what a branch says about itself.
+
+    Raises:
+        CorruptionError: it says nothing that can be read.
+    """
+    try:
+        found = json.loads(Path(folder, ABOUT).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CorruptionError(f"{folder}: damaged: {error}; drop this branch") from None
+    assert isinstance(found, dict)
+    return found
+
+
+class BranchFile(apsw.VFSFile):
+    """The file of a branch as SQLite sees it; locks and logs are those of `store.db`."""
+
+    def __init__(self, name: str | apsw.URIFilename, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        path = name if isinstance(name, str) else name.filename()
+        folder = os.path.dirname(path)
+        self._is_base = not isinstance(name, str) and name.uri_boolean("base", False)
+        self._layers = _layers(folder)
+        trunk = trunk_of(path)
+        # By SQLite: whoever else opens and closes the file gives up the locks of this process.
+        wanted = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+        self._trunk = apsw.VFSFile("", str(trunk), wanted)
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - SQLite's name
+        """Return bytes of one page."""
+        number, start = divmod(offset, self._layers.page_bytes)
+        return self._page(number + 1)[start : start + amount]
+
+    def _page(self, number: int) -> bytes:
+        own, kept, size, pages = self._layers
+        found = None if self._is_base else own.get(number)
+        if found is None and number <= pages:
+            found = kept.get(number)
+            if found is None:
+                page = self._trunk.xRead(size, (number - 1) * size)
+                # The trunk may have changed it meanwhile: then it was kept before.
+                found = kept.get(number) or page
+        return found or b""
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        """Write a whole page to the branch alone."""
+        self._layers.own.put(offset // self._layers.page_bytes + 1, bytes(data))
+
+    def xTruncate(self, newsize: int) -> None:  # noqa: N802
+        """Note how long the file is."""
+        self._layers.own.file_bytes = newsize
+
+    def xFileSize(self) -> int:  # noqa: N802
+        """Return how long the file is."""
+        said = 0 if self._is_base else self._layers.own.file_bytes
+        return said or self._layers.pages * self._layers.page_bytes
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        """Wait for the disk."""
+        self._layers.own.sync()
+
+    def xClose(self) -> None:  # noqa: N802
+        """Close the files."""
+        self._trunk.xClose()
+        super().xClose()
+
+
+class _BranchVfs(apsw.VFS):
+    """Opens the files of branches by their layers, and their logs as any log."""
+
+    def __init__(self) -> None:
+        super().__init__(VFS, "")
+
+    def xOpen(  # noqa: N802
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
+        """Open one file."""
+        if name is not None and flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
+            return BranchFile(name, flags)
+        return super().xOpen(name, flags)
+
+
+_REGISTERED: list[_BranchVfs] = []  # SQLite knows it for as long as this object lives.
+
+
+def _register() -> None:
+    with _LAYERS_LOCK:
+        if not _REGISTERED:
+            _REGISTERED.append(_BranchVfs())
+
+
+# -- the trunk -------------------------------------------------------------------------------------
+
+
+def move_log(file: str, con: apsw.Connection, mode: int) -> tuple[int, int]:
+    """Move the log of a store into its file, as `wal_checkpoint` does; branches keep their pages.
+
+    A store with branches is never kept from writing: its log is moved as far as readers allow.
+    """
+    if not has_branches(file):
+        return con.wal_checkpoint(mode=mode)
+    with closing(apsw.Connection(file, vfs=vfs_of(file))) as snapshot:
+        snapshot.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        snapshot.execute("BEGIN")
+        snapshot.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        keep_pages(file, int(str(snapshot.pragma("page_count"))))
+        return con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+
+def keep_pages(file: str, pages_after: int) -> None:
+    """Keep for each branch the pages of the file that the log would overwrite or cut off."""
+    logged = {number for number, _ in _log_frames(file, with_pages=False)}
+    folders = _folders(file)
+    if not folders:
+        return
+    trunk = apsw.VFSFile("", file, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        for folder in folders:
+            with suppress(FileNotFoundError):  # Dropped meanwhile.
+                _, kept, size, pages = _layers(folder)
+                cut = range(pages_after + 1, pages + 1)
+                wanted = sorted({number for number in logged if number <= pages} | {*cut})
+                missing = [number for number in wanted if kept.get(number) is None]
+                for number in missing:
+                    kept.put(number, trunk.xRead(size, (number - 1) * size))
+                if missing:
+                    kept.sync()
+    finally:
+        trunk.xClose()
+
+
+def _log_frames(file: str, *, with_pages: bool) -> Iterable[tuple[int, bytes]]:
+    """Yield the page numbers of the log's frames in order, and the pages if asked for.
+
+    Frames behind the last commit may be among them.
+    """
+    try:
+        log = open(f"{os.path.realpath(file)}-wal", "rb", buffering=0)  # noqa: SIM115
+    except FileNotFoundError:
+        return
+    with log:
+        head = log.read(LOG_HEAD.size)
+        if len(head) < LOG_HEAD.size:
+            return
+        _, _, size, _, *salts, _, _ = LOG_HEAD.unpack(head)
+        frame = FRAME_HEAD.size + size
+        while chunk := log.read(frame * FRAMES_AT_ONCE):
+            for start in range(0, len(chunk) - frame + 1, frame):
+                number, _, *found, _, _ = FRAME_HEAD.unpack_from(chunk, start)
+                if found != salts:
+                    return  # Of the time before the log began anew.
+                page = chunk[start + FRAME_HEAD.size : start + frame] if with_pages else b""
+                yield number, page
+
+
+def _folders(file: str) -> list[str]:
+    """Return the folders of a store's branches, by name."""
+    above = branch_folder(file)
+    names = sorted(os.listdir(above)) if os.path.isdir(above) else []
+    return [
+        f"{above}/{name}"
+        for name in names
+        if NAME.fullmatch(name) and os.path.isfile(f"{above}/{name}/{ABOUT}")
+    ]
+
+
+# -- forking, listing, dropping --------------------------------------------------------------------
+
+
+def check_name(name: object) -> str:
+    """Return a branch's name.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidInputError(
+            f"branch {name!r}: give a name of 1 to 64 letters, digits, '.', '_' and '-', that "
+            "begins with a letter or a digit"
+        )
+    return name
+
+
+def fork(file: str, writer: apsw.Connection, name: str, about: dict[str, Any]) -> str:
+    """Make a branch of a store whose write lock `writer` has; return the path of its file.
+
+    Raises:
+        ConflictError: there is a branch of that name; or another process moves the log all the
+            time.
+    """
+    above = branch_folder(file)
+    folder = f"{above}/{name}"
+    if os.path.exists(folder):
+        raise ConflictError(f"there is a branch {name!r} already; choose another name, or drop it")
+    new = f"{above}/.{uuid.uuid4().hex}"
+    Path(above).mkdir(mode=0o700, exist_ok=True)
+    Path(new).mkdir(mode=0o700)
+    try:
+        _lay_out(file, writer, new, about)
+        os.rename(new, folder)
+    except OSError as error:
+        if os.path.exists(folder):
+            raise ConflictError(f"there is a branch {name!r} already; choose another") from error
+        raise
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return f"{folder}/{STORE}"
+
+
+def _lay_out(file: str, writer: apsw.Connection, folder: str, about: dict[str, Any]) -> None:
+    size = int(str(writer.pragma("page_size")))
+    for name in (STORE, "own", "kept", "own-numbers", "kept-numbers", ABOUT):
+        Path(folder, name).touch(mode=0o600)
+    for name in ("own", "kept"):
+        Path(f"{folder}/{name}-numbers").write_bytes(SIZE.pack(0))
+    frames = _moved(file)
+    if frames:
+        kept = PageLayer(f"{folder}/kept", size)
+        newest: dict[int, bytes] = {}
+        for at, (number, page) in enumerate(_log_frames(file, with_pages=True)):
+            if at < frames:
+                newest[number] = page
+        for number in sorted(newest):
+            kept.put(number, newest[number])
+        kept.sync()
+    told = {
+        "id": uuid.uuid4().hex,
+        **about,
+        "page_bytes": size,
+        "pages": int(str(writer.pragma("page_count"))),
+    }
+    with open(f"{folder}/{ABOUT}", "w", encoding="utf-8") as out:
+        json.dump(told, out)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _moved(file: str) -> int:
+    """Move the log into the file; return how many frames a branch has to copy, 0 if all moved."""
+    deadline = time.monotonic() + FORK_S_MAX
+    with closing(apsw.Connection(file)) as con:
+        con.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        con.pragma("user_version")
+        while True:
+            try:
+                frames, moved = move_log(file, con, apsw.SQLITE_CHECKPOINT_PASSIVE)
+                return 0 if moved >= frames else frames
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise ConflictError(f"{file}: is being copied; try again later") from None
+            time.sleep(FORK_PAUSE_S)
+
+
+def branches_of(file: str) -> list[Branch]:
+    """Return the branches of a store, by name."""
+    found = []
+    for folder in _folders(file):
+        with suppress(FileNotFoundError):  # Dropped meanwhile.
+            about = _about(folder)
+            size = sum(entry.stat().st_size for entry in os.scandir(folder) if entry.is_file())
+            found.append(
+                Branch(
+                    id=str(about["id"]),
+                    name=os.path.basename(folder),
+                    path=f"{folder}/{STORE}",
+                    fork=int(about["fork"]),
+                    hash=Id(about["hash"]),
+                    created_at=from_micros(about["time"]),
+                    actor=str(about["actor"]),
+                    size_bytes=size,
+                )
+            )
+    return found
+
+
+def drop(file: str, name: str) -> None:
+    """Remove a branch with all that was written to it.
+
+    Raises:
+        NotFoundError: there is no such branch.
+    """
+    above = branch_folder(file)
+    gone = f"{above}/{GONE}{uuid.uuid4().hex}"
+    try:
+        os.rename(f"{above}/{check_name(name)}", gone)  # At once, whatever becomes of the rest.
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no branch {name!r}; list the branches") from None
+    for left in Path(above).glob(f"{GONE}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with suppress(OSError):  # Unless it has others.
+        os.rmdir(above)
+
+
+def refuse_lost_base(file: str) -> None:
+    """Raise CorruptionError if a branch no longer lies over the commit that it was forked from."""
+    folder = os.path.dirname(os.path.realpath(file))
+    about = _about(folder)
+    uri = f"file:{quote(f'{folder}/{STORE}')}?base=1&immutable=1"
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    last: Any = None
+    with suppress(apsw.Error), closing(apsw.Connection(uri, flags=flags, vfs=vfs_of(file))) as con:
+        last = con.execute("SELECT seq, hash FROM commits ORDER BY seq DESC LIMIT 1").fetchone()
+    if last is None or (last[0], last[1].hex()) != (about["fork"], about["hash"]):
+        raise CorruptionError(
+            f"{file}: the store below this branch was changed by a program that knows no branches "
+            "(another SQLite, or an older worlddb), so the branch cannot be read; drop it"
+        )
