@@ -52,7 +52,8 @@ GROUPS = {
     "Consolidating": [
         *("ConsolidationReport", "SummaryChange", "InferredEdge", "Contradiction"),
         *("Summarizer", "ExtractiveSummarizer", "Background", "BackgroundRun"),
-        *("RetentionSettings", "Fading"),
+        *("RetentionSettings", "Fading", "FadingMemory", "FadingPage"),
+        *("PendingMemory", "PendingPage"),
     ],
     "Embedders": ["embedder_named", "Embedder"],
     "Values": [

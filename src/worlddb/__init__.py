@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
     from worlddb.ingest.merge_conflicts import MergeConflict
+    from worlddb.memory.inbox_pages import FadingMemory, FadingPage, PendingMemory, PendingPage
     from worlddb.memory.memory import Memory
     from worlddb.memory.read_page import ReadPage
     from worlddb.memory.recall_receipt import Verification
@@ -185,6 +186,8 @@ __all__ = [
     "ExtractiveSummarizer",
     "Extractor",
     "Fading",
+    "FadingMemory",
+    "FadingPage",
     "FileChange",
     "FileChanges",
     "FileEntry",
@@ -227,6 +230,8 @@ __all__ = [
     "Outdated",
     "PathStep",
     "Pending",
+    "PendingMemory",
+    "PendingPage",
     "Plan",
     "Problem",
     "PromptContext",
@@ -314,6 +319,7 @@ _NAMES_OF = {
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.ingest.merge_conflicts": "MergeConflict",
+    "worlddb.memory.inbox_pages": "FadingMemory FadingPage PendingMemory PendingPage",
     "worlddb.memory.memory": "Memory",
     "worlddb.memory.read_page": "ReadPage",
     "worlddb.memory.recall_receipt": "Verification",

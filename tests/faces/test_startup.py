@@ -67,9 +67,11 @@ def test_the_declared_calls_load_next_to_nothing() -> None:
     loaded = loaded_by("import worlddb.faces.calls")
     ours = {name for name in loaded if name.startswith("worlddb")}
     parts = (
+        "branch_calls",
         "calls",
         "call_parts",
         "file_calls",
+        "grant_calls",
         "graph_calls",
         "pin_calls",
         "retention_calls",
@@ -117,6 +119,7 @@ def test_every_command_file_is_listed_and_adds_its_commands() -> None:
             "eval": ["retrieval", "--data", "x"],
             "test": ["x"],
             "amend": ["ab", "x"],
+            "merge": ["x"],
             "erase": ["ab"],
             "setup": ["cursor"],
             "hook": ["Stop"],

@@ -240,11 +240,12 @@ def test_a_move_of_the_log_that_fails_half_way_harms_no_branch(
     trunk.branch("try").close()
     write(trunk, *(f"after {number}" for number in range(50)))
 
-    def fail(_: PageLayer) -> None:
+    def fail(_: PageLayer, numbers: list[int]) -> None:
+        assert numbers
         raise OSError("the power is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr(PageLayer, "sync", fail)
+        broken.setattr(PageLayer, "_add", fail)
         trunk.close()  # Keeps pages, but never their numbers, and so moves nothing.
     trunk = worlddb.open(trunk.path, embedder="none")
     for _ in range(2):
@@ -267,7 +268,7 @@ def test_a_fork_that_fails_leaves_nothing(
         with pytest.raises(OSError, match="no space"):
             trunk.branch("try")
     assert trunk.branches() == []
-    assert os.listdir(tmp_path / "store.db-branches") == []
+    assert set(os.listdir(tmp_path / "store.db-branches")) <= {".lock"}
     write(trunk, "goes on")
     trunk.branch("try").close()
 
@@ -297,12 +298,11 @@ def test_a_layer_forgets_pages_whose_numbers_were_never_written(tmp_path: Path) 
     path = str(tmp_path / "layer")
     Path(path).touch()
     Path(f"{path}-numbers").write_bytes(bytes(8))
+    Path(path).write_bytes(b"lost")
     one, other = PageLayer(path, 4), PageLayer(path, 4)
-    one.put(7, b"lost")
-    other.put(9, b"kept")
-    other.sync()
     assert one.get(7) is None
-    assert one.get(9) == b"kept"
+    other.keep([(9, b"nine"), (7, b"lost")])
+    assert (one.get(7), one.get(9)) == (b"lost", b"nine")
     one.put(7, b"here")
-    one.sync()
-    assert (other.get(7), other.get(9), other.get(8)) == (b"here", b"kept", None)
+    one.put(8, b"more")
+    assert [other.get(number) for number in (7, 8, 9, 1)] == [b"here", b"more", b"nine", None]

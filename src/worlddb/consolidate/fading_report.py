@@ -101,12 +101,13 @@ def fading(
                 lowest.append((kept, item.row, item))
         lowest = nsmallest(limit, lowest)
     nodes = reader.nodes([row for _, row, _ in lowest])
-    return [_fading(nodes[row], kept, item, now, settings) for kept, row, item in lowest]
+    return [fading_of(nodes[row], kept, item, now, settings) for kept, row, item in lowest]
 
 
-def _fading(
+def fading_of(
     node: Node, kept: float, item: RecallRow, now: int, settings: RetentionSettings
 ) -> Fading:
+    """Return a memory with the figures that its retention was computed from."""
     return Fading(
         node=node,
         retention=kept,

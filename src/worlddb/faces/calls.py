@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 
+from worlddb.faces.branch_calls import branch_calls
 from worlddb.faces.call_parts import (
     DOCUMENT,
     ORIGIN,
@@ -27,9 +28,9 @@ from worlddb.faces.call_parts import (
 )
 from worlddb.faces.file_calls import file_calls
 from worlddb.faces.grant_calls import grant_calls
-from worlddb.faces.graph_calls import graph_calls
+from worlddb.faces.graph_calls import DRY_RUN, graph_calls
 from worlddb.faces.pin_calls import pin_calls
-from worlddb.faces.retention_calls import read_audit_call, retention_calls
+from worlddb.faces.retention_calls import read_audit_call, retention_calls, waiting_calls
 from worlddb.faces.retirement_calls import erasure_calls, retirement_calls
 from worlddb.faces.trust_calls import trust_calls
 
@@ -508,8 +509,10 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *retirement_calls(ID, SCOPES, END_AT, WHERE, CONFIRM),
     *erasure_calls(ID, SCOPES, CONFIRM),
     *retention_calls(SCOPES),
+    *branch_calls(DRY_RUN),
     *grant_calls(ID, SCOPES, CONFIRM),
     *trust_calls(ID, SCOPES, _limit(50, 20), CURSOR),
+    *waiting_calls(SCOPES, _limit(50, 20)),
     read_audit_call(SCOPES, _limit(100, 100)),
     Call(
         name="list_scopes",

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import FormatError, InvalidInputError, NotFoundError, StorageError
@@ -211,7 +211,13 @@ def settings_from(args: argparse.Namespace) -> Settings:
     """Return the settings from flags, environment and file. Flags are attributes of `args`."""
     values = {name: value for name, value, _ in _given(args)}
     own = checked_path(os.path.join(data_directory(), STORE))
-    return Settings(**({"path": own} | values))
+    settings = Settings(**({"path": own} | values))
+    branch = getattr(args, "branch", None)
+    if branch is None:
+        return settings
+    from worlddb.ingest.branch_merge import branch_path
+
+    return replace(settings, path=branch_path(settings.path, branch))
 
 
 def origins(args: argparse.Namespace) -> list[Origin]:

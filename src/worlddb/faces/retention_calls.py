@@ -7,6 +7,45 @@ from worlddb.faces.call_parts import Call, Parameter
 DAYS_MAX = 36_500  # As many as Memory takes.
 
 
+def waiting_calls(scopes: tuple[Parameter, ...], limit: Parameter) -> tuple[Call, ...]:
+    """Return the calls that tell what fades and what waits to be read; for an inbox."""
+    return (
+        Call(
+            name="fading",
+            title="List memories that fade",
+            summary="List memories that have faded",
+            help="List memories that fade, the worst first: old, seldom recalled, hardly linked.",
+            parameters=(
+                Parameter(
+                    name="below",
+                    type="share",
+                    default=0.25,
+                    help="Only a retention below this; from 0 to 1.",
+                ),
+                limit,
+                *scopes,
+            ),
+            result="FadingPage",
+            effect="search",
+            method="GET",
+            path="/v1/fading",
+            command="fading",
+        ),
+        Call(
+            name="pending",
+            title="List memories that wait to be read",
+            summary="List what is written and not read yet",
+            help="List memories that are written and not read yet: too long, or a model failed.",
+            parameters=(limit, *scopes),
+            result="PendingPage",
+            effect="read",
+            method="GET",
+            path="/v1/pending",
+            command="extract",
+        ),
+    )
+
+
 def read_audit_call(scopes: tuple[Parameter, ...], limit: Parameter) -> Call:
     """Return the call that tells who recalled what."""
     return Call(

@@ -33,6 +33,7 @@ from worlddb.model.records import (
     decode_changes,
 )
 from worlddb.ontology.registry import Registry
+from worlddb.store.backends import find_branch
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, CommitRow, EdgeScan, NodeScan, NoteRow
 from worlddb.view.visibility import moment_of
@@ -294,6 +295,15 @@ def merged_until(reader: Reader, branch: Branch) -> tuple[int, tuple[int, ...]]:
                 until = max(until, change.detail["until"])
                 commits.append(row.seq)
     return until, tuple(commits)
+
+
+def branch_path(path: str, name: str) -> str:
+    """Return the address of a branch of the store at `path`.
+
+    Raises:
+        InvalidInputError, NotFoundError: there is no such branch.
+    """
+    return find_branch(path, name).path
 
 
 def fork_commit(reader: Reader, branch: Branch) -> CommitRow:

@@ -14,6 +14,7 @@ from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.ingest.branch_merge import Merged
+    from worlddb.memory.inbox_pages import FadingPage, PendingPage
     from worlddb.memory.memory import Memory
     from worlddb.memory.read_page import ReadPage
     from worlddb.memory.reads import MemoryReader
@@ -158,6 +159,37 @@ class GovernedMemory(ScopedFiles):
 
         self._refuse_bound("a retention policy")
         return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self._actor)
+
+    # -- what waits for a decision -----------------------------------------------------------------
+
+    def fading(
+        self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
+    ) -> FadingPage:
+        """Return memories that fade, the worst first: old, seldom recalled and hardly linked.
+
+        Retention falls from 1 towards 0 since a memory was made or last recalled. What is pinned
+        does not fade. This is a report: nothing is retired because of it.
+
+        Raises:
+            InvalidInputError: an argument is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        from worlddb.memory.inbox_pages import fading_page
+
+        return fading_page(self._reader, limit, below, scope)
+
+    def pending(self, *, limit: int = 50, **scope: Unpack[ScopeIds]) -> PendingPage:
+        """Return memories that are written and not read yet: too long, or a model failed.
+
+        Their text is there and recalled; names and facts come later. See `db.extract_pending`.
+
+        Raises:
+            InvalidInputError: an argument is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        from worlddb.memory.inbox_pages import pending_page
+
+        return pending_page(self._reader, limit, scope)
 
     # -- branches ----------------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ import os
 from collections.abc import Callable, Iterable
 from types import ModuleType
 
-from worlddb.errors import InvalidInputError, StorageError
+from worlddb.errors import InvalidInputError, NotFoundError, StorageError
 from worlddb.model.inputs import Limits
+from worlddb.model.records import Branch
 from worlddb.store.interface import Migration, Store
 
 DURABILITIES = ("full", "normal")
@@ -77,6 +78,22 @@ def format_of(path: str) -> tuple[int, int]:
     from worlddb.store.sqlite.schema import FORMAT_VERSION
 
     return format_of_file(path), FORMAT_VERSION
+
+
+def find_branch(address: str, name: str) -> Branch:
+    """Return a branch of the store at an address, which need not be open.
+
+    Raises:
+        InvalidInputError: it is no name.
+        NotFoundError: there is no such branch.
+    """
+    from worlddb.store.sqlite.branch_file import branches_of, check_name
+
+    check_name(name)
+    for found in () if is_server(address) or address == IN_MEMORY else branches_of(address):
+        if found.name == name:
+            return found
+    raise NotFoundError(f"{address}: there is no branch {name!r}; make it, or list the branches")
 
 
 def open_store(

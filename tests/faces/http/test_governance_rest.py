@@ -95,3 +95,25 @@ def test_a_token_opens_its_scope_to_another_and_closes_it_again(site: Site) -> N
     ]
     assert bob.post(f"/v1/memories/{told.data['id']}/refuse").status == 200
     assert ada.post("/v1/memories", text="Buy tea.", user_id="bob").status == 403
+
+
+def test_an_administrator_alone_makes_merges_and_drops_branches(site: Site, memory: Memory) -> None:
+    ada, root = site.as_("ada"), site.as_("root")
+    made = root.post("/v1/branches", name="try")
+    assert (made.status, made.data["name"]) == (200, "try"), made.body
+    for path in ("/v1/branches", "/v1/branches/try/diff", "/v1/branches/none/diff"):
+        assert ada.get(path).status == 403
+    for path in ("/v1/branches/try/merge", "/v1/branches/try/drop"):
+        assert ada.post(path).status == 403
+    with memory.branch("try", create=False) as trial:
+        trial.write("I moved to Paris.", user_id="ada")
+    found = root.get("/v1/branches/try/diff").data
+    assert "I moved to Paris." in [node["content"] for node in found["nodes"]]
+    assert root.post("/v1/branches/try/merge", dry_run=True).data["commit"] is None
+    merged = root.post("/v1/branches/try/merge").data
+    assert (merged["conflicts"], merged["branch"]) == ([], "try")
+    assert root.get("/v1/branches").data["branches"][0]["fork"] == made.data["fork"]
+    assert root.post("/v1/branches/try/drop").data == {"branches": []}
+    assert root.get("/v1/branches/try/diff").status == 404
+    hits = ada.post("/v1/recall", query="Where do I live?").data["hits"]
+    assert hits[0]["node"]["content"] == "I moved to Paris."

@@ -35,6 +35,8 @@ COMMANDS = {
     "scopes": "scopes",
     "erase": "retire",
     "retention": "retention",
+    "branch": "branch",
+    "merge": "branch",
     "grants": "grants",
     "files": "files",
     "children": "list",
@@ -124,7 +126,7 @@ def _command_in(argv: Sequence[str]) -> str | None:
     """Return the command that is invoked, so that only that one is imported; None if unsure."""
     words = iter(argv)
     for word in words:
-        if word == "--db":
+        if word in ("--db", "--branch"):
             next(words, None)
         elif not word.startswith("-"):
             return word if word in command_names() else None

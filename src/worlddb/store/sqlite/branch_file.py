@@ -1,7 +1,7 @@
 """Branch file: a store that lies over the file of another one, its trunk, and holds what differs.
 
     memory.db-branches/NAME/   branch.json       which commit of the trunk it was forked from
-                               store.db (-wal)   what SQLite locks and logs by; it is empty
+                               store.db (-wal)   what SQLite locks and logs by; no page is in it
                                own (-numbers)    pages that the branch has changed
                                kept (-numbers)   pages as forked, which the trunk has changed since
 
@@ -11,13 +11,16 @@ so to everything above it, that is one file: a branch is a store like any other.
 B1  Forking copies no page but those that wait in the trunk's log.
 B2  Before the log of the trunk is moved into its file, every page that the move overwrites is kept
     for each branch (`move_log`). A snapshot bounds the move to the commits that were looked at.
-B3  A page number is written after its page is on the disk; a power cut leaves a page or none.
+B3  The number of a kept page is written after the page is on the disk, and the trunk's file after
+    both: a power cut leaves the page in one of the two. An own page is in the branch's log until
+    the disk has it.
 B4  If a program that knows no branches moved the log, the fork's commit is no longer found below
     the branch, and the branch is refused when it is opened.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -25,9 +28,9 @@ import shutil
 import struct
 import time
 import uuid
-from array import array
-from collections.abc import Iterable
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -42,6 +45,7 @@ from worlddb.model.inputs import from_micros
 from worlddb.model.records import Branch
 
 FOLDER_END, STORE, ABOUT = "-branches", "store.db", "branch.json"
+MARK = "A branch of a WorldDB store; its pages lie beside this file.\n"
 VFS = "worlddb-branch"  # The name under which SQLite knows how branches are read.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # A folder's name on every system.
 SIZE = struct.Struct(
@@ -49,7 +53,9 @@ SIZE = struct.Struct(
 )  # Before the numbers of a layer: how long the whole file is; 0: as forked.
 LOG_HEAD = struct.Struct(">8I")  # Magic, version, page size, count, two salts, two checksums.
 FRAME_HEAD = struct.Struct(">6I")  # Page number, pages after a commit, two salts, two checksums.
-GONE = ".dropped-"  # What a branch is called while its files are removed.
+NEW = ".new-"  # A branch that is being made.
+GONE, LOCK = ".dropped-", ".lock"  # A branch whose files are being removed; who keeps pages.
+KEEPING_MS_MAX = 10_000  # Far longer than the pages of a log take; then its move waits for another.
 FRAMES_AT_ONCE = 4_096  # Of the log in memory: 4 MiB with our page size.
 FORK_S_MAX = 5.0  # How long a fork waits for a checkpoint of another process to end.
 FORK_PAUSE_S = 0.005  # Between two looks; a checkpoint takes longer.
@@ -96,7 +102,6 @@ class PageLayer:
         self._lock = Lock()
         self._slots: dict[int, int] = {}
         self._stored = 0
-        self._new: list[int] = []
 
     def get(self, number: int) -> bytes | None:
         """Return a page; None if this layer does not have it."""
@@ -109,42 +114,53 @@ class PageLayer:
             return self._pages.read(self._page_bytes)
 
     def put(self, number: int, page: bytes) -> None:
-        """Write a page; other processes see it after `sync`."""
+        """Write one page, in place if it is here; `sync` waits for the disk."""
         with self._lock:
             self._follow()
-            slot = self._slots.get(number)
-            if slot is None:
-                slot = self._slots[number] = self._stored + len(self._new)
-                self._new.append(number)
+            slot = self._slots.get(number, self._stored)
             self._pages.seek(slot * self._page_bytes)
-            self._pages.write(page)
+            self._write(page)
+            if slot == self._stored:
+                self._add([number])
+
+    def keep(self, pages: Iterable[tuple[int, bytes]]) -> None:
+        """Write pages that are not here yet; no number is written before all pages are on disk."""
+        with self._lock:
+            self._follow()
+            self._pages.seek(self._stored * self._page_bytes)
+            numbers = [number for number, page in pages if self._write(page)]
+            os.fsync(self._pages.fileno())
+            self._add(numbers)
+            os.fsync(self._numbers.fileno())
 
     def sync(self) -> None:
-        """Wait until the disk has every page, then every number."""
-        with self._lock:
-            self._follow()
-            os.fsync(self._pages.fileno())
-            if self._new:
-                self._numbers.seek(SIZE.size + self._stored * 4)
-                self._numbers.write(_as_bytes(self._new))
-                self._stored += len(self._new)
-                self._new = []
-            os.fsync(self._numbers.fileno())
+        """Wait until the disk has everything."""
+        for file in self._files:
+            os.fsync(file.fileno())
+
+    def _write(self, page: bytes) -> int:
+        written = self._pages.write(page)
+        if written != self._page_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return written
+
+    def _add(self, numbers: list[int]) -> None:
+        """Say which pages the next slots hold."""
+        self._numbers.seek(SIZE.size + self._stored * 4)
+        self._numbers.write(b"".join(number.to_bytes(4, "big") for number in numbers))
+        for number in numbers:
+            self._slots[number] = self._stored
+            self._stored += 1
 
     def _follow(self) -> None:
         """Take in the numbers that another user of this layer has written."""
         stored = max(0, os.fstat(self._numbers.fileno()).st_size - SIZE.size) // 4
-        if stored <= self._stored:
-            return
-        for number in self._new:  # A move that came to no end; whoever came later did it again.
-            del self._slots[number]
-        self._new = []
-        self._numbers.seek(SIZE.size + self._stored * 4)
-        found = array("I", self._numbers.read((stored - self._stored) * 4))
-        if array("I", [1]).tobytes()[0]:
-            found.byteswap()
-        self._slots.update({number: self._stored + at for at, number in enumerate(found) if number})
-        self._stored = stored
+        if stored > self._stored:
+            self._numbers.seek(SIZE.size + self._stored * 4)
+            found = self._numbers.read((stored - self._stored) * 4)
+            for at in range(0, len(found), 4):
+                self._slots[int.from_bytes(found[at : at + 4], "big")] = self._stored
+                self._stored += 1
 
     @property
     def file_bytes(self) -> int:
@@ -162,10 +178,6 @@ class PageLayer:
     def __del__(self) -> None:
         for file in self._files:
             file.close()
-
-
-def _as_bytes(numbers: Iterable[int]) -> bytes:
-    return b"".join(number.to_bytes(4, "big") for number in numbers)
 
 
 class _Layers(NamedTuple):
@@ -293,6 +305,12 @@ def _register() -> None:
 # -- the trunk -------------------------------------------------------------------------------------
 
 
+def guard_branches(con: apsw.Connection) -> None:
+    """Keep a connection from moving the log by itself: `move_log` does, and keeps pages."""
+    con.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    con.wal_autocheckpoint(0)
+
+
 def move_log(file: str, con: apsw.Connection, mode: int) -> tuple[int, int]:
     """Move the log of a store into its file, as `wal_checkpoint` does; branches keep their pages.
 
@@ -301,7 +319,7 @@ def move_log(file: str, con: apsw.Connection, mode: int) -> tuple[int, int]:
     if not has_branches(file):
         return con.wal_checkpoint(mode=mode)
     with closing(apsw.Connection(file, vfs=vfs_of(file))) as snapshot:
-        snapshot.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        guard_branches(snapshot)
         snapshot.execute("BEGIN")
         snapshot.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         keep_pages(file, int(str(snapshot.pragma("page_count"))))
@@ -309,25 +327,38 @@ def move_log(file: str, con: apsw.Connection, mode: int) -> tuple[int, int]:
 
 
 def keep_pages(file: str, pages_after: int) -> None:
-    """Keep for each branch the pages of the file that the log would overwrite or cut off."""
-    logged = {number for number, _ in _log_frames(file, with_pages=False)}
-    folders = _folders(file)
-    if not folders:
-        return
+    """Keep for each branch the pages of the file that the log would overwrite or cut off.
+
+    Raises:
+        apsw.Error: the disk refused, or another process keeps pages for too long.
+    """
     trunk = apsw.VFSFile("", file, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:
-        for folder in folders:
-            with suppress(FileNotFoundError):  # Dropped meanwhile.
-                _, kept, size, pages = _layers(folder)
-                cut = range(pages_after + 1, pages + 1)
-                wanted = sorted({number for number in logged if number <= pages} | {*cut})
-                missing = [number for number in wanted if kept.get(number) is None]
-                for number in missing:
-                    kept.put(number, trunk.xRead(size, (number - 1) * size))
-                if missing:
-                    kept.sync()
+        with _alone(branch_folder(file)):
+            logged = {number for number, _ in _log_frames(file, with_pages=False)}
+            for folder in _folders(file):
+                with suppress(FileNotFoundError):  # Dropped meanwhile.
+                    _, kept, size, pages = _layers(folder)
+                    cut = range(pages_after + 1, pages + 1)
+                    wanted = sorted({number for number in logged if number <= pages} | {*cut})
+                    missing = [number for number in wanted if kept.get(number) is None]
+                    if missing:
+                        kept.keep((one, trunk.xRead(size, (one - 1) * size)) for one in missing)
+    except OSError as error:
+        raise apsw.IOError(f"pages of branches cannot be kept: {error}") from error
     finally:
         trunk.xClose()
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Keep other processes from keeping pages; a lock of SQLite ends with its process."""
+    lock = Path(folder, LOCK)
+    lock.touch(mode=0o600)
+    with closing(apsw.Connection(str(lock))) as con:
+        con.set_busy_timeout(KEEPING_MS_MAX)
+        con.execute("BEGIN EXCLUSIVE")
+        yield
 
 
 def _log_frames(file: str, *, with_pages: bool) -> Iterable[tuple[int, bytes]]:
@@ -393,8 +424,10 @@ def fork(file: str, writer: apsw.Connection, name: str, about: dict[str, Any]) -
     folder = f"{above}/{name}"
     if os.path.exists(folder):
         raise ConflictError(f"there is a branch {name!r} already; choose another name, or drop it")
-    new = f"{above}/.{uuid.uuid4().hex}"
+    new = f"{above}/{NEW}{uuid.uuid4().hex}"
     Path(above).mkdir(mode=0o700, exist_ok=True)
+    for left in Path(above).glob(f"{NEW}*"):  # Of a crash: one fork at a time has the write lock.
+        shutil.rmtree(left, ignore_errors=True)
     Path(new).mkdir(mode=0o700)
     try:
         _lay_out(file, writer, new, about)
@@ -412,18 +445,13 @@ def _lay_out(file: str, writer: apsw.Connection, folder: str, about: dict[str, A
     size = int(str(writer.pragma("page_size")))
     for name in (STORE, "own", "kept", "own-numbers", "kept-numbers", ABOUT):
         Path(folder, name).touch(mode=0o600)
+    Path(folder, STORE).write_text(MARK, encoding="utf-8")
     for name in ("own", "kept"):
         Path(f"{folder}/{name}-numbers").write_bytes(SIZE.pack(0))
     frames = _moved(file)
     if frames:
-        kept = PageLayer(f"{folder}/kept", size)
-        newest: dict[int, bytes] = {}
-        for at, (number, page) in enumerate(_log_frames(file, with_pages=True)):
-            if at < frames:
-                newest[number] = page
-        for number in sorted(newest):
-            kept.put(number, newest[number])
-        kept.sync()
+        newest = dict(islice(_log_frames(file, with_pages=True), frames))
+        PageLayer(f"{folder}/kept", size).keep(sorted(newest.items()))
     told = {
         "id": uuid.uuid4().hex,
         **about,
@@ -440,7 +468,7 @@ def _moved(file: str) -> int:
     """Move the log into the file; return how many frames a branch has to copy, 0 if all moved."""
     deadline = time.monotonic() + FORK_S_MAX
     with closing(apsw.Connection(file)) as con:
-        con.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        guard_branches(con)
         con.pragma("user_version")
         while True:
             try:
@@ -488,8 +516,10 @@ def drop(file: str, name: str) -> None:
         raise NotFoundError(f"there is no branch {name!r}; list the branches") from None
     for left in Path(above).glob(f"{GONE}*"):
         shutil.rmtree(left, ignore_errors=True)
-    with suppress(OSError):  # Unless it has others.
-        os.rmdir(above)
+    if not _folders(file):
+        Path(above, LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # Unless one is made just now.
+            os.rmdir(above)
 
 
 def refuse_lost_base(file: str) -> None:

@@ -30,7 +30,7 @@ from worlddb.errors import (
 )
 from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.store.rows import Head, NewText, TextHit
-from worlddb.store.sqlite.branch_file import has_branches, vfs_of
+from worlddb.store.sqlite.branch_file import guard_branches, has_branches, vfs_of
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
@@ -171,8 +171,7 @@ def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) 
     con = apsw.Connection(path, flags=flags, vfs=vfs_of(path))
     try:
         if has_branches(path):
-            # The store moves its log itself, and keeps what its branches read.
-            con.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            guard_branches(con)
         con.set_busy_timeout(int(busy_timeout_s * 1000))
         # Without QPSG SQLite may re-prepare a statement for each bound value: twice as slow here.
         con.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)

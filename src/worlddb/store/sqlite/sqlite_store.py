@@ -434,13 +434,10 @@ class SqliteStore:
 
     def _close_writer(self) -> None:
         """Close the last connection, which moves the log; branches keep their pages."""
-        if self.path != MEMORY and not self._immutable:
-            is_kept = has_branches(self._file)
-            with suppress(apsw.Error, OSError):
-                if is_kept:
-                    move_log(self._file, self._writer, apsw.SQLITE_CHECKPOINT_PASSIVE)
-            with suppress(apsw.ConnectionClosedError):
-                self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(is_kept))
+        if self.path != MEMORY and not self._immutable and has_branches(self._file):
+            with suppress(apsw.Error):
+                self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                move_log(self._file, self._writer, apsw.SQLITE_CHECKPOINT_PASSIVE)
         close_connection(self._writer, self.path)
 
     # -- the whole file ----------------------------------------------------------------------------
@@ -526,6 +523,8 @@ class SqliteStore:
         """Remove a branch and its files."""
         self._refuse_read_only()
         drop(self._file, name)
+        if not has_branches(self._file):
+            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
     def refuse_branches(self, what: str) -> None:
         """Refuse what cannot be done to a branch, or to a store that has branches."""

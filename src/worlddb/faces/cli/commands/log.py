@@ -85,11 +85,12 @@ def run_diff(args: argparse.Namespace) -> int:
         changes = {"changes": [change_dict(change) for change in found.changes]}
         print_json({"from": args.seq_a, "to": last} | found.to_dict() | changes)
         return 0
-    print_table(("", "kind", "id", "type", "what"), _rows(found))
+    print_table(("", "kind", "id", "type", "what"), diff_rows(found))
     return 0
 
 
-def _rows(found: Diff) -> list[tuple[Cell, ...]]:
+def diff_rows(found: Diff) -> list[tuple[Cell, ...]]:
+    """Return what commits did, a row each."""
     from worlddb.faces.cli.result_printer import change_text
 
     nodes = [

@@ -3,6 +3,7 @@ import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
 import { get, scopeOf, signIn } from "./api.js";
 import { change, day, link, Notices, place, Problem } from "./parts.js";
 import { Ask } from "./ask.js";
+import { Branches } from "./branches.js";
 import { Health } from "./health.js";
 import { Inbox } from "./inbox.js";
 import { Journal } from "./journal.js";
@@ -20,6 +21,7 @@ const PAGES = {
   people: ["People and names", People],
   worlds: ["Worlds", Worlds],
   journal: ["Journal", Journal],
+  branches: ["Branches", Branches, (access) => access.admin],
   health: ["Health", Health],
   tokens: ["Tokens", Tokens, (access) => access.manages_tokens],
   proof: ["Verify a proof", ProofPage],
