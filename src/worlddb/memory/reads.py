@@ -269,7 +269,7 @@ class MemoryReader:
             elif first := page(self._in_both(view, row), None, reader.head().nodes)[-1:]:
                 since = reader.nodes(first)[first[0]].known_from
                 scopes.append(replace(found, known_from=since))
-        scopes.sort(key=lambda one: (one.known_from, one.name))
+        scopes.sort(key=lambda one: (one.known_from, one.name not in own, one.name))
         places = {str(one.id): at for at, one in enumerate(scopes, 1)}
         if cursor is not None and cursor not in places:
             raise _no_cursor(cursor)
