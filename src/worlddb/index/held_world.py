@@ -74,7 +74,6 @@ class Bm25:
         found._total = int(np.frombuffer(self._lengths, dtype=np.uint32)[places].sum())
         return found
 
-    @property
     def _size(self) -> int:
         return len(self) if self._among is None else int(self._among.sum())
 
@@ -99,8 +98,7 @@ class Bm25:
 
     def rarity(self, word: str) -> float:
         """Return the inverse document frequency of a word; 0 if no document has it."""
-        count = self.count(word)
-        return inverse_frequency(count, self._size) if count else 0.0
+        return inverse_frequency(count, self._size()) if (count := self.count(word)) else 0.0
 
     def places_of(self, word: str) -> NDArray[np.intp]:
         """Return the documents that contain a word."""
@@ -118,7 +116,7 @@ class Bm25:
     @property
     def rarity_max(self) -> float:
         """The highest possible rarity."""
-        return inverse_frequency(0, self._size)
+        return inverse_frequency(0, self._size())
 
     def scores(
         self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
@@ -129,7 +127,7 @@ class Bm25:
         if not self._total:
             return scores
         lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        norms = k1 * (1 - b + b * lengths / (self._total / self._size))
+        norms = k1 * (1 - b + b * lengths / (self._total / self._size()))
         for word, weight in words.items():
             postings = self._postings.get(word)
             if postings is not None:
@@ -392,11 +390,7 @@ class HeldWorld:
     def narrowed(
         self, view: View, rows_within: Iterable[NDArray[np.int64] | None]
     ) -> tuple[HeldWorld, Mask]:
-        """Return the places inside all further groups of a view, and these worlds as told by them.
-
-        What is in only one of the groups may be another's: it does not say how common a word is.
-        `rows_within` are the rows inside each group, None where they are not at hand.
-        """
+        """Return what is inside all groups of a view, and where; the rows of each, if at hand."""
         rows, within = np.frombuffer(self.rows, dtype=np.int64), np.ones(len(self), dtype=np.bool_)
         for group, known in zip(view.within, rows_within, strict=True):
             kept = sorted(view.keep_inside(set(self.rows), group)) if known is None else known
