@@ -37,6 +37,7 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
+from worlddb.store.postgres.server_lines import ServerLines
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -69,6 +70,8 @@ LINE_OPTIONS: dict[str, Any] = {
 """A line that is cut without a word is given up after 25 s, not after libpq's two hours. What the
 address says itself holds instead."""
 FIRST_TENANT = "main"
+CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
+"""The tables that an erasure takes texts from."""
 _BEGIN = (
     "BEGIN{}; SET LOCAL search_path = worlddb; SET LOCAL ROLE {}; SET LOCAL worlddb.tenant = '{}'"
 )
@@ -480,7 +483,7 @@ class PostgresStore:
         with self.using():
             session = self._begun("SELECT 1")  # VACUUM needs a connection outside a transaction.
             try:
-                for table in ("nodes", "notes", "edges", "words", "proposals", "conflicts"):
+                for table in CLEANED:
                     session.con.execute(f"VACUUM worlddb.{table}")
             except errors.InsufficientPrivilege:
                 return False
@@ -516,6 +519,21 @@ class PostgresStore:
     def side_file(self, suffix: str) -> str | None:
         """Return None: there is no folder beside the store."""
         return None
+
+    def side_lines(self, name: str) -> ServerLines:
+        """Return the lines of a name, in a table of their own."""
+        return ServerLines(self._beside, name)
+
+    @contextmanager
+    def _beside(self) -> Iterator[ServerSession]:
+        """Yield a session that writes beside the journal: it waits for no writer."""
+        with self.using():
+            session = self._begun(_BEGIN.format("", WRITER, self._tenant))
+            try:
+                yield session
+                session.commit()
+            finally:
+                self._give_back(session)
 
     def side_seal(self) -> None:
         """Return None: the server encrypts its own disks."""
