@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import log
 from typing import Any
 
-from psycopg import Connection, RawCursor, RawServerCursor
+from psycopg import Connection, RawServerCursor
 from psycopg.generators import fetch_many
 from psycopg.pq import Format, TransactionStatus
 
 from worlddb.errors import StorageError
 from worlddb.language.text_tokens import indexed, indexed_content
+from worlddb.store.postgres.server_line import ServerLine, Statement
 from worlddb.store.postgres.server_schema import COLUMNS, KEYS
 from worlddb.store.postgres.sql_dialect import (
     RowNumbers,
@@ -24,12 +25,19 @@ from worlddb.store.postgres.sql_dialect import (
     turned,
 )
 from worlddb.store.rows import Head, NewText, TextHit
-from worlddb.store.tables.sql_session import DeferredIndexes, SessionContext, SqlSession
+from worlddb.store.tables.derived_tables import REACHED_SQL
+from worlddb.store.tables.sql_session import (
+    HEAD_SQL,
+    DeferredIndexes,
+    SessionContext,
+    SqlSession,
+)
 from worlddb.store.tables.table_scan import TableScan
 
 STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
 KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
-REMEMBERED_MAX = 8  # Rows of an answer that a snapshot remembers: heads, models, single nodes.
+REMEMBERED_MAX = 64  # Rows of an answer that a snapshot remembers: heads, models, some nodes.
+ROWS_KNOWN_MAX = 20_000  # Ids whose rows a store remembers: two or three megabytes.
 COUNTED_MAX = 2_000  # As in a file: more nodes with a word than this are estimated.
 K1, B = 1.2, 0.75  # BM25 as FTS5 computes it, so that both stores give the same scores.
 IDF_MIN = 1e-6  # What FTS5 gives a word that half of all nodes have.
@@ -69,32 +77,74 @@ class FoundRows(list[Any]):
         return self
 
 
+class KnownRows(dict[bytes, int]):
+    """The rows of ids that a session has met, and before it others of the same store.
+
+    The row of an id never changes. Rows that a snapshot does not have yet are not told.
+    """
+
+    def __init__(self, session: ServerSession, others: dict[bytes, int]) -> None:
+        self._session = session
+        self._others = others
+
+    def get(self, ident: bytes, default: Any = None) -> Any:
+        """Return the row of an id, if it is known."""
+        row = super().get(ident)
+        if row is None:
+            row, head = self._others.get(ident), self._session.head
+            if row is not None and (head is None or row > head.nodes):
+                row = None
+        return default if row is None else row
+
+    def __setitem__(self, ident: bytes, row: int) -> None:
+        """Remember a row; what a transaction writes may be rolled back, so others do not see it."""
+        super().__setitem__(ident, row)
+        if self._session.is_snapshot:
+            if len(self._others) >= ROWS_KNOWN_MAX:
+                self._others.clear()
+            self._others[ident] = row
+
+
 class ServerSession(SqlSession):
     """A session on a connection to PostgreSQL.
 
     What writes and has no answer is kept, and sent with the next statement that has one, or with
     the COMMIT: each answer that is waited for costs a way to the server and back. For the same
-    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, and nobody waits for
-    the end of one (`end`).
+    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, what every
+    transaction asks first comes with its beginning (`foreseen`), and nobody waits for the end of a
+    snapshot (`end`). `rows` are the rows of ids that all sessions of a store have met.
     """
 
-    __slots__ = ("_answers", "_cursor", "_is_ending", "_kept", "_streams", "is_snapshot")
+    __slots__ = (
+        "_answers",
+        "_is_ending",
+        "_kept",
+        "_line",
+        "_rows",
+        "_streams",
+        "foreseen",
+        "is_snapshot",
+    )
 
-    def __init__(self, con: Connection[Any], context: SessionContext, time: int = 0) -> None:
-        self._cursor = RawCursor(con)
-        self._cursor.format = Format.BINARY  # Numbers and bytes need no reading.
-        self._kept: list[tuple[str, Any]] = []
+    def __init__(
+        self, con: Connection[Any], context: SessionContext, rows: dict[bytes, int]
+    ) -> None:
+        self._line = ServerLine(con)
+        self._rows = rows
+        self._kept: list[Statement] = []
         self._streams = 0
         self._is_ending = self.is_snapshot = False
-        super().__init__(con, context, time)
+        self.foreseen: dict[str, FoundRows] = {}
+        super().__init__(con, context)
 
     def forget(self) -> None:
         """Drop what was remembered of a snapshot, and what was not sent."""
         super().forget()
         self._kept = []
         self._answers: dict[tuple[str, Any], FoundRows] = {}
+        self.node_rows = KnownRows(self, self._rows)
 
-    def begin(self, sql: str, *, is_snapshot: bool) -> None:
+    def begin(self, statements: Sequence[Statement], *, is_snapshot: bool) -> None:
         """Begin a transaction, as soon as the last one has ended."""
         self.forget()
         self.context.statements += 1
@@ -102,7 +152,9 @@ class ServerSession(SqlSession):
         if self._is_ending:  # Not by `get_result`: it would keep all threads waiting.
             self.con.wait(fetch_many(self.con.pgconn))
             self._is_ending = False
-        self.con.execute(sql)
+        asked = (HEAD_SQL, REACHED_SQL)
+        found, _ = self._line.ask([*statements, *((sql, None) for sql in asked)], len(asked))
+        self.foreseen = dict(zip(asked, map(FoundRows, found), strict=True))
 
     def end(self) -> None:
         """Have the server roll back what is open, without waiting for that."""
@@ -117,8 +169,7 @@ class ServerSession(SqlSession):
 
     def run(self, sql: str, values: Any = None) -> FoundRows:
         """Run a statement of PostgreSQL's own."""
-        cursor = self._sent(sql, values)
-        return FoundRows(cursor.fetchall() if cursor.description is not None else ())
+        return FoundRows(self._sent(sql, values)[0][-1])
 
     def commit(self) -> None:
         """Commit the transaction.
@@ -127,25 +178,16 @@ class ServerSession(SqlSession):
             StorageError: the server has rolled back, which it does without an error if a statement
                 had failed before.
         """
-        done = self._sent("COMMIT").statusmessage
+        done = self._sent("COMMIT")[1]
         if done != "COMMIT":
             raise StorageError(
                 f"the server did not commit ({done}); nothing was written, try again"
             )
 
-    def _sent(self, sql: str, values: Any = None) -> RawCursor[Any]:
+    def _sent(self, sql: str, values: Any = None) -> tuple[list[Any], str]:
         self.context.statements += 1
-        if not self._kept:
-            cursor = self._cursor.execute(sql, values)
-        else:
-            kept, self._kept = self._kept, []
-            with self.con.pipeline():
-                for statement, given in kept:
-                    self._cursor.execute(statement, given)
-                cursor = RawCursor(self.con)
-                cursor.format = Format.BINARY
-                cursor.execute(sql, values)
-        return cursor
+        kept, self._kept = self._kept, []
+        return self._line.ask([*kept, (sql, values)])
 
     def keep(self, sql: str, values: Any = None) -> None:
         """Run a statement without an answer, together with the next that has one."""
@@ -164,27 +206,26 @@ class ServerSession(SqlSession):
         if sql.startswith(("UPDATE", "INSERT", "DELETE")):
             self.keep(translated_sql(sql), values)
             return FoundRows()
-        if not self.is_snapshot or isinstance(values, list):
+        if values is None and sql in self.foreseen:
+            return self.foreseen.pop(sql)
+        if not self.is_snapshot:
             return self.run(translated_sql(sql), values)
-        try:
-            return self._answers[sql, values]
-        except (KeyError, TypeError) as error:
+        key = sql, tuple(values or ())
+        if key not in self._answers:
             found = self.run(translated_sql(sql), values)
-            if isinstance(error, KeyError) and len(found) <= REMEMBERED_MAX:
-                self._answers[sql, values] = found
-            return found
+            if len(found) > REMEMBERED_MAX:
+                return found
+            self._answers[key] = found
+        return self._answers[key]
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
         """Run one statement for many rows; it counts once."""
         self._run_many(translated_sql(sql), list(rows))
 
     def _run_many(self, sql: str, rows: list[Any]) -> None:
-        if len(rows) == 1:
-            self.keep(sql, rows[0])
-        elif rows:
-            self.flush()
-            self.context.statements += 1
-            self._cursor.executemany(sql, rows)
+        for row in rows:
+            self.keep(sql, row)
+        self.context.statements -= max(len(rows) - 1, 0)
 
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
         """Yield the rows of a whole table without having all of them in memory."""
@@ -211,7 +252,7 @@ class ServerSession(SqlSession):
 
     def among(self, rows: Sequence[int]) -> RowNumbers:
         """Return rows as the value that `IN` reads."""
-        return RowNumbers(rows)
+        return RowNumbers(sorted(rows))  # The same rows are the same question.
 
     def texts(self) -> WordTable:
         """Return the full-text index."""

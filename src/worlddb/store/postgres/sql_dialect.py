@@ -74,7 +74,11 @@ def insert_one_sql(table: str, columns: tuple[str, ...], conflict: str) -> str:
 
 
 class RowNumbers(list["int | None"]):
-    """Numbers, or None, as one value."""
+    """Numbers, or None, as one value, which nobody changes."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        """Hash by the numbers: an answer is remembered by what was asked."""
+        return hash(tuple(self))
 
 
 class RowNumbersDumper(Dumper):
