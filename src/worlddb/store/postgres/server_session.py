@@ -7,7 +7,8 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import log
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from psycopg import Connection, RawServerCursor
 from psycopg.generators import fetch_many
@@ -43,8 +44,10 @@ K1, B = 1.2, 0.75  # BM25 as FTS5 computes it, so that both stores give the same
 IDF_MIN = 1e-6  # What FTS5 gives a word that half of all nodes have.
 _TOKEN = re.compile("[0-9a-z\x80-\U0010ffff]+")
 """What FTS5 takes for one word of our analysed text: it splits at every sign of ASCII."""
-_PLACE = "I"  # Places are 32-bit numbers.
+_PLACE = "I"  # Places are 32-bit numbers, the lowest byte first.
 _PLACE_BYTES = 4
+_USUAL_PLACES = 1_024
+_PLACES = tuple(place.to_bytes(_PLACE_BYTES, "little") for place in range(_USUAL_PLACES))
 _COUNTS = """
     SELECT w.word, c.count, c.last FROM unnest($1::text[]) AS w(word), LATERAL (
         SELECT count(*) AS count, max(node) AS last FROM (
@@ -245,7 +248,8 @@ class ServerSession(SqlSession):
         given = list(rows)
         if not given:
             return
-        if conflict.startswith("("):  # One at a time: one statement changes no row twice.
+        if conflict.startswith("(") and _has_twice(columns, given, conflict):
+            # One at a time: one statement changes no row twice.
             self._run_many(insert_one_sql(table, tuple(columns), conflict), given)
         else:
             self.keep(insert_sql(table, tuple(columns), conflict), turned(table, columns, given))
@@ -288,6 +292,12 @@ class ServerSession(SqlSession):
         return bytes.fromhex(value) if kind == "b" else int(value) if kind == "n" else value
 
 
+def _has_twice(columns: Sequence[str], rows: list[Any], conflict: str) -> bool:
+    """Return whether two rows have the key that ON CONFLICT begins with."""
+    key = itemgetter(*map(columns.index, conflict[1 : conflict.index(")")].split(", ")))
+    return len(set(map(key, rows))) < len(rows)
+
+
 # -- words -----------------------------------------------------------------------------------------
 
 
@@ -301,14 +311,35 @@ def postings_of(row: int, name: str, content: str) -> list[Posting]:
     Words are numbered through name and content, with a gap between, so that no phrase spans both.
     """
     named, said = _tokens(indexed(name)), _tokens(indexed_content(content))
-    places: dict[str, array[int]] = {}
-    for start, words in ((0, named), (len(named) + 1, said)):
-        for place, word in enumerate(words, start):
-            places.setdefault(word, array(_PLACE)).append(place)
+    places: dict[str, bytes] = {}
+    for place, word in enumerate([*named, "", *said]):
+        where = _PLACES[place] if place < _USUAL_PLACES else place.to_bytes(_PLACE_BYTES, "little")
+        places[word] = places[word] + where if word in places else where
+    del places[""]
     length = len(named) + len(said)
-    return [
-        (word, row, length, len(named), where.tobytes()) for word, where in sorted(places.items())
-    ]
+    return [(word, row, length, len(named), places[word]) for word in sorted(places)]
+
+
+class NewWords(NamedTuple):
+    """How many texts there are, how many words they have, and the columns of `words` for them."""
+
+    texts: int
+    words: int
+    arrays: list[Any]
+
+
+def words_of(rows: Sequence[NewText]) -> NewWords:
+    """Return the words of texts, sorted, so that the index meets each of its pages once."""
+    found: dict[str, list[Posting]] = {}
+    words = 0
+    for row in rows:
+        items = postings_of(*row)
+        words += items[0][2] if items else 0
+        for item in items:
+            found.setdefault(item[0], []).append(item)
+    postings = [item for word in sorted(found) for item in found[word]]
+    arrays = turned("words", tuple(COLUMNS["words"]), postings) if postings else []
+    return NewWords(len(rows), words, arrays)
 
 
 class WordTable:
@@ -425,14 +456,13 @@ class WordTable:
 
     def insert(self, rows: Iterable[NewText]) -> None:
         """Index new nodes."""
-        given = [postings_of(*row) for row in rows]
-        words = sum(items[0][2] for items in given if items)
-        self.add(len(given), words, [item for items in given for item in items])
+        self.add(words_of(list(rows)))
 
-    def add(self, texts: int, words: int, rows: Sequence[Posting]) -> None:
-        """Write the rows of so many texts, with so many words in them."""
-        self._session.insert("words", tuple(COLUMNS["words"]), rows)
-        self._count(texts, words)
+    def add(self, new: NewWords) -> None:
+        """Write the words of texts."""
+        if new.arrays:
+            self._session.keep(insert_sql("words", tuple(COLUMNS["words"]), ""), new.arrays)
+        self._count(new.texts, new.words)
 
     def erase(self, rows: Sequence[int]) -> None:
         """Forget the words of nodes; their texts are still there."""
