@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import worlddb
+from worlddb import Memory
 
 psycopg = pytest.importorskip("psycopg")
 
 from worlddb.store.postgres import server_line  # noqa: E402 - it needs psycopg
 from worlddb.store.postgres.server_line import ServerLine  # noqa: E402
+
+WRITE_WAYS_MAX, RECALL_WAYS_MAX = 12, 32  # What they take, and one more.
 
 
 @pytest.fixture
@@ -62,7 +66,7 @@ def test_what_is_too_much_to_prepare_is_run_all_the_same(
 def test_an_interrupt_leaves_a_line_that_can_be_used(
     con: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line, real, waits = ServerLine(con), server_line.fetch_many, []
+    line, real, waits = ServerLine(con), vars(server_line)["fetch_many"], []
 
     def interrupted(pgconn: Any) -> Any:
         waits.append(pgconn)
@@ -86,3 +90,33 @@ def test_a_snapshot_is_not_told_the_rows_of_nodes_that_came_after_it(address: st
             row = now.node_row(bytes(node.id))
         assert row is not None
         assert before.node_row(bytes(node.id)) is None
+
+
+def test_a_write_and_a_recall_take_few_ways_to_the_server(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways: list[int] = []
+    real = ServerLine.ask
+
+    def asked(line: ServerLine, *arguments: Any) -> Any:
+        ways.append(threading.get_ident())
+        return real(line, *arguments)
+
+    def count() -> int:
+        mine = ways.count(threading.get_ident())
+        ways.clear()
+        return mine
+
+    with Memory(address) as memory:
+        for day in range(9):
+            memory.write(f"I liked tea on day {day}.", user_id="ada")
+        assert memory.db.wait(60)
+        memory.recall("What did I like on day 3?", user_id="ada")
+        monkeypatch.setattr(ServerLine, "ask", asked)
+        memory.write("I liked bread on day 99.", user_id="ada")
+        assert count() <= WRITE_WAYS_MAX
+        assert memory.db.wait(60)
+        memory.recall("What did I like on day 3?", user_id="ada")
+        count()
+        memory.recall("What did I like on day 4?", user_id="ada")
+        assert count() <= RECALL_WAYS_MAX
