@@ -37,7 +37,8 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.postgres.server_line import Statement
+from worlddb.store.postgres.server_lines import ServerLines
+from worlddb.store.postgres.server_pipeline import Statement
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -70,6 +71,8 @@ LINE_OPTIONS: dict[str, Any] = {
 """A line that is cut without a word is given up after 25 s, not after libpq's two hours. What the
 address says itself holds instead."""
 FIRST_TENANT = "main"
+CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
+"""The tables that an erasure takes texts from."""
 _SNAPSHOT = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None)
 _SET = (
     "SELECT set_config('search_path', 'worlddb', true), set_config('role', $1, true), "
@@ -489,7 +492,7 @@ class PostgresStore:
         with self.using():
             con = self._connect()  # VACUUM runs outside a transaction.
             try:
-                for table in ("nodes", "notes", "edges", "words", "proposals", "conflicts"):
+                for table in CLEANED:
                     con.execute(f"VACUUM worlddb.{table}")
             except errors.InsufficientPrivilege:
                 return False
@@ -525,6 +528,21 @@ class PostgresStore:
     def side_file(self, suffix: str) -> str | None:
         """Return None: there is no folder beside the store."""
         return None
+
+    def side_lines(self, name: str) -> ServerLines:
+        """Return the lines of a name, in a table of their own."""
+        return ServerLines(self._beside, name)
+
+    @contextmanager
+    def _beside(self) -> Iterator[ServerSession]:
+        """Yield a session that writes beside the journal: it waits for no writer."""
+        with self.using():
+            session = self._begun([("BEGIN", None), (_SET, (WRITER, str(self._tenant)))])
+            try:
+                yield session
+                session.commit()
+            finally:
+                self._give_back(session)
 
     def side_seal(self) -> None:
         """Return None: the server encrypts its own disks."""

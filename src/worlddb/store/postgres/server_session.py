@@ -16,7 +16,7 @@ from psycopg.pq import Format, TransactionStatus
 
 from worlddb.errors import StorageError
 from worlddb.language.text_tokens import indexed, indexed_content
-from worlddb.store.postgres.server_line import ServerLine, Statement
+from worlddb.store.postgres.server_pipeline import ServerPipeline, Statement
 from worlddb.store.postgres.server_schema import COLUMNS, KEYS
 from worlddb.store.postgres.sql_dialect import (
     RowNumbers,
@@ -132,7 +132,7 @@ class ServerSession(SqlSession):
     def __init__(
         self, con: Connection[Any], context: SessionContext, rows: dict[bytes, int]
     ) -> None:
-        self._line = ServerLine(con)
+        self._line = ServerPipeline(con)
         self._rows = rows
         self._kept: list[Statement] = []
         self._streams = 0

@@ -13,8 +13,8 @@ from worlddb import Memory
 
 psycopg = pytest.importorskip("psycopg")
 
-from worlddb.store.postgres import server_line  # noqa: E402 - it needs psycopg
-from worlddb.store.postgres.server_line import ServerLine  # noqa: E402
+from worlddb.store.postgres import server_pipeline  # noqa: E402 - it needs psycopg
+from worlddb.store.postgres.server_pipeline import ServerPipeline  # noqa: E402
 
 WRITE_WAYS_MAX, RECALL_WAYS_MAX = 12, 32  # What they take, and one more.
 
@@ -27,7 +27,7 @@ def con(server: str) -> Iterator[Any]:
         yield opened
 
 
-def numbers(line: ServerLine) -> list[int]:
+def numbers(line: ServerPipeline) -> list[int]:
     return [number for (number,) in line.ask([("SELECT number FROM kept ORDER BY 1", None)])[0][-1]]
 
 
@@ -36,7 +36,7 @@ def put(number: object) -> tuple[str, Any]:
 
 
 def test_the_answers_of_the_last_statements_come_back(con: Any) -> None:
-    line = ServerLine(con)
+    line = ServerPipeline(con)
     for _ in range(2):  # Prepared, then used again.
         asked: list[tuple[str, Any]] = [("SELECT 1", None), ("SELECT $1::text", ("two",))]
         assert line.ask([put(1), *asked], answers=2) == ([[(1,)], [("two",)]], "SELECT 1")
@@ -44,7 +44,7 @@ def test_the_answers_of_the_last_statements_come_back(con: Any) -> None:
 
 
 def test_after_an_error_nothing_more_is_run_and_the_line_goes_on(con: Any) -> None:
-    line = ServerLine(con)
+    line = ServerPipeline(con)
     for _ in range(2):
         with pytest.raises(psycopg.errors.InvalidTextRepresentation):
             line.ask([put(1), put("no number"), put(2), ("SELECT count(*) FROM kept", None)])
@@ -56,8 +56,8 @@ def test_after_an_error_nothing_more_is_run_and_the_line_goes_on(con: Any) -> No
 def test_what_is_too_much_to_prepare_is_run_all_the_same(
     con: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_line, "PREPARED_MAX", 2)
-    line = ServerLine(con)
+    monkeypatch.setattr(server_pipeline, "PREPARED_MAX", 2)
+    line = ServerPipeline(con)
     for number in range(5):
         assert line.ask([(f"SELECT {number}::int8", None)])[0] == [[(number,)]]
     assert len(con.execute("SELECT name FROM pg_prepared_statements").fetchall()) == 2
@@ -66,7 +66,7 @@ def test_what_is_too_much_to_prepare_is_run_all_the_same(
 def test_an_interrupt_leaves_a_line_that_can_be_used(
     con: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line, real, waits = ServerLine(con), vars(server_line)["fetch_many"], []
+    line, real, waits = ServerPipeline(con), vars(server_pipeline)["fetch_many"], []
 
     def interrupted(pgconn: Any) -> Any:
         waits.append(pgconn)
@@ -74,7 +74,7 @@ def test_an_interrupt_leaves_a_line_that_can_be_used(
             raise KeyboardInterrupt
         return real(pgconn)
 
-    monkeypatch.setattr(server_line, "fetch_many", interrupted)
+    monkeypatch.setattr(server_pipeline, "fetch_many", interrupted)
     with pytest.raises(KeyboardInterrupt):
         line.ask([put(1), put(2), put(3)])
     assert not con.closed
@@ -96,9 +96,9 @@ def test_a_write_and_a_recall_take_few_ways_to_the_server(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways: list[int] = []
-    real = ServerLine.ask
+    real = ServerPipeline.ask
 
-    def asked(line: ServerLine, *arguments: Any) -> Any:
+    def asked(line: ServerPipeline, *arguments: Any) -> Any:
         ways.append(threading.get_ident())
         return real(line, *arguments)
 
@@ -112,7 +112,7 @@ def test_a_write_and_a_recall_take_few_ways_to_the_server(
             memory.write(f"I liked tea on day {day}.", user_id="ada")
         assert memory.db.wait(60)
         memory.recall("What did I like on day 3?", user_id="ada")
-        monkeypatch.setattr(ServerLine, "ask", asked)
+        monkeypatch.setattr(ServerPipeline, "ask", asked)
         memory.write("I liked bread on day 99.", user_id="ada")
         assert count() <= WRITE_WAYS_MAX
         assert memory.db.wait(60)

@@ -1,4 +1,4 @@
-"""Server line: a connection that sends statements together and waits once for all their answers.
+"""Server pipeline: sends statements together over a connection, and waits once for all answers.
 
 Each statement is prepared when it is first sent. psycopg's own pipelines look at the socket for
 every statement, which costs more than most statements do.
@@ -23,7 +23,7 @@ Key = tuple[bytes, tuple[int, ...]]
 """The SQL, and the types of its values: what is prepared once."""
 
 
-class ServerLine:
+class ServerPipeline:
     """Sends statements over a connection, and reads what the server answers."""
 
     __slots__ = ("_con", "_names", "_number", "_values")
