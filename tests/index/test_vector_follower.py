@@ -11,7 +11,10 @@ import pytest
 
 import worlddb
 from patience import PATIENCE_S, until
-from worlddb.index.vectors import EARLY_MAX
+from worlddb.embed.embedder import Vector
+from worlddb.index import store_search
+from worlddb.index.vectors import EARLY_MAX, Vectors
+from worlddb.store.interface import Reader
 
 BULK = 300
 
@@ -89,6 +92,26 @@ def test_a_recall_says_how_many_had_no_vector(tmp_path: Path, embedder: SlowEmbe
         assert len(found) == BULK  # Words find what has no vector.
         embedder.gate.set()
         until(lambda: "unembedded" not in memory.recall("bulk", user_id="bob").signals)
+
+
+def test_an_index_of_the_whole_store_reads_only_the_newest_that_wait(
+    tmp_path: Path, embedder: SlowEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    load = Vectors.load
+
+    def spy(self: Vectors, reader: Reader, rows: list[int]) -> Vector:
+        read.append(len(rows))
+        return load(self, reader, rows)
+
+    monkeypatch.setattr(store_search, "MISSING_MAX", 8)
+    monkeypatch.setattr(Vectors, "load", spy)
+    with loaded(tmp_path / "store.db", embedder) as memory:
+        engine = memory.db.engine
+        with engine.store.read() as reader:
+            store_search.NearestIndex(engine.store).index(reader, engine.search.vectors())
+        embedder.gate.set()
+    assert read == [8]
 
 
 def test_the_thread_follows_every_commit_and_ends_with_the_store(

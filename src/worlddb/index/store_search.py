@@ -32,7 +32,7 @@ from worlddb.index.composed_worlds import STORED
 from worlddb.index.held_world import Bm25, inverse_frequency
 from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.vectors import Vectors
+from worlddb.index.vectors import MISSING_MAX, Vectors
 from worlddb.language.text_tokens import MARKS, language_of, node_words
 from worlddb.model.inputs import to_micros
 from worlddb.store.interface import Reader, Store
@@ -149,10 +149,13 @@ class NearestIndex:
             self._stamp = place + _name(model)
 
     def _put_unsaved(self, reader: Reader, vectors: Vectors) -> None:
-        """Put the vectors that could not be stored, because the store is read-only."""
+        """Put vectors that are not stored: the store is read-only, or a thread is still to come."""
         assert self._index is not None
         last = self._unsaved_to if self._model is None else self._model.embedded
-        rows = np.arange(max(last, self._unsaved_to) + 1, reader.head().nodes + 1)
+        newest = reader.head().nodes
+        # All others come by themselves; a search must not read a million that wait.
+        early = newest - MISSING_MAX if vectors.is_followed else 0
+        rows = np.arange(max(last, self._unsaved_to, early) + 1, newest + 1)
         if not len(rows):
             return
         matrix = vectors.load(reader, rows.tolist())
