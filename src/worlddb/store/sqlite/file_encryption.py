@@ -189,6 +189,29 @@ def make_key_file(path: str) -> bool:
     return True
 
 
+def destroy_key_file(path: str) -> bool:
+    """Overwrite and remove the file of a key; return whether there was one.
+
+    What it has encrypted, copies and backups as well, cannot be read from then on, unless somebody
+    has another copy of the key. A disk that writes elsewhere, as flash does, may keep the old bytes
+    for a while.
+
+    Raises:
+        StorageError: the file cannot be written or removed.
+    """
+    try:
+        with open(path, "r+b", buffering=0) as file:
+            file.write(bytes(os.fstat(file.fileno()).st_size))
+            os.fsync(file.fileno())
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"{path}: the key file cannot be destroyed: {reason}") from None
+    return True
+
+
 def encrypting_build() -> str | None:
     """Return the name and version of the encrypting SQLite; None if the usual one is loaded."""
     return getattr(apsw, "mc_version", None)
