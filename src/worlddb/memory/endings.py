@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from worlddb.audit.erasure_receipt import Receipt, erase_texts, signed_receipt
+from worlddb.audit.erasure_receipt import Receipt, signed_receipt
 from worlddb.audit.read_audit import forget_reads
 from worlddb.audit.signed_envelope import signing_key
 from worlddb.audit.undo import derived_alone
@@ -123,7 +123,6 @@ class MemoryEnder:
         if id is not None:
             with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
                 found = find_memory(view, id)[1].id
-            self._refuse_held([found])
             return self._erased([found])
         named = self._one_scope(scope, "erase")
         check_confirmed(confirm, [named], "erase")
@@ -131,19 +130,15 @@ class MemoryEnder:
             worlds = [Id(reader.world(row).id) for row in generations(reader, named)]
         if not worlds:
             raise NotFoundError(f"there is no scope {named}; list them to see them")
-        self._refuse_held(worlds)
         receipt = self._erased(worlds)
         forget_reads(self.db.engine.store, lambda entry: str(named) in entry.scopes)
         return receipt
 
-    def _refuse_held(self, ids: Sequence[Id]) -> None:
+    def _erased(self, ids: Sequence[Id]) -> Receipt:
         from worlddb.memory.retention_policy import RetentionKeeper
 
-        RetentionKeeper(db=self.db, scopes=self.scopes, actor=self.actor).refuse_held(ids)
-
-    def _erased(self, ids: Sequence[Id]) -> Receipt:
-        engine = self.db.engine
-        receipt = erase_texts(engine.store, engine.search, self._transaction(), ids)
+        keeper = RetentionKeeper(db=self.db, scopes=self.scopes, actor=self.actor)
+        receipt = keeper.erased(self._transaction(), ids)
         commit, root = self.scopes.own_commit(receipt.commit)
         return replace(receipt, commit=commit, root_state=root)
 

@@ -9,12 +9,12 @@ scope, also as a member: nothing of it is erased, by a policy or by a call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.erasure_receipt import Receipt, erase_texts
 from worlddb.audit.read_audit import forget_reads
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.endings import ALL, ends_with
@@ -34,6 +34,7 @@ from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
+from worlddb.write.transaction import Transaction
 
 RETENTION = "retention"  # The key of the policy in the metadata of a scope.
 ACTOR = "retention"
@@ -162,10 +163,28 @@ class RetentionKeeper:
             if policy.keep_days is not None and (not only or policy.scope in only):
                 self._forget_reads(policy)
         gone = [ident for one in due if one.then == "erase" for ident in one.ids]
-        erasure = self.db.erase(gone, actor=ACTOR) if gone else None
+        erasure = self.erased(self.db.transaction(ACTOR), gone) if gone else None
         return RetentionReport(
             dry_run=False, due=tuple(due), retired=tuple(retired), erasure=erasure
         )
+
+    def erased(
+        self, transaction: AbstractContextManager[Transaction], ids: Sequence[Id]
+    ) -> Receipt:
+        """Erase nodes, unless one of them is under hold.
+
+        Raises:
+            RejectedError: there is such a one; nothing was erased.
+        """
+        engine = self.db.engine
+
+        @contextmanager
+        def guarded() -> Iterator[Transaction]:
+            with transaction as tx:
+                self.refuse_held(ids)  # Inside the transaction: nobody sets a hold meanwhile.
+                yield tx
+
+        return erase_texts(engine.store, engine.search, guarded(), ids)
 
     def refuse_held(self, ids: Iterable[bytes]) -> None:
         """Refuse to erase nodes that are in a scope under hold, or have such memories inside.
