@@ -230,4 +230,4 @@ def _print_result(
     else:
         kept = f"; backup: {one_line(backup)}" if backup else ""
         print(f"{title} is {what} now: {path}{kept}")
-        print(f"restart {title} to use it", file=sys.stderr)
+        print(f"restart {title}, so that it reads its settings again", file=sys.stderr)
