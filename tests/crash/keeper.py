@@ -41,9 +41,12 @@ def run(path: str, start: int, rounds: int) -> None:
     memory = opened(path, clock)
     for user in WORDS:
         memory.write(f"It begins with a {WORDS[user]}.", user_id=user)
-        then = "retire" if user == ENDED else "erase"
-        hold = "on" if user == HELD else "off"
-        memory.set_retention(keep_days=1, then=then, hold=hold, user_id=user)
+        memory.set_retention(
+            keep_days=1,
+            then="retire" if user == ENDED else "erase",
+            hold="on" if user == HELD else "off",
+            user_id=user,
+        )
     os.write(1, b"-1\n")
     for number in range(rounds):
         for user, word in WORDS.items():
