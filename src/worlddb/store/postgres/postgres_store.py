@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
 from worlddb.errors import (
     ConflictError,
@@ -58,7 +59,16 @@ IDLE_MAX = (
 )
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
 """Between two attempts to connect: twice as long each time, and short against a restart."""
-CONNECT_S_MAX = 10  # How long one attempt may take: a server that is there answers in milliseconds.
+LINE_OPTIONS: dict[str, Any] = {
+    "connect_timeout": 10,  # Of one attempt: a server that is there answers in milliseconds.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,  # As long as the three signs of life, in milliseconds.
+    "fallback_application_name": "worlddb",
+}
+"""A line that is cut without a word is given up after 25 s, not after libpq's two hours. What the
+address says itself holds instead."""
 FIRST_TENANT = "main"
 CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
 """The tables that an erasure takes texts from."""
@@ -138,7 +148,8 @@ def split_address(address: str) -> tuple[str, str, str]:
     tenant = dict(options).get("tenant", FIRST_TENANT)
     if not tenant or "\0" in tenant:
         raise InvalidInputError("tenant: give a name, as postgresql://host/database?tenant=NAME")
-    rest = urlencode([option for option in options if option[0] != "tenant"])
+    # libpq takes a plus for a plus.
+    rest = urlencode([one for one in options if one[0] != "tenant"], quote_via=quote)
     login, at, host = parts.netloc.rpartition("@")
     start = f"{parts.scheme}://"
     given = f"{start}{parts.netloc}{parts.path}?{rest}"
@@ -234,7 +245,7 @@ class PostgresStore:
         busy_timeout_s: float,
         verify_reads: bool = True,
     ) -> None:
-        self._dsn, tenant, self.path = split_address(address)
+        dsn, tenant, self.path = split_address(address)
         self.read_only = read_only
         self.why_read_only = "opened read-only; open it to write"
         self._clock = clock
@@ -250,6 +261,7 @@ class PostgresStore:
         self._shared = SharedCommit(self._gate, self._writing)
         self._tenant = 0
         with server_errors(self.path):
+            self._line = {**LINE_OPTIONS, **conninfo_to_dict(dsn), "autocommit": True}
             self._tenant = self._open_tenant(tenant, create and not read_only)
 
     # -- opening -----------------------------------------------------------------------------------
@@ -286,12 +298,7 @@ class PostgresStore:
         deadline, pause_s = time.monotonic() + self._busy_timeout_s, PAUSE_S_MIN
         while True:
             try:
-                con = psycopg.connect(
-                    self._dsn,
-                    autocommit=True,
-                    connect_timeout=CONNECT_S_MAX,
-                    fallback_application_name="worlddb",
-                )
+                con = psycopg.connect(**self._line)
                 teach_types(con)
                 return con
             except psycopg.OperationalError as error:
@@ -329,7 +336,9 @@ class PostgresStore:
                     raise
 
     def _begin_read(self) -> str:
-        return _BEGIN.format(_SNAPSHOT, READER, self._tenant)
+        # One role where both are had: a prepared plan holds for the role it was made for.
+        role = READER if self.read_only else WRITER
+        return _BEGIN.format(_SNAPSHOT, role, self._tenant)
 
     def _begin_write(self, patience_s: float, *, is_derived: bool) -> str:
         begin = _BEGIN.format("", WRITER, self._tenant)
