@@ -7,12 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from worlddb.audit.erasure_receipt import Receipt, signed_receipt
+from worlddb.audit.erasure_receipt import Receipt, erase_texts, signed_receipt
 from worlddb.audit.read_audit import forget_reads
 from worlddb.audit.signed_envelope import signing_key
 from worlddb.audit.undo import derived_alone
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.memory.results import Retired
+from worlddb.memory.scope_sight import inside_scopes
 from worlddb.memory.scope_view import (
     CallerScopes,
     filtered_view,
@@ -26,7 +27,7 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.origin import Origin
 from worlddb.model.records import ScopeName, groups_of
-from worlddb.view.visibility import View
+from worlddb.view.visibility import NOWHERE, View
 from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
@@ -135,12 +136,10 @@ class MemoryEnder:
         return receipt
 
     def _erased(self, ids: Sequence[Id]) -> Receipt:
-        from worlddb.memory.retention_policy import RetentionKeeper
-
-        keeper = RetentionKeeper(db=self.db, scopes=self.scopes, actor=self.actor)
-        receipt = keeper.erased(self._transaction(), ids)
+        engine = self.db.engine
+        receipt = erase_texts(engine.store, engine.search, self._transaction(), ids)
         commit, root = self.scopes.own_commit(receipt.commit)
-        return replace(receipt, commit=commit, root_state=root)
+        return replace(receipt, ids=self._told(receipt.ids), commit=commit, root_state=root)
 
     def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
         """Return the one scope that a call names; a bound caller may name only its own."""
@@ -150,7 +149,19 @@ class MemoryEnder:
 
     def _ended(self, tx: Transaction, ends: Sequence[Id], scopes: tuple[ScopeName, ...]) -> Retired:
         commit, root = self.scopes.own_commit(tx.commit)
-        return Retired(ids=tuple(ends), scopes=scopes, commit=commit, root_state=root)
+        return Retired(ids=self._told(ends), scopes=scopes, commit=commit, root_state=root)
+
+    def _told(self, ids: Sequence[Id]) -> tuple[Id, ...]:
+        """Return those of some nodes that ended which are inside the bounds of the caller.
+
+        What others have derived from a memory ends with it, and is not told.
+        """
+        if not self.scopes.bounds:
+            return tuple(ids)
+        with self.scopes.viewing(self.scopes.bounds, ended=True) as view:
+            rows = {ident: view.reader.node_row(ident) or NOWHERE for ident in ids}
+            seen = inside_scopes(view, set(rows.values()))
+        return tuple(ident for ident in ids if rows[ident] in seen)
 
 
 def check_confirmed(confirm: str | bool | None, scopes: Sequence[ScopeName], what: str) -> None:
