@@ -1,4 +1,4 @@
-"""A scope too large to be held: what others have changes no answer there, nor which index is asked."""
+"""A scope too large to be held: what others have changes no answer there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from worlddb.index import nearest
 from worlddb.view.visibility import moment_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-WORDS = tuple("tea chess lake snow door lamp boat wind salt bread horse cloud river stone".split())
+WORDS = ("tea", "chess", "lake", "snow", "door", "lamp", "boat", "salt", "bread", "horse")
 FRENCH = "Le chat de ma voisine dort sur le mur de la maison."
 OWN, OTHERS, HELD = 240, 900, 40
 QUESTIONS = ("a boat on the lake", "salt and bread", "Which horse likes the snow?", "le chat noir")
@@ -45,12 +45,14 @@ def store(others: int, bounds: dict[str, str]) -> Iterator[tuple[Memory, Memory]
         memory.write("I am Bob.", user_id="bob", app_id="shop")
         for day in range(4):
             now[0] = START + timedelta(days=day + 1)
-            drafts = [text(crowd) if number % 5 else f"{FRENCH} {number}" for number in range(others)]
+            drafts = [
+                text(crowd) if number % 5 else f"{FRENCH} {number}" for number in range(others)
+            ]
             fill(memory, drafts, scopes["bob"], shop)
             now[0] += timedelta(hours=12)
             fill(memory, [text(rng) for _ in range(OWN // 4)], scopes["ada"], shop)
         now[0] = START + timedelta(days=30)
-        yield memory, memory.bound(**bounds, actor="ada")  # type: ignore[arg-type]
+        yield memory, memory.bound(**bounds, actor="ada")
 
 
 def fill(memory: Memory, texts: list[str], home: worlddb.Id, shop: worlddb.Id) -> None:
