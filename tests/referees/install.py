@@ -78,7 +78,9 @@ SOURCES = {
 def missing() -> str | None:
     """Return why the referees cannot run, or None if they can."""
     wanted = [PYTHON, APART, *(HOME / source.package for source in SOURCES.values())]
-    if all(path.exists() for path in wanted):
+    # The package that came last: an older cache does not have it.
+    guard = HOME.glob("venv/lib/*/site-packages/agent_memory_guard")
+    if all(path.exists() for path in wanted) and any(guard):
         return None
     return "the frameworks are not installed; 'make outside' installs them, once (1 GB)"
 
