@@ -17,6 +17,7 @@ from .test_frameworks import DEADLINE_S
 OPTIONS = (
     *("--max-examples", "5", "--seed", "1", "--no-shrink", "--no-color", "--continue-on-failure"),
     *("--phases", "coverage,fuzzing", "--request-timeout", "60", "--warnings", "off"),
+    *("--max-time", "300"),  # Less than the deadline; a quiet machine needs a fraction of it.
     # Rules between parameters, such as "name one scope", are told in words and not in the schema.
     *("--exclude-checks", "positive_data_acceptance"),
 )
