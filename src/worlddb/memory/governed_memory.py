@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.errors import RejectedError
 from worlddb.memory.scope_view import CallerScopes
 from worlddb.memory.scoped_files import ScopedFiles
-from worlddb.model.address import Id
 from worlddb.model.records import ScopeIds
 from worlddb.world_db import WorldDB
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from worlddb.memory.scope_export import ScopeExport
     from worlddb.memory.scope_grants import Grant, GrantKeeper, Grants
     from worlddb.memory.trust_settings import TrustKeeper, TrustSettings
+    from worlddb.memory.world_interior import Interior
     from worlddb.memory.writes import MemoryWriter
     from worlddb.model.history_proof import HistoryProof
     from worlddb.model.inputs import Instant
@@ -165,14 +165,6 @@ class GovernedMemory(ScopedFiles):
         """
         return self._retention().apply(dry_run, scope)
 
-    def refuse_held(self, ids: Sequence[Id]) -> None:
-        """Refuse nodes of a scope under legal hold, before `db.erase` erases them.
-
-        Raises:
-            RejectedError: one of them is in such a scope.
-        """
-        self._retention().refuse_held(ids)
-
     def _retention(self) -> RetentionKeeper:
         from worlddb.memory.retention_policy import RetentionKeeper
 
@@ -209,6 +201,43 @@ class GovernedMemory(ScopedFiles):
         from worlddb.memory.inbox_pages import pending_page
 
         return pending_page(self._reader, limit, scope)
+
+    def interior(
+        self,
+        id: bytes | str | None = None,
+        *,
+        type: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Interior:
+        """Return a page of what lives in a world, with the size of each world.
+
+        `id` is a world that can be seen; by default the first scope. With `type` only its nodes of
+        that type, such as "Entity".
+
+        Raises:
+            InvalidInputError: an argument is wrong.
+            NotFoundError: there is no such world here.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        from worlddb.memory.world_interior import interior_page
+
+        return self._reader.by_grant(
+            scope,
+            lambda reader: interior_page(
+                reader,
+                id,
+                type=type,
+                limit=limit,
+                cursor=cursor,
+                as_of=as_of,
+                known_at=known_at,
+                scope=scope,
+            ),
+        )
 
     # -- branches ----------------------------------------------------------------------------------
 
