@@ -223,8 +223,11 @@ class Recaller:
                 vector = stored_question(self.search, self.view, text, vector)
                 rows, ids, found = self._wide_candidates(vector)
             else:
+                if vector is not None and view.within:
+                    interior.vectors(self.reader, self.search.vectors())  # The worlds keep them.
+                interior, within = interior.narrowed(view, rows_within)
                 vector = held_question(self.search, interior, text, vector)
-                rows, ids, found = self._candidates(interior, vector, rows_within)
+                rows, ids, found = self._candidates(interior, vector, within)
             if not rows or not found.lanes:
                 return self._answered(None)
             said = self._asked_words(interior)
@@ -280,7 +283,7 @@ class Recaller:
         text = self.question.text or " ".join(self.question.names)
         if interior is None:
             wide = self.search.wide()
-            languages = sorted(wide.languages(self.reader))
+            languages = sorted(wide.languages(self.view))
             return asked_words(text, languages, partial(wide.rarity_of, self.view))
         held = interior.text
         return asked_words(
@@ -389,10 +392,7 @@ class Recaller:
         return TokenReader(self.tokens, self.reader, self.search.vectors(), rows)
 
     def _candidates(
-        self,
-        interior: HeldWorld,
-        vector: Vector | None,
-        rows_within: Sequence[NDArray[np.int64] | None],
+        self, interior: HeldWorld, vector: Vector | None, within: NDArray[np.bool_]
     ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
@@ -401,12 +401,6 @@ class Recaller:
             self.moment, ended=view.include_ended, types=view.types, instances=view.instances
         )
         seen &= interior.are_answers(doors=view.types is not None)
-        within = np.ones(len(seen), dtype=np.bool_)
-        for group, rows_inside in zip(view.within, rows_within, strict=True):
-            if rows_inside is None:
-                kept = view.keep_inside(set(interior.rows), group)
-                rows_inside = np.fromiter(kept, np.int64, len(kept))
-            within &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
         seen &= within
         if view.where is not None:
             seen &= view.where.mask(np.frombuffer(interior.rows, dtype=np.int64))
@@ -452,7 +446,7 @@ class Recaller:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
-        said = weighed_words(text, wide.languages(self.reader))
+        said = weighed_words(text, wide.languages(view))
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
@@ -507,7 +501,7 @@ class Recaller:
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
-            cover=coverage_among(bodies, text, self.search.wide().languages(self.reader))
+            cover=coverage_among(bodies, text, self.search.wide().languages(view))
             if settings.weights.get("text")
             else None,
             years=years_of(bodies) if asked_years(text) else None,
