@@ -58,7 +58,7 @@ _FIND_RARE = """
     SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l ON l.key = k.value
     WHERE NOT EXISTS (SELECT 1 FROM lookups WHERE key = k.value LIMIT 1 OFFSET ?2)
 """
-_REACHED = (
+REACHED_SQL = (
     "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved) FROM lookups_reached WHERE number = 0"
 )
 _COUNTS = """
@@ -286,7 +286,7 @@ class LookupTable:
         """Return the last node and note in the index, (1, 0) in a new store; it is read once."""
         session = self._session
         if session.reached is None:
-            found: Any = session.execute(_REACHED).fetchone()
+            found: Any = session.execute(REACHED_SQL).fetchone()
             session.reached = NOT_BEGUN if found is None else LookupsReached(*found[:2])
             session.has_moved = found is not None and bool(found[2])
         return session.reached
