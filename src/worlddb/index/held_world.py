@@ -29,7 +29,14 @@ from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
-from worlddb.language.ranking_features import Form, form_of, weights_of, year_spans
+from worlddb.language.ranking_features import (
+    ASKS,
+    ONLY,
+    Form,
+    form_of,
+    weights_of,
+    year_spans,
+)
 from worlddb.language.text_tokens import asked, language_of, node_words, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
@@ -498,17 +505,48 @@ def text_scores(interior: HeldWorld, question: str) -> Scores:
     return interior.text.scores(weighed_words(question, interior.languages))
 
 
-def text_coverage(interior: HeldWorld, question: str) -> Scores:
-    """Return which share of a question's words each place has."""
-    return interior.text.coverage(weighed_words(question, interior.languages))
+class WordCover:
+    """Which share of a question's words the texts at some places have, and which have a name.
+
+    `tells` marks the texts that do not only ask: a question has the words that are asked for, and
+    hardly ever the answer.
+    """
+
+    def __init__(
+        self,
+        index: Bm25,
+        asked_for: Mapping[str, float],
+        places: NDArray[np.intp],
+        forms: NDArray[np.int64],
+    ) -> None:
+        self._index = index
+        self._places = places
+        self.shares = index.coverage(asked_for)[places]
+        self.tells = forms[:, ASKS] != ONLY
+
+    def saying(self, key: str) -> Mask:
+        """Return which places have all words of a name."""
+        found = np.ones(len(self._index), dtype=np.bool_)
+        for word in words(key):
+            has = np.zeros(len(found), dtype=np.bool_)
+            has[self._index.places_of(word)] = True
+            found &= has
+        return found[self._places]
 
 
-def coverage_among(bodies: Iterable[BodyRow], question: str, languages: Iterable[str]) -> Scores:
-    """Return which share of a question's words each node has, by rarity among these nodes."""
+def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
+    """Return what the texts at some places say of a question."""
+    asked_for = weighed_words(question, interior.languages)
+    return WordCover(interior.text, asked_for, places, interior.chosen_forms(places))
+
+
+def cover_among(bodies: Sequence[BodyRow], question: str, languages: Iterable[str]) -> WordCover:
+    """Return what nodes say of a question; words are rare by how few of these nodes have them."""
     index = Bm25()
     for body in bodies:
         index.add(node_words(body.name, body.content))
-    return index.coverage(weighed_words(question, languages))
+    asked_for = weighed_words(question, languages)
+    return WordCover(index, asked_for, np.arange(len(index)), forms_of(bodies))
 
 
 class ChosenIds(Sequence[bytes]):
