@@ -44,10 +44,10 @@ from worlddb.identity.match_values import (
 )
 from worlddb.identity.resolver import Resolver
 from worlddb.index.composed_worlds import loaded
-from worlddb.index.held_world import VectorRows, ranked
+from worlddb.index.held_world import ranked
 from worlddb.index.name_index import NameIndex, name_number
 from worlddb.index.search import Search
-from worlddb.index.vectors import EMBED_BATCH, Vectors
+from worlddb.index.vectors import EMBED_BATCH, VectorRows, Vectors
 from worlddb.language.proper_names import (
     Name,
     formal_names,
@@ -186,6 +186,7 @@ class StoreResolver:
         self._home = view.worlds[0]
         self._filed: dict[int, dict[str, list[int]]] = {self._home: {}, ROOT_ROW: {}}
         self._visible: dict[int, bool] = {}
+        self._outside: set[int] = set()
         self._bodies: dict[int, BodyRow] = {}
         self._aliases: dict[int, list[str]] = {}
         self._attributes: dict[int, list[Mapping[str, str]]] = {}
@@ -327,33 +328,48 @@ class StoreResolver:
         telling = self._settings.key_names_max
         shared: dict[int, int] = {}
         for key in keys:
-            # A key with more rows decides nothing, unless it is the name itself. Some of the nodes
-            # with exactly this name are always compared, however many there are: otherwise the one
-            # in this world would seem to be the only one.
-            is_name = key[0] == "="
-            rows: Iterable[int] = here[key]
-            if len(here[key]) > telling:
-                rows = here[key][:telling] if is_name else ()
-            if here is not everywhere and (is_name or len(everywhere[key]) <= telling):
-                rows = {*rows, *everywhere[key][:telling]}
-            for row in rows:
-                shared[row] = shared.get(row, 0) + 1
+            # Some of the nodes with exactly this name are always compared, however many there are:
+            # otherwise the one in this world would seem to be the only one.
+            for row in {*here[key][:telling], *everywhere[key][:telling]}:
+                if row not in self._outside:
+                    shared[row] = shared.get(row, 0) + 1
         if fresh := self._unindexed():
             for body in self.reader.bodies(fresh):
                 shared[body.row] = len(keys & block_keys(body.name))
         return sorted(shared, key=lambda row: (-shared[row], row))
 
     def _file(self, keys: set[str]) -> None:
-        """Read the newest rows filed under keys, in this world and (for its members) in all."""
+        """Read the rows filed under keys, in this world and (for its members) in all.
+
+        A key with more rows than `key_names_max` decides nothing, unless it is the name itself.
+        """
         missing = sorted(keys.difference(self._filed[self._home]))
         if not missing:
             return
         worlds = (self._home,) if self._home == ROOT_ROW else (self._home, ROOT_ROW)
         numbers = {(key, world): name_number(key, world) for key in missing for world in worlds}
-        most = self._settings.key_names_max + 1  # One more shows that there are more.
-        found = self.reader.lookups.find(sorted(set(numbers.values())), most)
+        telling = self._settings.key_names_max
+        exact = {number for (key, _), number in numbers.items() if key[0] == "="}
+        found = self.reader.lookups.find_rare(sorted({*numbers.values()} - exact), telling)
+        found |= self.reader.lookups.find(sorted(exact), telling + 1)
         for (key, world), number in numbers.items():
             self._filed[world][key] = found[number]
+        if self._home != ROOT_ROW:
+            self._leave_out(missing)
+
+    def _leave_out(self, keys: Iterable[str]) -> None:
+        """Find which rows filed under keys in other worlds are no members here, all at once.
+
+        In a store of many tenants most are not. Their bodies need not be read.
+        """
+        here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
+        others: set[int] = set()
+        for key in keys:
+            others.update(everywhere[key])
+            others.difference_update(here[key])
+        others -= self._visible.keys() | self._outside
+        if others:
+            self._outside |= others - self.view.keep_world(others)
 
     def _best(self, rows: list[int], most: int) -> set[int]:
         """Return the first `most` visible rows."""
@@ -368,7 +384,7 @@ class StoreResolver:
 
     def _keep(self, rows: Iterable[int]) -> set[int]:
         """Return the visible rows among `rows`."""
-        wanted = set(rows)
+        wanted = set(rows) - self._outside
         missing = wanted.difference(self._visible)
         if missing:
             self._read(missing)

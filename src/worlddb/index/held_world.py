@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 import threading
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from typing import Any
 
@@ -30,19 +30,17 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
 from worlddb.language.ranking_features import (
-    ASKS,
-    ONLY,
     Form,
     form_of,
     weights_of,
     year_spans,
 )
-from worlddb.language.text_tokens import asked, language_of, node_words, words
+from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
-from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
+from worlddb.view.visibility import Moment, View, interior_up_to, is_answer, is_name_only
 
 COMMITS_FOLLOWED_MAX = 1_000
 """After more commits, the composed vectors of all held worlds are read again."""
@@ -68,29 +66,45 @@ class Bm25:
         self._postings: dict[str, array[int]] = {}
         self._lengths = array("I")
         self._total = 0
+        self._among: Mask | None = None
 
     def __len__(self) -> int:
         return len(self._lengths)
+
+    def among(self, places: Mask) -> Bm25:
+        """Return the same documents; how common words are is told by those at some places."""
+        found = copy(self)
+        found._among = places
+        found._total = int(np.frombuffer(self._lengths, dtype=np.uint32)[places].sum())
+        return found
+
+    def _size(self) -> int:
+        return len(self) if self._among is None else int(self._among.sum())
 
     def add(self, words: Sequence[str]) -> None:
         """Add the next document."""
         number = len(self._lengths) << COUNT_BITS
         postings = self._postings
-        for word, count in Counter(words).items():
+        packed: dict[str, int] = {}
+        for word in words:
+            packed[word] = packed.get(word, number) + 1
+        for word, posting in packed.items():
             found = postings.get(word)
             if found is None:
                 found = postings[word] = array("Q")
-            found.append(number | min(count, COUNT_MAX))
+            found.append(posting if posting - number <= COUNT_MAX else number | COUNT_MAX)
         self._lengths.append(len(words))
         self._total += len(words)
 
     def count(self, word: str) -> int:
         """Return how many documents have a word."""
+        if self._among is not None:
+            return int(self._among[self.places_of(word)].sum())
         return len(self._postings.get(word, ()))
 
     def rarity(self, word: str) -> float:
         """Return the inverse document frequency of a word; 0 if no document has it."""
-        return inverse_frequency(self.count(word), len(self)) if self.count(word) else 0.0
+        return inverse_frequency(count, self._size()) if (count := self.count(word)) else 0.0
 
     def places_of(self, word: str) -> NDArray[np.intp]:
         """Return the documents that contain a word."""
@@ -108,7 +122,7 @@ class Bm25:
     @property
     def rarity_max(self) -> float:
         """The highest possible rarity."""
-        return inverse_frequency(0, len(self))
+        return inverse_frequency(0, self._size())
 
     def scores(
         self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
@@ -119,7 +133,7 @@ class Bm25:
         if not self._total:
             return scores
         lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        norms = k1 * (1 - b + b * lengths / (self._total / len(self)))
+        norms = k1 * (1 - b + b * lengths / (self._total / self._size()))
         for word, weight in words.items():
             postings = self._postings.get(word)
             if postings is not None:
@@ -203,7 +217,7 @@ class HeldWorld:
         self.forms = array("q")
         self.years = array("q")
         self.text = Bm25()
-        self.languages: set[str] = set()
+        self.tongues: dict[str, list[int]] = {}
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
         self.matrix: NDArray[np.float32] | None = None
@@ -321,21 +335,25 @@ class HeldWorld:
         return held
 
     def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:
-        for body in reader.bodies(rows, moment.known):
-            self._append(body)
+        bodies = list(reader.bodies(rows, moment.known))
+        first = len(self.rows)
+        self.place.update((body.row, first + at) for at, body in enumerate(bodies))
+        self.rows.extend([body.row for body in bodies])
+        self.ids += [body.id for body in bodies]
+        self.types += [body.type for body in bodies]
+        self.parents.extend([body.parent or 0 for body in bodies])
+        self.starts.extend([body.valid_from for body in bodies])
+        ends = [FOREVER if body.valid_to is None else body.valid_to for body in bodies]
+        self.ends.extend(ends)
+        self.answers.extend(map(is_answer, bodies))
+        self.doors.extend(map(is_name_only, bodies))
+        for place, body in enumerate(bodies, first):
+            self._append(place, body)
         for row, alias in reader.aliases(rows, moment.known):
             self._name(alias, self.place[row])
 
-    def _append(self, body: BodyRow) -> None:
-        place = self.place[body.row] = len(self.rows)
-        self.rows.append(body.row)
-        self.ids.append(body.id)
-        self.types.append(body.type)
-        self.parents.append(body.parent or 0)
-        self.starts.append(body.valid_from)
-        self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
-        self.answers.append(is_answer(body))
-        self.doors.append(is_name_only(body))
+    def _append(self, place: int, body: BodyRow) -> None:
+        """Read the words, the form, the years and the names of the next node."""
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
         for span in year_spans(body.content):
@@ -343,16 +361,18 @@ class HeldWorld:
         language = language_of(body.content)
         self.text.add(words(body.name) + words(body.content, language))
         if language is not None:
-            self.languages.add(language)
+            self.tongues.setdefault(language, []).append(place)
         if body.type not in NOT_NAMED:
-            for name in {body.name, unqualified(body.name), opening_key(body)}:
+            opening = opening_key(body)
+            names = {body.name, unqualified(body.name), opening} if body.name else {opening}
+            for name in names:
                 self._name(name, place)
         if first := first_name(body.type, body.name):
             self.firsts.setdefault(first, []).append(body.row)
 
     def _name(self, name: str, place: int) -> None:
         """File a name, so that a question with this name finds the node."""
-        if key := name_key(name):
+        if name and (key := name_key(name)):
             places = self.names.setdefault(key, [])
             if place not in places:
                 places.append(place)
@@ -367,6 +387,26 @@ class HeldWorld:
             self.ends[place] = min(self.ends[place], int(change.detail["valid_to"]))
         else:
             self.parents[place] = reader.parents([row])[row] or 0
+
+    @property
+    def languages(self) -> set[str]:
+        """The languages beside English that texts here have."""
+        return set(self.tongues)
+
+    def narrowed(
+        self, view: View, rows_within: Iterable[NDArray[np.int64] | None]
+    ) -> tuple[HeldWorld, Mask]:
+        """Return what is inside all groups of a view, and where; the rows of each, if at hand."""
+        rows, within = np.frombuffer(self.rows, dtype=np.int64), np.ones(len(self), dtype=np.bool_)
+        for group, known in zip(view.within, rows_within, strict=True):
+            kept = sorted(view.keep_inside(set(self.rows), group)) if known is None else known
+            within &= np.isin(rows, kept)
+        if not view.within:
+            return self, within
+        found = copy(self)
+        found.text = self.text.among(within)
+        found.tongues = {code: at for code, at in self.tongues.items() if within[at].any()}
+        return found, within
 
     def having(self, tokens: Iterable[str]) -> NDArray[np.int64]:
         """Return the rows of the nodes that have any of some tokens."""
@@ -505,50 +545,6 @@ def text_scores(interior: HeldWorld, question: str) -> Scores:
     return interior.text.scores(weighed_words(question, interior.languages))
 
 
-class WordCover:
-    """Which share of a question's words the texts at some places have, and which have a name.
-
-    `tells` marks the texts that do not only ask: a question has the words that are asked for, and
-    hardly ever the answer.
-    """
-
-    def __init__(
-        self,
-        index: Bm25,
-        asked_for: Mapping[str, float],
-        places: NDArray[np.intp],
-        forms: NDArray[np.int64],
-    ) -> None:
-        self._index = index
-        self._places = places
-        self.shares = index.coverage(asked_for)[places]
-        self.tells = forms[:, ASKS] != ONLY
-
-    def saying(self, key: str) -> Mask:
-        """Return which places have all words of a name."""
-        found = np.ones(len(self._index), dtype=np.bool_)
-        for word in words(key):
-            has = np.zeros(len(found), dtype=np.bool_)
-            has[self._index.places_of(word)] = True
-            found &= has
-        return found[self._places]
-
-
-def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
-    """Return what the texts at some places say of a question."""
-    asked_for = weighed_words(question, interior.languages)
-    return WordCover(interior.text, asked_for, places, interior.chosen_forms(places))
-
-
-def cover_among(bodies: Sequence[BodyRow], question: str, languages: Iterable[str]) -> WordCover:
-    """Return what nodes say of a question; words are rare by how few of these nodes have them."""
-    index = Bm25()
-    for body in bodies:
-        index.add(node_words(body.name, body.content))
-    asked_for = weighed_words(question, languages)
-    return WordCover(index, asked_for, np.arange(len(index)), forms_of(bodies))
-
-
 class ChosenIds(Sequence[bytes]):
     """The ids at some places. Of thousands of candidates, those of a few are looked at."""
 
@@ -561,28 +557,6 @@ class ChosenIds(Sequence[bytes]):
 
     def __getitem__(self, at: Any) -> Any:
         return self._ids[self._places[at]]
-
-
-class VectorRows:
-    """The vectors at some places of a matrix, which is never copied."""
-
-    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
-        self._matrix = matrix
-        self._places = places
-
-    def of(self, vector: NDArray[np.float32]) -> Scores:
-        """Return the cosine of each place with a vector.
-
-        Computed row by row: a product of the whole matrix rounds a row by its position, so equal
-        texts would get different cosines.
-        """
-        near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
-        return near
-
-    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of the vectors at some places."""
-        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
-        return mean
 
 
 def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:

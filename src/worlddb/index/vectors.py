@@ -91,12 +91,7 @@ class Vectors:
         self._turn = threading.Lock()
         self._early: dict[int, bytes] = {}
         self.is_followed = False
-        """Whether a thread embeds in the background; then a recall waits for no embedding."""
-        self._stores_early = True
-
-    def follow_elsewhere(self) -> None:
-        """Leave it to another process to embed in the background, and to store vectors."""
-        self.is_followed, self._stores_early = True, False
+        """Whether somebody embeds in the background; then a recall stores no vector."""
 
     @property
     def model_id(self) -> str:
@@ -186,24 +181,17 @@ class Vectors:
     def snapshot(self) -> Iterator[Reader]:
         """Yield a snapshot whose nodes are all embedded; what is missing is embedded before it.
 
-        If a thread embeds in the background, no more than a few nodes are, and nobody is waited
-        for: the snapshot may have nodes without a vector.
+        If somebody embeds in the background, nothing is embedded here, and nobody is waited for:
+        the snapshot may have nodes without a vector. Of these `load` makes those it is asked for.
 
         Raises:
             ProviderError, ConflictError: as `catch_up`.
         """
         with self._store.read() as reader:
-            if self.is_current(reader):
+            if self.is_followed or self.is_current(reader):
                 yield reader
                 return
-            waiting = reader.head().nodes - self._embedded(reader)
-        if not self.is_followed:
-            self.catch_up()
-        elif self._stores_early and waiting <= EARLY_MAX and self._turn.acquire(timeout=PATIENCE_S):
-            try:
-                self._follow(lambda done, total: None, patience_s=0.0)
-            finally:
-                self._turn.release()
+        self.catch_up()
         with self._store.read() as reader:
             yield reader
 
@@ -231,7 +219,7 @@ class Vectors:
         with self._turn:
             self._follow(on_progress)
 
-    def _follow(self, on_progress: Progress, patience_s: float = PATIENCE_S) -> None:
+    def _follow(self, on_progress: Progress) -> None:
         """Catch up with the last commit at the start; later commits are for the next call.
 
         A thread that waited for its turn usually finds nothing left to do.
@@ -250,7 +238,7 @@ class Vectors:
             vectors = checked(self._embedder, texts, "document")
             made = {row: stored(vector) for row, vector in zip(rows, vectors, strict=True)}
             tokens = dict(zip(rows, self._embed_tokens(texts), strict=False))
-            if not self._save(made, tokens, patience_s):
+            if not self._save(made, tokens):
                 if not made:
                     return
                 self._unsaved.update(made)
@@ -338,10 +326,10 @@ class Vectors:
             )
         return next((row for row in models if row.id == self.model_id), None)
 
-    def _save(self, made: dict[int, bytes], tokens: dict[int, bytes], patience_s: float) -> bool:
+    def _save(self, made: dict[int, bytes], tokens: dict[int, bytes]) -> bool:
         """Store new vectors; return whether that was possible."""
         try:
-            self._keep(made, tokens, patience_s)
+            self._keep(made, tokens, PATIENCE_S)
         except (StorageError, ConflictError, InvalidInputError):
             # Read-only, locked, inside the caller's own transaction, or another model's by now.
             return False
@@ -469,8 +457,11 @@ class Vectors:
             for row, body in found:
                 if len(body) != size:
                     raise damaged(row)
-            bodies = np.frombuffer(b"".join(body for _, body in found), dtype=STORED)
-            matrix[[place[row] for row, _ in found]] = bodies.reshape(len(found), -1)
+            bodies = np.frombuffer(b"".join([body for _, body in found]), dtype=STORED)
+            both = bodies.reshape(len(found), -1)
+            if [row for row, _ in found] == rows:
+                return both.astype(np.float32)
+            matrix[[place[row] for row, _ in found]] = both
         return matrix
 
 
@@ -489,3 +480,25 @@ class TokenReader:
         """Return how well the candidates at some positions answer."""
         rows = [self._rows[at] for at in places]
         return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))
+
+
+class VectorRows:
+    """The vectors at some places of a matrix, which is never copied."""
+
+    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
+        self._matrix = matrix
+        self._places = places
+
+    def of(self, vector: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the cosine of each place with a vector.
+
+        Computed row by row: a product of the whole matrix rounds a row by its position, so equal
+        texts would get different cosines.
+        """
+        near: NDArray[np.float64] = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
+        return near
+
+    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean of the vectors at some places."""
+        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
+        return mean

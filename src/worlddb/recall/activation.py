@@ -21,17 +21,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.claims.claim_lookup import stated
+from worlddb.index.held_world import Bm25, HeldWorld, Mask, forms_of, weighed_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.proper_names import name_key, said_words
+from worlddb.language.ranking_features import ASKS, ONLY
 from worlddb.language.statement import is_rival, may_be_rival, statement_of
-from worlddb.language.text_tokens import folded
+from worlddb.language.text_tokens import folded, node_words, words
 from worlddb.model.address import Id
 from worlddb.model.records import Plain
 from worlddb.recall.question import (
@@ -44,7 +46,7 @@ from worlddb.recall.question import (
     question_names,
 )
 from worlddb.store.interface import Reader
-from worlddb.store.rows import EdgeRow
+from worlddb.store.rows import BodyRow, EdgeRow
 from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
 
@@ -89,19 +91,48 @@ class NameGains(NamedTuple):
     ways: Mapping[int, Way]
 
 
-class AskedCover(Protocol):
-    """What candidates say of a question."""
+class WordCover:
+    """Which share of a question's words the texts at some places have, and which have a name.
 
-    @property
-    def shares(self) -> NDArray[np.float64]:
-        """Which share of the question's words each candidate has."""
+    `tells` marks the texts that do not only ask: a question has the words that are asked for, and
+    hardly ever the answer.
+    """
 
-    @property
-    def tells(self) -> NDArray[np.bool_]:
-        """Which candidates do not only ask."""
+    def __init__(
+        self,
+        index: Bm25,
+        asked_for: Mapping[str, float],
+        places: NDArray[np.intp],
+        forms: NDArray[np.int64],
+    ) -> None:
+        self._index = index
+        self._places = places
+        self.shares = index.coverage(asked_for)[places]
+        self.tells = forms[:, ASKS] != ONLY
 
-    def saying(self, key: str) -> NDArray[np.bool_]:
-        """Return which candidates have all words of a name."""
+    def saying(self, key: str) -> Mask:
+        """Return which places have all words of a name."""
+        found = np.ones(len(self._index), dtype=np.bool_)
+        for word in words(key):
+            has = np.zeros(len(found), dtype=np.bool_)
+            has[self._index.places_of(word)] = True
+            found &= has
+        return found[self._places]
+
+
+def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
+    """Return what the texts at some places say of a question."""
+    asked_for = weighed_words(question, interior.languages)
+    return WordCover(interior.text, asked_for, places, interior.chosen_forms(places))
+
+
+def cover_among(bodies: Sequence[BodyRow], question: str, languages: Iterable[str]) -> WordCover:
+    """Return what nodes say of a question; words are rare by how few of these nodes have them."""
+    index = Bm25()
+    for body in bodies:
+        index.add(node_words(body.name, body.content))
+    asked_for = weighed_words(question, languages)
+    return WordCover(index, asked_for, np.arange(len(index)), forms_of(bodies))
 
 
 def relation_of(edge: EdgeRow) -> str:
@@ -124,6 +155,7 @@ class Spreading:
         self._newest = False  # With names alone, the newest references of a hub are read.
         self._asked: set[int] = set()  # What the question names: no text leads there again.
         self._onward: dict[int, dict[int, Way]] = {}
+        self._edges: dict[int, EdgeRow] = {}
 
     def lifted(self, question: str, also: Sequence[str] = ()) -> list[NameGains]:
         """Return what each name in a question gives to texts: at most 1.
@@ -375,7 +407,7 @@ class Spreading:
         numbers: Sequence[int] = ()
         if moment.known is None:
             numbers = self._from_inside(reader.sweep.saying(targets, REFERENCES[0], said))
-            found = reader.edges(numbers) if len(numbers) <= SCALARS.references_max else None
+            found = self._edges_of(numbers) if len(numbers) <= SCALARS.references_max else None
         else:
             found = reader.edges_at(targets, "in", REFERENCES, moment.known)
             inside = self._names.inside({item.source for item in found})
@@ -387,11 +419,17 @@ class Spreading:
             ]
             found = found if len(found) <= SCALARS.references_max or self._newest else None
         if found is None and self._newest:
-            found = reader.edges(numbers[-SCALARS.references_max :])
+            found = self._edges_of(numbers[-SCALARS.references_max :])
         if found is None:  # One of them is a hub, or each is known well.
             each = targets if len(targets) > 1 else []
             return [item for one in each for item in self._arriving({one}, said)]
         return [item for item in found if moment.holds(item.edge)]
+
+    def _edges_of(self, numbers: Sequence[int]) -> list[EdgeRow]:
+        """Return edges of the present by row; each is read once."""
+        new = [number for number in numbers if number not in self._edges]
+        self._edges.update((item.row, item) for item in self._reader.edges(new))
+        return [self._edges[number] for number in numbers]
 
     def _from_inside(self, numbers: Sequence[int]) -> Sequence[int]:
         """Return edges that come from inside the view, the newest, one more than are read.
@@ -403,7 +441,7 @@ class Spreading:
             return numbers
         kept: list[int] = []
         for end in range(len(numbers), 0, -most):
-            found = self._reader.edges(numbers[max(0, end - most) : end])
+            found = self._edges_of(numbers[max(0, end - most) : end])
             inside = self._names.inside({item.source for item in found})
             kept[:0] = [item.row for item in found if item.source in inside]
             if len(kept) >= most:
@@ -452,7 +490,7 @@ class GraphLane:
             scores[at] = self.gains[row]
         return scores
 
-    def meant(self, cover: AskedCover) -> NDArray[np.float64]:
+    def meant(self, cover: WordCover) -> NDArray[np.float64]:
         """Return the scores with what names give weighed by what else is asked.
 
         A name speaks for the texts that have most of the question's words, of those that say it.

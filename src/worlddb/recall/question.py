@@ -546,7 +546,7 @@ def stored_question(search: Search, view: View, text: str, vector: Vector | None
     if vector is None or not is_whole(view):
         return vector
     wide = search.wide()
-    languages = wide.languages(view.reader)
+    languages = wide.languages(view)
     forms = [words(text), *(words(text, code) for code in languages)]
     rarity = wide.rarity_of(view, sorted({word for form in forms for word in form}))
     return _weighed(search, text, vector, languages, rarity.__getitem__, rarity[""])

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
-from worlddb.index.held_world import VectorRows
 from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
 from worlddb.index.store_search import NodeSample
+from worlddb.index.vectors import VectorRows
 from worlddb.language.ranking_features import (
     ASKS,
     CHARS,

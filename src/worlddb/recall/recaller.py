@@ -29,19 +29,17 @@ from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
-    VectorRows,
-    cover_among,
     forms_of,
     ranked,
     speaker_of,
-    text_cover,
     text_scores,
     weighed_words,
     years_of,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.vectors import TokenReader, Tokens
+from worlddb.index.store_search import is_whole
+from worlddb.index.vectors import TokenReader, Tokens, VectorRows
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
@@ -57,7 +55,7 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
-from worlddb.recall.activation import GraphLane, Spreading
+from worlddb.recall.activation import GraphLane, Spreading, cover_among, text_cover
 from worlddb.recall.confidence import AskedWords, asked_words
 from worlddb.recall.hit_order import (
     Ranking,
@@ -223,8 +221,11 @@ class Recaller:
                 vector = stored_question(self.search, self.view, text, vector)
                 rows, ids, found = self._wide_candidates(vector)
             else:
+                if vector is not None and view.within:
+                    interior.vectors(self.reader, self.search.vectors())  # The worlds keep them.
+                interior, within = interior.narrowed(view, rows_within)
                 vector = held_question(self.search, interior, text, vector)
-                rows, ids, found = self._candidates(interior, vector, rows_within)
+                rows, ids, found = self._candidates(interior, vector, within)
             if not rows or not found.lanes:
                 return self._answered(None)
             said = self._asked_words(interior)
@@ -280,7 +281,7 @@ class Recaller:
         text = self.question.text or " ".join(self.question.names)
         if interior is None:
             wide = self.search.wide()
-            languages = sorted(wide.languages(self.reader))
+            languages = sorted(wide.languages(self.view))
             return asked_words(text, languages, partial(wide.rarity_of, self.view))
         held = interior.text
         return asked_words(
@@ -388,10 +389,7 @@ class Recaller:
         return TokenReader(self.tokens, self.reader, self.search.vectors(), rows)
 
     def _candidates(
-        self,
-        interior: HeldWorld,
-        vector: Vector | None,
-        rows_within: Sequence[NDArray[np.int64] | None],
+        self, interior: HeldWorld, vector: Vector | None, within: NDArray[np.bool_]
     ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
@@ -400,12 +398,6 @@ class Recaller:
             self.moment, ended=view.include_ended, types=view.types, instances=view.instances
         )
         seen &= interior.are_answers(doors=view.types is not None)
-        within = np.ones(len(seen), dtype=np.bool_)
-        for group, rows_inside in zip(view.within, rows_within, strict=True):
-            if rows_inside is None:
-                kept = view.keep_inside(set(interior.rows), group)
-                rows_inside = np.fromiter(kept, np.int64, len(kept))
-            within &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
         seen &= within
         if view.where is not None:
             seen &= view.where.mask(np.frombuffer(interior.rows, dtype=np.int64))
@@ -453,7 +445,7 @@ class Recaller:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
-        said = weighed_words(text, wide.languages(self.reader))
+        said = weighed_words(text, wide.languages(view))
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
@@ -466,7 +458,7 @@ class Recaller:
             few = self._few(FEW_VECTORS_MAX)
             vectors = self.search.vectors()
             if few is None:
-                found["vector"] = dict(wide.nearest(self.reader, vectors, vector, view.keep, depth))
+                found["vector"] = dict(wide.nearest(view, vectors, vector, depth))
             else:
                 cosines = np.vecdot(vectors.load(self.reader, few), vector).tolist()
                 found["vector"] = _best_of(dict(zip(few, cosines, strict=True)), depth)
@@ -487,7 +479,7 @@ class Recaller:
         lanes = {
             lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
         }
-        cover = cover_among(bodies, text, wide.languages(self.reader))
+        cover = cover_among(bodies, text, wide.languages(view))
         if graph is not None:
             graph.lane(rows)
         cosines = None
@@ -531,8 +523,13 @@ class Recaller:
 
     def _few(self, most: int) -> list[int] | None:
         """Return all that can be found, if a filter leaves at most so many; else None."""
-        rows = None if self.view.where is None else self.view.where.few(most)
-        return None if rows is None else sorted(self.view.keep(rows))
+        view, where = self.view, self.view.where
+        if where is None:
+            return None
+        # How many a filter leaves elsewhere must not be felt.
+        inside = None if is_whole(view) else self.search.wide().rows_inside(view)
+        rows = where.few(most, inside)
+        return None if rows is None else sorted(view.keep(rows))
 
     def _best(self, scored: Mapping[int, float]) -> list[int]:
         """Return rows in the order in which a lane ranks them."""

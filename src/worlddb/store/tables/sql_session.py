@@ -39,6 +39,9 @@ _COMMIT_AT = """
     )
     SELECT low FROM search WHERE low = high
 """
+HEAD_SQL = (
+    "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits ORDER BY seq DESC LIMIT 1"
+)
 WAY_OUT = "`worlddb check` lists all damage; restore a backup"
 
 Past = dict[tuple[str, int], Any]  # Former values by (field, row).
@@ -117,6 +120,17 @@ class SqlSession(ABC):
         self.reached: LookupsReached | None = None
         self.has_moved = False
         self.node_rows: dict[bytes, int] = {}
+
+    def at(self, time: int) -> None:
+        """Give the commit that a write becomes another time: that of the commit it repeats."""
+        self.time = time
+
+    def insert_texts(self, rows: Iterable[NewText]) -> None:
+        """Index the texts of new nodes; a bulk load keeps them until its end."""
+        if self.deferred is not None:
+            self.deferred.keep(rows)
+        else:
+            self.texts().insert(rows)
 
     # -- what each database does its own way -------------------------------------------------------
 
@@ -209,10 +223,7 @@ class JournalTable:
         """Return the last commit; inside a write transaction, the one that it follows."""
         session = self._session
         if session.head is None:
-            found = session.execute(
-                "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits "
-                "ORDER BY seq DESC LIMIT 1"
-            ).fetchone()
+            found = session.execute(HEAD_SQL).fetchone()
             if found is None:
                 raise CorruptionError("the journal is empty; restore a backup")
             session.head = Head(*found)
