@@ -170,6 +170,8 @@ def answer(call: Callable[[], Any]) -> Any:
 def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the reads of a caller by what it has, each with a name."""
     past = START + timedelta(days=6)
+    yield "interior", ada.interior
+    yield "interior then", partial(ada.interior, as_of=past)
     for text in QUESTIONS[:2]:
         yield f"recall {text}", partial(ada.recall, text, k=50)
         yield f"recall in the shop {text}", partial(ada.recall, text, app_id="shop")
@@ -246,6 +248,7 @@ def calls_by_id(ada: Memory, ident: str) -> Iterator[tuple[str, Callable[[], Any
     """Yield the calls that take an id."""
     yield "read", partial(ada.read, ident)
     yield "read in Carl's", partial(ada.read, ident, user_id="carl")
+    yield "interior", partial(ada.interior, ident)
     yield "amend", partial(ada.amend, ident, "x")
     yield "retire", partial(ada.retire, ident)
     yield "erase", partial(ada.erase, ident)
