@@ -212,6 +212,7 @@ def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "pending", ada.pending
     yield "audited reads", ada.reads
     yield "prove history", ada.prove_history
+    yield "interior", ada.interior
     yield "glob", partial(ada.glob_files, "**")
     yield "read file", partial(ada.read_file, "notes/tea.md")
     own = [one.id for one in ada.list(limit=1_000, include_retired=True)][::4]
@@ -220,6 +221,7 @@ def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"read {ident}", partial(ada.read, ident)
         yield f"identity {ident}", partial(ada.identity, ident)
         yield f"prove {ident}", partial(ada.prove, ident)
+        yield f"interior {ident}", partial(ada.interior, ident)
         for line in ("traverse same_as both", "traverse refers_to both 2", "traverse causes in"):
             yield f"{line} {ident}", partial(ada.query, f"seeds {ident} | {line}")
 
