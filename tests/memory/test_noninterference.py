@@ -19,6 +19,7 @@ import pytest
 import worlddb
 from recall.search_stage import hold_at_most
 from worlddb import Memory, WorldDBError
+from worlddb.faces.calls import CALLS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = (
@@ -169,6 +170,8 @@ def answer(call: Callable[[], Any]) -> Any:
 def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the reads of a caller by what it has, each with a name."""
     past = START + timedelta(days=6)
+    yield "interior", ada.interior
+    yield "interior then", partial(ada.interior, as_of=past)
     for text in QUESTIONS[:2]:
         yield f"recall {text}", partial(ada.recall, text, k=50)
         yield f"recall in the shop {text}", partial(ada.recall, text, app_id="shop")
@@ -202,11 +205,23 @@ def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "grep", partial(ada.grep_files, "tea")
     yield "export", partial(ada.export, user_id="ada")
     yield "check", ada.check
+    yield "retention", ada.retention
+    yield "branches", ada.branches
+    yield "branch diff", partial(ada.branch_diff, "try")
+    yield "fading", partial(ada.fading, below=1.0, limit=100)
+    yield "pending", ada.pending
+    yield "audited reads", ada.reads
+    yield "prove history", ada.prove_history
+    yield "interior", ada.interior
+    yield "glob", partial(ada.glob_files, "**")
+    yield "read file", partial(ada.read_file, "notes/tea.md")
     own = [one.id for one in ada.list(limit=1_000, include_retired=True)][::4]
     own += [node.id for node in ada.query("filter_type Entity").nodes][::2]
     for ident in own:
         yield f"read {ident}", partial(ada.read, ident)
         yield f"identity {ident}", partial(ada.identity, ident)
+        yield f"prove {ident}", partial(ada.prove, ident)
+        yield f"interior {ident}", partial(ada.interior, ident)
         for line in ("traverse same_as both", "traverse refers_to both 2", "traverse causes in"):
             yield f"{line} {ident}", partial(ada.query, f"seeds {ident} | {line}")
 
@@ -235,6 +250,7 @@ def calls_by_id(ada: Memory, ident: str) -> Iterator[tuple[str, Callable[[], Any
     """Yield the calls that take an id."""
     yield "read", partial(ada.read, ident)
     yield "read in Carl's", partial(ada.read, ident, user_id="carl")
+    yield "interior", partial(ada.interior, ident)
     yield "amend", partial(ada.amend, ident, "x")
     yield "retire", partial(ada.retire, ident)
     yield "erase", partial(ada.erase, ident)
@@ -283,6 +299,17 @@ def told(ada: Memory, foreign: list[str]) -> dict[str, Any]:
     return found | {name: answer(call) for name, call in writes(ada)}
 
 
+class AskedCalls:
+    """A memory that keeps which of its calls were asked for."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.names = memory, set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.names.add(name)
+        return getattr(self.memory, name)
+
+
 BOUNDS: dict[str, dict[str, Any]] = {
     "ada": {"user_id": "ada"},
     "ada in the shop": {"user_id": "ada", "app_id": "shop"},
@@ -298,7 +325,9 @@ def test_others_change_no_answer(seed: int, held: bool, bounds: str) -> None:
     with history(seed, held=held) as story:
         others = (story.nodes[0], story.nodes[-1], story.edges[0], story.edges[-1])
         foreign = [*others, str(worlddb.ScopeName("user", "user 1").id()), NOBODY]
-        among = told(story.memory.bound(**BOUNDS[bounds], actor="ada"), foreign)
+        ada: Any = AskedCalls(story.memory.bound(**BOUNDS[bounds], actor="ada"))
+        among = told(ada, foreign)
+        assert [call.name for call in CALLS if call.reads and call.name not in ada.names] == []
         assert story.db.check() == []
     with history(None, held=held) as story:
         alone = told(story.memory.bound(**BOUNDS[bounds], actor="ada"), foreign)

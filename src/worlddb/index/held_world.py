@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import threading
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
@@ -30,8 +29,13 @@ from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
-from worlddb.language.ranking_features import Form, form_of, weights_of, year_spans
-from worlddb.language.text_tokens import asked, language_of, node_words, words
+from worlddb.language.ranking_features import (
+    Form,
+    form_of,
+    weights_of,
+    year_spans,
+)
+from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
@@ -80,13 +84,15 @@ class Bm25:
     def add(self, words: Sequence[str]) -> None:
         """Add the next document."""
         number = len(self._lengths) << COUNT_BITS
-        postings, once = self._postings, dict.fromkeys(words, 1)
-        counts = once if len(once) == len(words) else Counter(words)
-        for word, count in counts.items():
+        postings = self._postings
+        packed: dict[str, int] = {}
+        for word in words:
+            packed[word] = packed.get(word, number) + 1
+        for word, posting in packed.items():
             found = postings.get(word)
             if found is None:
                 found = postings[word] = array("Q")
-            found.append(number | (count if count < COUNT_MAX else COUNT_MAX))
+            found.append(posting if posting - number <= COUNT_MAX else number | COUNT_MAX)
         self._lengths.append(len(words))
         self._total += len(words)
 
@@ -539,19 +545,6 @@ def text_scores(interior: HeldWorld, question: str) -> Scores:
     return interior.text.scores(weighed_words(question, interior.languages))
 
 
-def text_coverage(interior: HeldWorld, question: str) -> Scores:
-    """Return which share of a question's words each place has."""
-    return interior.text.coverage(weighed_words(question, interior.languages))
-
-
-def coverage_among(bodies: Iterable[BodyRow], question: str, languages: Iterable[str]) -> Scores:
-    """Return which share of a question's words each node has, by rarity among these nodes."""
-    index = Bm25()
-    for body in bodies:
-        index.add(node_words(body.name, body.content))
-    return index.coverage(weighed_words(question, languages))
-
-
 class ChosenIds(Sequence[bytes]):
     """The ids at some places. Of thousands of candidates, those of a few are looked at."""
 
@@ -564,28 +557,6 @@ class ChosenIds(Sequence[bytes]):
 
     def __getitem__(self, at: Any) -> Any:
         return self._ids[self._places[at]]
-
-
-class VectorRows:
-    """The vectors at some places of a matrix, which is never copied."""
-
-    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
-        self._matrix = matrix
-        self._places = places
-
-    def of(self, vector: NDArray[np.float32]) -> Scores:
-        """Return the cosine of each place with a vector.
-
-        Computed row by row: a product of the whole matrix rounds a row by its position, so equal
-        texts would get different cosines.
-        """
-        near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
-        return near
-
-    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of the vectors at some places."""
-        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
-        return mean
 
 
 def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:

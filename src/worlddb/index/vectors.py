@@ -480,3 +480,25 @@ class TokenReader:
         """Return how well the candidates at some positions answer."""
         rows = [self._rows[at] for at in places]
         return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))
+
+
+class VectorRows:
+    """The vectors at some places of a matrix, which is never copied."""
+
+    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
+        self._matrix = matrix
+        self._places = places
+
+    def of(self, vector: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the cosine of each place with a vector.
+
+        Computed row by row: a product of the whole matrix rounds a row by its position, so equal
+        texts would get different cosines.
+        """
+        near: NDArray[np.float64] = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
+        return near
+
+    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean of the vectors at some places."""
+        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
+        return mean

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.held_world import HeldWorld, VectorRows
-from worlddb.index.vectors import Vectors
+from worlddb.index.held_world import HeldWorld
+from worlddb.index.vectors import VectorRows, Vectors
 from worlddb.language.answer_change import answers_anew
 from worlddb.language.statement import (
     Statement,

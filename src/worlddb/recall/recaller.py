@@ -29,19 +29,17 @@ from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
-    VectorRows,
-    coverage_among,
     forms_of,
     ranked,
     speaker_of,
-    text_coverage,
     text_scores,
     weighed_words,
     years_of,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.vectors import TokenReader, Tokens
+from worlddb.index.store_search import is_whole
+from worlddb.index.vectors import TokenReader, Tokens, VectorRows
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
@@ -57,7 +55,7 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
-from worlddb.recall.activation import GraphLane, Spreading
+from worlddb.recall.activation import GraphLane, Spreading, cover_among, text_cover
 from worlddb.recall.confidence import AskedWords, asked_words
 from worlddb.recall.hit_order import (
     Ranking,
@@ -346,9 +344,8 @@ class Recaller:
         """Return the places of candidates, best first, their scores, and the parts of these."""
         if weighed is None:
             return sorted(fused, key=lambda at: (-fused[at], ids[at])), fused, {}
-        matched = weighed.matched(found.lanes)
-        # Above zero, as `ranked` wants it; the order is the same.
-        raised = np.where(matched, weighed.scores - weighed.scores.min() + 1.0, 0.0)
+        raised = weighed.scores - weighed.scores.min() + 1.0  # Above zero, as `ranked` wants it.
+        raised = np.where(weighed.matched(found.lanes), raised, 0.0)
         order = ranked(raised, ids, self._most())
         return order, {at: float(weighed.scores[at]) for at in order}, weighed.parts
 
@@ -417,6 +414,7 @@ class Recaller:
             cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
             lanes["vector"] = cosines.of(vector)
         rows = np.frombuffer(interior.rows, dtype=np.int64)[positions].tolist()
+        cover = text_cover(interior, text, positions)
         graph = None
         if weights.get("graph"):
             graph = self._graph(HeldNames(interior, seen, within if view.within else None))
@@ -432,7 +430,8 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(positions),
-            cover=text_coverage(interior, text)[positions] if weights.get("text") else None,
+            cover=cover.shares if "text" in lanes else None,
+            named=None if graph is None else graph.meant(cover),
             alike=like_the_best(lanes, parents, cosines),
             years=interior.chosen_years(positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
@@ -459,7 +458,7 @@ class Recaller:
             few = self._few(FEW_VECTORS_MAX)
             vectors = self.search.vectors()
             if few is None:
-                found["vector"] = dict(wide.nearest(self.reader, vectors, vector, view.keep, depth))
+                found["vector"] = dict(wide.nearest(view, vectors, vector, depth))
             else:
                 cosines = np.vecdot(vectors.load(self.reader, few), vector).tolist()
                 found["vector"] = _best_of(dict(zip(few, cosines, strict=True)), depth)
@@ -476,12 +475,13 @@ class Recaller:
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
             found["text"] |= wide.scored(view, left, said)
-        if graph is not None:
-            graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
         lanes = {
             lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
         }
+        cover = cover_among(bodies, text, wide.languages(view))
+        if graph is not None:
+            graph.lane(rows)
         cosines = None
         if vector is not None:
             matrix = self.search.vectors().load(self.reader, rows)
@@ -501,9 +501,8 @@ class Recaller:
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
-            cover=coverage_among(bodies, text, self.search.wide().languages(view))
-            if settings.weights.get("text")
-            else None,
+            cover=cover.shares if "text" in lanes else None,
+            named=None if graph is None else graph.meant(cover),
             years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
@@ -524,8 +523,13 @@ class Recaller:
 
     def _few(self, most: int) -> list[int] | None:
         """Return all that can be found, if a filter leaves at most so many; else None."""
-        rows = None if self.view.where is None else self.view.where.few(most)
-        return None if rows is None else sorted(self.view.keep(rows))
+        view, where = self.view, self.view.where
+        if where is None:
+            return None
+        # How many a filter leaves elsewhere must not be felt.
+        inside = None if is_whole(view) else self.search.wide().rows_inside(view)
+        rows = where.few(most, inside)
+        return None if rows is None else sorted(view.keep(rows))
 
     def _best(self, scored: Mapping[int, float]) -> list[int]:
         """Return rows in the order in which a lane ranks them."""
