@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from worlddb.index.composed_worlds import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.vectors import Vectors
+from worlddb.index.vectors import SaidWords, Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
 from worlddb.language.ranking_features import Form, form_of, weights_of, year_spans
 from worlddb.language.text_tokens import asked, language_of, node_words, words
@@ -196,6 +196,7 @@ class HeldWorld:
         self.forms = array("q")
         self.years = array("q")
         self.text = Bm25()
+        self.said = SaidWords()
         self.languages: set[str] = set()
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
@@ -335,6 +336,7 @@ class HeldWorld:
             self.years.extend((place, *span))
         language = language_of(body.content)
         self.text.add(words(body.name) + words(body.content, language))
+        self.said.add(body.content)
         if language is not None:
             self.languages.add(language)
         if body.type not in NOT_NAMED:

@@ -16,7 +16,7 @@ candidate in the arrays of one question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -41,7 +41,8 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.vectors import TokenReader, Tokens
+from worlddb.index.store_search import best_of
+from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
@@ -58,11 +59,12 @@ from worlddb.model.inputs import (
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
 from worlddb.recall.activation import GraphLane, Spreading
-from worlddb.recall.confidence import AskedWords, asked_words
+from worlddb.recall.confidence import AskedWords
 from worlddb.recall.hit_order import (
     Ranking,
     WorldMembers,
     held_members,
+    names_ranking,
     stored_members,
     with_worlds,
 )
@@ -76,6 +78,7 @@ from worlddb.recall.question import (
     question_query,
     seen_question,
     stored_question,
+    words_asked,
 )
 from worlddb.recall.ranker import (
     Candidates,
@@ -86,7 +89,6 @@ from worlddb.recall.ranker import (
     company_of,
     fuse,
     like_the_best,
-    names_ranking,
     spread,
     turns_before,
     weigh,
@@ -217,17 +219,17 @@ class Recaller:
     def answer(self, vector: Vector | None) -> Recall:
         """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
         rows_within = self._narrow()
-        view, text = self.view, self.question.text
+        view, text, names = self.view, self.question.text, self.question.names
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
+            said = words_asked(self.search, self.view, interior, text or " ".join(names))
             if interior is None:
                 vector = stored_question(self.search, self.view, text, vector)
-                rows, ids, found = self._wide_candidates(vector)
+                rows, ids, found = self._wide_candidates(vector, said)
             else:
                 vector = held_question(self.search, interior, text, vector)
-                rows, ids, found = self._candidates(interior, vector, rows_within)
+                rows, ids, found = self._candidates(interior, vector, rows_within, said)
             if not rows or not found.lanes:
                 return self._answered(None)
-            said = self._asked_words(interior)
             if self.question.is_names:
                 return self._answered(names_ranking(rows, found), said)
             weighing = self.question.settings.weighing
@@ -274,21 +276,6 @@ class Recaller:
         place = {rows[at]: at for at in places}
         bodies = self.reader.bodies(sorted(place), self.moment.known)
         return {place[body.row]: body.content for body in bodies}
-
-    def _asked_words(self, interior: HeldWorld | None) -> AskedWords:
-        """Return the words of the question with their rarity in what was searched."""
-        text = self.question.text or " ".join(self.question.names)
-        if interior is None:
-            wide = self.search.wide()
-            languages = sorted(wide.languages(self.reader))
-            return asked_words(text, languages, partial(wide.rarity_of, self.view))
-        held = interior.text
-        return asked_words(
-            text,
-            sorted(interior.languages),
-            lambda said: {word: held.rarity(word) if word else held.rarity_max for word in said},
-            interior.having,
-        )
 
     def _answered(self, ranking: Ranking | None, said: AskedWords | None = None) -> Recall:
         """Return the first of a ranking as hits that explain themselves."""
@@ -388,11 +375,25 @@ class Recaller:
             return None
         return TokenReader(self.tokens, self.reader, self.search.vectors(), rows)
 
+    def _synonyms(
+        self,
+        vector: Vector | None,
+        asked: AskedWords,
+        said: Callable[[], SaidWords],
+        places: NDArray[np.intp],
+    ) -> SimilarWords | None:
+        """Return the comparison of single words, if the embedder has nothing better."""
+        embed = None
+        if self.tokens is None and vector is not None:
+            embed = self.search.vectors().word_vectors(self.question.text)
+        return None if embed is None else SimilarWords(said(), places, asked.weights, embed)
+
     def _candidates(
         self,
         interior: HeldWorld,
         vector: Vector | None,
         rows_within: Sequence[NDArray[np.int64] | None],
+        asked: AskedWords,
     ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
@@ -442,12 +443,13 @@ class Recaller:
             alike=like_the_best(lanes, parents, cosines),
             years=interior.chosen_years(positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
+            synonyms=self._synonyms(vector, asked, lambda: interior.said, positions),
             graph=graph,
         )
         return rows, interior.chosen_ids(positions), found
 
     def _wide_candidates(
-        self, vector: Vector | None
+        self, vector: Vector | None, asked: AskedWords
     ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
@@ -460,7 +462,7 @@ class Recaller:
             if few is None:
                 found["text"] = dict(wide.text(view, said, depth))
             else:
-                found["text"] = _best_of(wide.scored(view, few, said), depth)
+                found["text"] = best_of(wide.scored(view, few, said), depth)
         if vector is not None:
             few = self._few(FEW_VECTORS_MAX)
             vectors = self.search.vectors()
@@ -468,7 +470,7 @@ class Recaller:
                 found["vector"] = dict(wide.nearest(self.reader, vectors, vector, view.keep, depth))
             else:
                 cosines = np.vecdot(vectors.load(self.reader, few), vector).tolist()
-                found["vector"] = _best_of(dict(zip(few, cosines, strict=True)), depth)
+                found["vector"] = best_of(dict(zip(few, cosines, strict=True)), depth)
         graph = None
         if settings.weights.get("graph"):
             graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
@@ -512,6 +514,9 @@ class Recaller:
             else None,
             years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
+            synonyms=self._synonyms(
+                vector, asked, partial(said_words, bodies), np.arange(len(rows))
+            ),
             graph=graph,
             company=self._company(said, vector),
         )
@@ -547,12 +552,6 @@ class Recaller:
         spreading = Spreading(names, self.reader, self.moment, classes)
         said = self.question.text, self.question.names
         return GraphLane(spreading, *said, weighing.asker, weighing.graph)
-
-
-def _best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
-    """Return the best of some rows that have a score above 0, ties in the order of writing."""
-    order = sorted((row for row in scored if scored[row] > 0), key=lambda row: (-scored[row], row))
-    return {row: scored[row] for row in order[:most]}
 
 
 def recall(
